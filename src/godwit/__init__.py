@@ -1,0 +1,1 @@
+"""Content-based publish/subscribe for things that move."""

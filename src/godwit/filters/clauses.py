@@ -1,0 +1,274 @@
+"""Clauses: what one attribute must satisfy, as a disjunction of predicates in canonical form.
+
+A clause is a tuple of predicates of one kind, none covering another, no two joinable by a perfect rule, sorted. The
+empty clause accepts nothing; `(EXISTS,)` accepts whatever is there. Number clauses are unions of disjoint intervals, so
+covering between them is exact, which is more than the pairwise test of the spec (1.5.3) promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from godwit.filters import patterns
+from godwit.filters.predicates import (
+    ABOVE_ALL,
+    ABSENT,
+    BELOW_ALL,
+    EXISTS,
+    POSITIVE,
+    Absent,
+    AnyPredicate,
+    Cut,
+    Exists,
+    Flag,
+    Hole,
+    Interval,
+    Kind,
+    Outside,
+    Predicate,
+    Rate,
+    Text,
+    TextOp,
+    Versus,
+    VersusOp,
+    Within,
+)
+
+Clause = tuple[AnyPredicate, ...]
+
+NEVER: Clause = ()
+ALWAYS: Clause = (EXISTS,)
+
+
+def covers(wide: Clause, narrow: Clause) -> bool:
+    """Spec theorem A.1: every disjunct of `narrow` is covered by some disjunct of `wide`."""
+    if len(wide) == 1 and len(narrow) == 1:
+        return wide[0].covers(narrow[0])
+    return all(any(a.covers(b) for a in wide) for b in narrow)
+
+
+def overlaps(one: Clause, other: Clause) -> bool:
+    return any(a.overlaps(b) for a in one for b in other)
+
+
+def union(kind: Kind, disjuncts: Iterable[AnyPredicate], *, integers: bool = False) -> Clause:
+    """The canonical clause that accepts what any of the disjuncts accepts; merging it is always perfect (spec 2.10.1).
+
+    With `integers` the caller vouches that the attribute holds whole numbers only: neighbouring ranges join as well.
+    """
+    disjuncts = list(disjuncts)
+    if kind is Kind.NUMBER:
+        numbers = [p for p in disjuncts if isinstance(p, Interval | Hole)]
+        others = [p for p in disjuncts if not isinstance(p, Interval | Hole)]
+        return _reduced([*_joined_intervals(numbers, integers), *others])
+    if kind is Kind.RATE:
+        return (max((p for p in disjuncts if isinstance(p, Rate)), key=lambda p: p.per_s),)
+    return _reduced(disjuncts)
+
+
+def intersection(kind: Kind, one: Clause, other: Clause) -> Clause | None:
+    """The clause that accepts what both accept, or None where no single clause can say it."""
+    if covers(one, other):
+        return other
+    if covers(other, one):
+        return one
+    if kind is Kind.NUMBER and _constant(one) and _constant(other):
+        both = [
+            Interval(max(a.lo, b.lo), min(a.hi, b.hi))
+            for a in _intervals(one)
+            for b in _intervals(other)
+            if max(a.lo, b.lo) < min(a.hi, b.hi)
+        ]
+        return union(kind, both)
+    if kind is Kind.RATE:
+        return min(one, other, key=lambda clause: clause[0].per_s)  # type: ignore[union-attr]
+    meets = [_meet(a, b) for a in one for b in other]
+    if any(meet is None for meet in meets):
+        return None
+    return union(kind, [p for meet in meets if meet is not None for p in meet])
+
+
+def complement(kind: Kind, predicate: AnyPredicate) -> Clause:
+    """What a value of this kind satisfies when it fails `predicate`.
+
+    A missing value satisfies neither, except with Exists and Absent of kind ANY, which are each other's complement.
+    """
+    match predicate:
+        case Exists():
+            return (ABSENT,) if kind is Kind.ANY else NEVER
+        case Absent():
+            return ALWAYS
+        case Interval(lo, hi):
+            sides = [Interval(BELOW_ALL, lo)] if lo != BELOW_ALL else []
+            sides += [Interval(hi, ABOVE_ALL)] if hi != ABOVE_ALL else []
+            return union(kind, sides)
+        case Hole(value):
+            return (Interval((value, 0), (value, 1)),)
+        case Flag(value):
+            return (Flag(not value),)
+        case Text(op, operand):
+            return (_text_negation(op, operand),)
+        case Versus(op, other):
+            return (Versus(_NOT_VERSUS[op], other),) if op in _NOT_VERSUS else NEVER
+        case Within(area):
+            return (Outside(area),)
+        case Outside(area):
+            return (Within(area),)
+        case Rate():
+            return ALWAYS
+    raise TypeError(f"no complement of {predicate!r}")
+
+
+def sort_key(predicate: AnyPredicate) -> tuple[str, str]:
+    return type(predicate).__name__, repr(predicate)
+
+
+def _text_negation(op: TextOp, operand: str) -> Text:
+    if op in POSITIVE:
+        return Text(POSITIVE[op], operand) if op is not TextOp.NLIKE else _simplest(operand)
+    for negative, positive in POSITIVE.items():
+        if positive is op:
+            return Text(negative, operand)
+    return Text(TextOp.NLIKE, patterns.to_like(patterns.of(op.value, operand)))
+
+
+def _simplest(like: str) -> Text:
+    op, operand = patterns.simplest(like)
+    return Text(TextOp(op), operand)
+
+
+_NOT_VERSUS = {
+    VersusOp.EQU: VersusOp.NEQ,
+    VersusOp.NEQ: VersusOp.EQU,
+    VersusOp.GR: VersusOp.LTE,
+    VersusOp.LTE: VersusOp.GR,
+    VersusOp.GRE: VersusOp.LT,
+    VersusOp.LT: VersusOp.GRE,
+    VersusOp.IN: VersusOp.NIN,
+    VersusOp.NIN: VersusOp.IN,
+}
+
+
+def _constant(clause: Clause) -> bool:
+    return all(isinstance(p, Interval | Hole | Exists) for p in clause)
+
+
+def _intervals(clause: Iterable[AnyPredicate]) -> list[Interval]:
+    out = []
+    for predicate in clause:
+        match predicate:
+            case Interval():
+                out.append(predicate)
+            case Hole(value):
+                out += [Interval(BELOW_ALL, (value, 0)), Interval((value, 1), ABOVE_ALL)]
+            case Exists():
+                out.append(Interval(BELOW_ALL, ABOVE_ALL))
+    return out
+
+
+def _joined_intervals(predicates: list[Interval | Hole], integers: bool) -> list[AnyPredicate]:
+    """Existence and modification rules of spec 2.10.1 at once: join what touches, then name the result simply."""
+    joined: list[Interval] = []
+    for interval in sorted(_intervals(predicates), key=lambda i: (i.lo, i.hi)):
+        if joined and (interval.lo <= joined[-1].hi or (integers and _adjacent(joined[-1].hi, interval.lo))):
+            if interval.hi > joined[-1].hi:
+                joined[-1] = Interval(joined[-1].lo, interval.hi)
+        else:
+            joined.append(interval)
+    match joined:
+        case [Interval(lo, hi)] if lo == BELOW_ALL and hi == ABOVE_ALL:
+            return [EXISTS]
+        case [Interval(lo, (left, 0)), Interval((right, 1), hi)] if (
+            lo == BELOW_ALL and hi == ABOVE_ALL and left == right
+        ):
+            return [Hole(left)]
+    return list(joined)
+
+
+def _adjacent(hi: Cut, lo: Cut) -> bool:
+    return hi[1] == 1 and lo[1] == 0 and hi[0] + 1 == lo[0]
+
+
+def _reduced(disjuncts: list[AnyPredicate]) -> Clause:
+    """Insert one by one as spec 2.10.1 does: covered ones go, a perfect rule joins two into one, until nothing changes.
+
+    Intervals arrive joined, and equalities of strings can only fall to something that is neither, so that a long IN
+    list stays cheap.
+    """
+    plain = dict.fromkeys(p for p in disjuncts if _is_plain(p))
+    kept: list[AnyPredicate] = []
+    for predicate in disjuncts:
+        if not _is_plain(predicate):
+            _insert(kept, plain, predicate)
+    alive = [p for p in plain if not any(q.covers(p) for q in kept)]
+    intervals = sorted((p for p in alive if isinstance(p, Interval)), key=lambda i: (i.lo, i.hi))
+    texts = sorted((p for p in alive if isinstance(p, Text)), key=lambda p: p.operand)
+    return (*intervals, *texts, *sorted(kept, key=sort_key))
+
+
+def _is_plain(predicate: AnyPredicate) -> bool:
+    return isinstance(predicate, Interval) or (isinstance(predicate, Text) and predicate.op is TextOp.EQU)
+
+
+def _insert(kept: list[AnyPredicate], plain: Iterable[AnyPredicate], new: AnyPredicate) -> None:
+    while True:
+        if any(p.covers(new) for p in kept):
+            return
+        kept[:] = [p for p in kept if not new.covers(p)]
+        partner = next((p for p in (*kept, *plain) if _join(p, new) is not None), None)
+        if partner is None:
+            kept.append(new)
+            return
+        joined = _join(partner, new)
+        assert joined is not None
+        kept[:] = [p for p in kept if p is not partner]
+        new = joined
+
+
+def _join(one: Predicate, other: Predicate) -> AnyPredicate | None:
+    """The perfect rules for kinds that are not numbers; number rules are in `_joined_intervals`."""
+    if isinstance(one, Flag) and isinstance(other, Flag):
+        return EXISTS
+    if isinstance(one, Text) and isinstance(other, Text):
+        return _join_text(one, other)
+    if isinstance(one, Outside | Within) and isinstance(other, Outside | Within):
+        outside, second = (one, other) if isinstance(one, Outside) else (other, one)
+        if isinstance(outside, Outside):
+            refused_by_both = isinstance(second, Outside) and outside.area.overlaps(second.area)
+            accepted_by_none = isinstance(second, Within) and not second.area.covers(outside.area)
+            return None if refused_by_both or accepted_by_none else EXISTS
+    return None
+
+
+def _join_text(one: Text, other: Text) -> AnyPredicate | None:
+    if one.negative and other.negative:
+        return None if patterns.intersects(one.pattern, other.pattern) else EXISTS
+    if one.negative != other.negative:
+        negative, positive = (one, other) if one.negative else (other, one)
+        return EXISTS if patterns.contains(positive.pattern, negative.pattern) else None
+    return None
+
+
+def _meet(one: AnyPredicate, other: AnyPredicate) -> Clause | None:
+    if one.covers(other):
+        return (other,)
+    if other.covers(one):
+        return (one,)
+    return None if one.overlaps(other) else NEVER
+
+
+AttributeKey = tuple[str, Kind]
+
+
+class AttributeFilter(msgspec.Struct, frozen=True, array_like=True, cache_hash=True):
+    """One attribute, by name and kind, and the clause its value must satisfy. Areas name both halves: 'lat,lon'."""
+
+    name: str
+    kind: Kind
+    clause: Clause
+
+    @property
+    def key(self) -> AttributeKey:
+        return (self.name, self.kind)

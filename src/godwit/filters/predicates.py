@@ -1,0 +1,447 @@
+"""Predicates on one attribute, and the three questions asked of them: does it accept, cover, overlap?
+
+Every predicate is a frozen struct with
+
+    accepts(value, values)   is this value (of the right kind) wanted? `values` is the whole event, for placeholders
+    covers(other)            is everything that `other` accepts accepted here too? False where unsure
+    overlaps(other)          can some value be accepted by both? True where unsure
+
+Both directions of doubt are safe: a missed covering costs a message, a missed overlap or an invented covering loses
+events. A predicate of your own needs these three methods and nothing else; the structures above never look inside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+
+from godwit.events import INT_MAX, INT_MIN, Value
+from godwit.filters import patterns
+from godwit.filters.areas import Area, is_place
+
+Number = int | float
+Cut = tuple[Number, int]
+"""A gap between numbers: (v, 0) lies just before v, (v, 1) just after it. Cuts order as tuples do."""
+
+Values = Mapping[str, Value]
+
+
+class Kind(StrEnum):
+    """The type half of a tuple's identity (name, type). Values of different kinds never match each other."""
+
+    NUMBER = "number"
+    STRING = "string"
+    BOOL = "bool"
+    PLACE = "place"
+    ANY = "any"
+    RATE = "rate"
+
+
+class FilterError(ValueError):
+    """A filter that cannot be: the message names what is wrong and what would be right."""
+
+
+class Predicate(Protocol):
+    def accepts(self, value: Any, values: Values) -> bool: ...
+    def covers(self, other: Predicate) -> bool: ...
+    def overlaps(self, other: Predicate) -> bool: ...
+
+
+class Exists(msgspec.Struct, frozen=True, tag="exists"):
+    """The attribute is there, with a value of the kind asked for. NaN is no value."""
+
+    def accepts(self, value: Any, values: Values) -> bool:
+        return True
+
+    def covers(self, other: Predicate) -> bool:
+        return not isinstance(other, Absent)
+
+    def overlaps(self, other: Predicate) -> bool:
+        return not isinstance(other, Absent)
+
+
+class Absent(msgspec.Struct, frozen=True, tag="absent"):
+    """The attribute is not there: SQL's IS NULL. The only predicate that a missing attribute satisfies."""
+
+    def accepts(self, value: Any, values: Values) -> bool:
+        return False
+
+    def covers(self, other: Predicate) -> bool:
+        return isinstance(other, Absent)
+
+    def overlaps(self, other: Predicate) -> bool:
+        return isinstance(other, Absent)
+
+
+class Interval(msgspec.Struct, frozen=True, tag="interval"):
+    """Numbers between two cuts: =, <, <=, >, >= and ranges, open or closed at either end, are all of this one form."""
+
+    lo: Cut
+    hi: Cut
+
+    def accepts(self, value: Any, values: Values) -> bool:
+        low, after_low = self.lo
+        high, after_high = self.hi
+        return bool(
+            (low < value or (low == value and not after_low)) and (value < high or (value == high and after_high))
+        )
+
+    def covers(self, other: Predicate) -> bool:
+        if isinstance(other, Interval):
+            return self.lo <= other.lo and other.hi <= self.hi
+        return False
+
+    def overlaps(self, other: Predicate) -> bool:
+        if isinstance(other, Interval):
+            return max(self.lo, other.lo) < min(self.hi, other.hi)
+        if isinstance(other, Hole):
+            return not (self.lo == (other.value, 0) and self.hi == (other.value, 1))
+        return not isinstance(other, Absent)
+
+
+class Hole(msgspec.Struct, frozen=True, tag="hole"):
+    """Every number but one: the spec's Neq on numbers."""
+
+    value: Number
+
+    def accepts(self, value: Any, values: Values) -> bool:
+        return bool(value != self.value)
+
+    def covers(self, other: Predicate) -> bool:
+        if isinstance(other, Interval):
+            return not (other.lo <= (self.value, 0) and (self.value, 1) <= other.hi)
+        return isinstance(other, Hole) and other.value == self.value
+
+    def overlaps(self, other: Predicate) -> bool:
+        if isinstance(other, Interval):
+            return other.overlaps(self)
+        return not isinstance(other, Absent)
+
+
+class TextOp(StrEnum):
+    EQU = "equ"
+    STW = "stw"
+    END = "end"
+    IN = "in"
+    LIKE = "like"
+    NEQ = "neq"
+    NIN = "nin"
+    NLIKE = "nlike"
+
+
+POSITIVE = {TextOp.NEQ: TextOp.EQU, TextOp.NIN: TextOp.IN, TextOp.NLIKE: TextOp.LIKE}
+"""Each refusing operator and the one that it negates."""
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """Strings by equality, prefix, suffix, substring or LIKE pattern, and the negations.
+
+    One rule replaces the string table of the spec: a predicate is a pattern or the complement of one. Covering and
+    overlap follow from containment and intersection of patterns, and the four published cells that lose events
+    (Nin over Neq, In, Stw, End) never arise.
+    """
+
+    op: TextOp
+    operand: str
+
+    @property
+    def negative(self) -> bool:
+        return self.op in POSITIVE
+
+    @property
+    def pattern(self) -> patterns.Pattern:
+        """What is accepted, or for a negation what is refused."""
+        return patterns.of(POSITIVE.get(self.op, self.op).value, self.operand)
+
+    def accepts(self, value: Any, values: Values) -> bool:
+        return bool(_TEXT_ACCEPTS[self.op](value, self.operand))
+
+    def covers(self, other: Predicate) -> bool:
+        if not isinstance(other, Text):
+            return False
+        if self == other:
+            return True
+        if not self.negative:
+            return not other.negative and patterns.contains(self.pattern, other.pattern)
+        if other.negative:
+            return patterns.contains(other.pattern, self.pattern)
+        return not patterns.intersects(self.pattern, other.pattern)
+
+    def overlaps(self, other: Predicate) -> bool:
+        if not isinstance(other, Text):
+            return not isinstance(other, Absent)
+        if self.negative and other.negative:
+            return True
+        if self.negative:
+            return not patterns.contains(self.pattern, other.pattern)
+        if other.negative:
+            return not patterns.contains(other.pattern, self.pattern)
+        return patterns.intersects(self.pattern, other.pattern)
+
+
+_TEXT_ACCEPTS: dict[TextOp, Callable[[str, str], bool]] = {
+    TextOp.EQU: lambda value, operand: value == operand,
+    TextOp.NEQ: lambda value, operand: value != operand,
+    TextOp.STW: lambda value, operand: value.startswith(operand),
+    TextOp.END: lambda value, operand: value.endswith(operand),
+    TextOp.IN: lambda value, operand: operand in value,
+    TextOp.NIN: lambda value, operand: operand not in value,
+    TextOp.LIKE: lambda value, operand: patterns.accepts(patterns.of("like", operand), value),
+    TextOp.NLIKE: lambda value, operand: not patterns.accepts(patterns.of("like", operand), value),
+}
+
+
+class Flag(msgspec.Struct, frozen=True, tag="flag"):
+    """One of the two truth values."""
+
+    value: bool
+
+    def accepts(self, value: Any, values: Values) -> bool:
+        return value is self.value
+
+    def covers(self, other: Predicate) -> bool:
+        return self == other
+
+    def overlaps(self, other: Predicate) -> bool:
+        return not isinstance(other, Absent) and (not isinstance(other, Flag) or other == self)
+
+
+class VersusOp(StrEnum):
+    EQU = "equ"
+    NEQ = "neq"
+    GR = "gr"
+    GRE = "gre"
+    LT = "lt"
+    LTE = "lte"
+    IN = "in"
+    NIN = "nin"
+    STW = "stw"
+    END = "end"
+
+
+class Versus(msgspec.Struct, frozen=True, tag="versus"):
+    """The spec's placeholder: the operand is the value of another attribute, of the same kind, of the same event."""
+
+    op: VersusOp
+    other: str
+
+    def accepts(self, value: Any, values: Values) -> bool:
+        operand = values.get(self.other)
+        if operand is None or kind_of(operand) is not kind_of(value):
+            return False
+        return bool(_VERSUS_ACCEPTS[self.op](value, operand))
+
+    def covers(self, other: Predicate) -> bool:
+        return isinstance(other, Versus) and other.other == self.other and other.op in _VERSUS_COVERS[self.op]
+
+    def overlaps(self, other: Predicate) -> bool:
+        return not isinstance(other, Absent)
+
+
+_VERSUS_ACCEPTS: dict[VersusOp, Callable[[Any, Any], bool]] = {
+    VersusOp.EQU: lambda value, operand: value == operand,
+    VersusOp.NEQ: lambda value, operand: value != operand,
+    VersusOp.GR: lambda value, operand: value > operand,
+    VersusOp.GRE: lambda value, operand: value >= operand,
+    VersusOp.LT: lambda value, operand: value < operand,
+    VersusOp.LTE: lambda value, operand: value <= operand,
+    VersusOp.IN: lambda value, operand: operand in value,
+    VersusOp.NIN: lambda value, operand: operand not in value,
+    VersusOp.STW: lambda value, operand: value.startswith(operand),
+    VersusOp.END: lambda value, operand: value.endswith(operand),
+}
+
+# The covering tables of spec 1.5.1 and 1.5.2 read with equal operands on both sides.
+_VERSUS_COVERS = {
+    VersusOp.EQU: {VersusOp.EQU},
+    VersusOp.NEQ: {VersusOp.NEQ, VersusOp.GR, VersusOp.LT, VersusOp.NIN},
+    VersusOp.GR: {VersusOp.GR},
+    VersusOp.GRE: {VersusOp.GRE, VersusOp.GR, VersusOp.EQU},
+    VersusOp.LT: {VersusOp.LT},
+    VersusOp.LTE: {VersusOp.LTE, VersusOp.LT, VersusOp.EQU},
+    VersusOp.IN: {VersusOp.IN, VersusOp.EQU, VersusOp.STW, VersusOp.END},
+    VersusOp.NIN: {VersusOp.NIN},
+    VersusOp.STW: {VersusOp.STW, VersusOp.EQU},
+    VersusOp.END: {VersusOp.END, VersusOp.EQU},
+}
+
+
+class Within(msgspec.Struct, frozen=True, tag="within"):
+    """A place inside an area."""
+
+    area: Area
+
+    def accepts(self, value: Any, values: Values) -> bool:
+        lat, lon = value
+        return self.area.contains(lat, lon)
+
+    def covers(self, other: Predicate) -> bool:
+        return isinstance(other, Within) and self.area.covers(other.area)
+
+    def overlaps(self, other: Predicate) -> bool:
+        if isinstance(other, Within):
+            return self.area.overlaps(other.area)
+        if isinstance(other, Outside):
+            return not other.area.covers(self.area)
+        return not isinstance(other, Absent)
+
+
+class Outside(msgspec.Struct, frozen=True, tag="outside"):
+    """A place that is not inside an area."""
+
+    area: Area
+
+    def accepts(self, value: Any, values: Values) -> bool:
+        lat, lon = value
+        return not self.area.contains(lat, lon)
+
+    def covers(self, other: Predicate) -> bool:
+        if isinstance(other, Within):
+            return not self.area.overlaps(other.area)
+        return isinstance(other, Outside) and other.area.covers(self.area)
+
+    def overlaps(self, other: Predicate) -> bool:
+        if isinstance(other, Within):
+            return other.overlaps(self)
+        return not isinstance(other, Absent)
+
+
+class Rate(msgspec.Struct, frozen=True, tag="rate"):
+    """At most so many notifications a second: a wish to the tables (spec 2.9.1), not a property of any one event."""
+
+    per_s: float
+
+    def accepts(self, value: Any, values: Values) -> bool:
+        return True
+
+    def covers(self, other: Predicate) -> bool:
+        return isinstance(other, Rate) and self.per_s >= other.per_s
+
+    def overlaps(self, other: Predicate) -> bool:
+        return True
+
+
+AnyPredicate = Exists | Absent | Interval | Hole | Text | Flag | Versus | Within | Outside | Rate
+"""The predicates that travel on the wire and print as text."""
+
+EXISTS = Exists()
+ABSENT = Absent()
+BELOW_ALL: Cut = (-math.inf, 0)
+ABOVE_ALL: Cut = (math.inf, 1)
+
+
+def kind_of(value: object) -> Kind | None:
+    """The kind of an attribute's value, or None where no predicate can accept it (NaN)."""
+    if isinstance(value, bool):
+        return Kind.BOOL
+    if isinstance(value, int):
+        return Kind.NUMBER
+    if isinstance(value, float):
+        return None if math.isnan(value) else Kind.NUMBER
+    if isinstance(value, str):
+        return Kind.STRING
+    return None
+
+
+def place_of(name: str, values: Values) -> tuple[float, float] | None:
+    """The place that a PLACE attribute named 'lat,lon' has in an event, if both halves are there and make one."""
+    lat_name, _, lon_name = name.partition(",")
+    lat, lon = values.get(lat_name), values.get(lon_name)
+    if isinstance(lat, str | bool | None) or isinstance(lon, str | bool | None) or not is_place(lat, lon):
+        return None
+    return (lat, lon)
+
+
+def number(value: Number) -> Number:
+    """The one form of a numeric operand: an int where the value is integral and fits, so that 5 and 5.0 print alike."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise FilterError(f"{value!r} is not a number")
+    if isinstance(value, int):
+        if not INT_MIN <= value <= INT_MAX:
+            raise FilterError(f"{value} does not fit 64 bits")
+        return value
+    if math.isnan(value):
+        raise FilterError("NaN matches nothing and cannot be an operand")
+    if value.is_integer() and INT_MIN <= value <= INT_MAX:
+        return int(value)
+    return value
+
+
+def equ(value: Value) -> AnyPredicate:
+    if isinstance(value, bool):
+        return Flag(value)
+    if isinstance(value, str):
+        return Text(TextOp.EQU, value)
+    return Interval((number(value), 0), (number(value), 1))
+
+
+def neq(value: Value) -> AnyPredicate:
+    if isinstance(value, bool):
+        return Flag(not value)
+    if isinstance(value, str):
+        return Text(TextOp.NEQ, value)
+    return Hole(number(value))
+
+
+def gr(value: Number) -> Interval:
+    return Interval((number(value), 1), ABOVE_ALL)
+
+
+def gre(value: Number) -> Interval:
+    return Interval((number(value), 0), ABOVE_ALL)
+
+
+def lt(value: Number) -> Interval:
+    return Interval(BELOW_ALL, (number(value), 0))
+
+
+def lte(value: Number) -> Interval:
+    return Interval(BELOW_ALL, (number(value), 1))
+
+
+def rng(low: Number, high: Number) -> Interval:
+    """The inclusive range; both ends count."""
+    if low > high:
+        raise FilterError(f"the range {low} to {high} is upside down: the lower end comes first")
+    return Interval((number(low), 0), (number(high), 1))
+
+
+def stw(operand: str) -> AnyPredicate:
+    return Text(TextOp.STW, operand) if operand else EXISTS
+
+
+def end(operand: str) -> AnyPredicate:
+    return Text(TextOp.END, operand) if operand else EXISTS
+
+
+def contains(operand: str) -> AnyPredicate:
+    """The spec's In: the operand is a substring of the value."""
+    return Text(TextOp.IN, operand) if operand else EXISTS
+
+
+def lacks(operand: str) -> AnyPredicate:
+    """The spec's Nin: the operand is no substring of the value."""
+    if not operand:
+        raise FilterError("every text contains the empty text: nothing would match")
+    return Text(TextOp.NIN, operand)
+
+
+def like(pattern: str) -> AnyPredicate:
+    """SQL LIKE with % and _, escaped by a backslash, reduced to the simplest predicate that says the same."""
+    op, operand = patterns.simplest(pattern)
+    return EXISTS if op == "exists" else Text(TextOp(op), operand)
+
+
+def unlike(pattern: str) -> AnyPredicate | None:
+    """SQL NOT LIKE; None where nothing is left to accept."""
+    accepted = like(pattern)
+    if not isinstance(accepted, Text):
+        return None
+    negation = {positive: negative for negative, positive in POSITIVE.items()}
+    if accepted.op in negation:
+        return Text(negation[accepted.op], accepted.operand)
+    return Text(TextOp.NLIKE, patterns.to_like(accepted.pattern))
