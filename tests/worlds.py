@@ -10,7 +10,7 @@ from godwit.filters.filters import Filter, attribute, conjunction
 from godwit.filters.predicates import AnyPredicate, contains, end, equ, gr, gre, lacks, lt, lte, neq, rng, stw
 
 NUMBERS = [n / 2 for n in range(-1, 14)]
-"""Operands are the whole numbers 0..6; values reach half a step beyond and between them, so open and closed ends differ."""
+"""Operands are the whole numbers 0..6; values lie between and beyond them too, so that open and closed ends differ."""
 
 TEXTS = ["".join(letters) for length in range(5) for letters in product("ab", repeat=length)]
 

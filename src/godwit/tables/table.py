@@ -1,0 +1,47 @@
+"""The one small interface of all routing tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, TypeVar
+
+F = TypeVar("F")
+N_contra = TypeVar("N_contra", contravariant=True)
+
+Interface = str
+"""A neighbouring router or a local client: whoever a filter came from and an event goes to."""
+
+
+class Table(Protocol[F, N_contra]):
+    """Filters and the interfaces that asked for them."""
+
+    def add(self, wanted: F, interface: Interface, /) -> bool:
+        """Note that the interface wants it; False where that changes nothing (known, or covered for that interface)."""
+
+    def remove(self, wanted: F, interface: Interface, /) -> bool:
+        """Forget exactly what was added; False where it was not there."""
+
+    def match(self, event: N_contra, /) -> set[Interface]:
+        """The interfaces that want this event."""
+
+    def roots(self) -> list[F]:
+        """The filters that no other filter here covers: all that somebody else needs to know."""
+
+    def interfaces(self, wanted: F, /) -> frozenset[Interface]:
+        """Who asked for exactly this filter; empty where nobody did."""
+
+    def __iter__(self) -> Iterator[F]: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, wanted: object, /) -> bool: ...
+
+
+class Forwarding(Table[F, N_contra], Protocol[F, N_contra]):
+    """A table that also knows what its neighbours must be told (spec 2.3)."""
+
+    neighbours: frozenset[Interface]
+
+    def forwards(self, wanted: F, /) -> frozenset[Interface]:
+        """The neighbours that hold, or must be sent, this filter."""
+
+    def heads(self) -> list[F]:
+        """The filters on levels 1 and 2, the only ones with a non-empty forwards set (spec theorem 3.4)."""
