@@ -22,6 +22,7 @@ import msgspec
 from godwit.events import INT_MAX, INT_MIN, Value
 from godwit.filters import patterns
 from godwit.filters.areas import Area, is_place
+from godwit.filters.errors import FilterError as FilterError
 
 Number = int | float
 Cut = tuple[Number, int]
@@ -39,10 +40,6 @@ class Kind(StrEnum):
     PLACE = "place"
     ANY = "any"
     RATE = "rate"
-
-
-class FilterError(ValueError):
-    """A filter that cannot be: the message names what is wrong and what would be right."""
 
 
 class Predicate(Protocol):
