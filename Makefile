@@ -1,0 +1,55 @@
+# Everything starts from here, on a machine with Python 3.11 or newer and make. The environment in .venv makes itself.
+
+PYTHON ?= python3
+HYPOTHESIS_PROFILE ?= ci
+export HYPOTHESIS_PROFILE
+
+BIN := .venv/bin
+CORE := .venv/core.stamp
+DEV := .venv/dev.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench features lock
+# Targets given together share one environment and two cores: one after the other.
+.NOTPARALLEL:
+
+help: ## this list
+	@echo "Godwit: content-based publish/subscribe for things that move"
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+demo: $(CORE) ## a city of subscriptions, a stream of events, what matched and how fast
+	@$(BIN)/godwit demo
+
+test: check ## check, then all tests
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 2 --dist loadgroup
+
+check: $(DEV) ## style (ruff) and types (mypy --strict)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+bench: $(DEV) ## matching speed beside baselines measured in the same run
+	@$(BIN)/python benchmarks/matching.py $(ARGS)
+
+features: $(DEV) ## each feature of the specs with the tests that prove it; ARGS="--spec content-routing" for one spec
+	@$(BIN)/python -m tools.features $(ARGS)
+
+lock: $(DEV) ## renew uv.lock after a change of pyproject.toml; ARGS=--upgrade for newer versions of everything
+	@$(BIN)/python tools/lock.py $(ARGS)
+
+$(CORE): pyproject.toml uv.lock tools/environment.py
+	$(usable-python)
+	@$(PYTHON) tools/environment.py core
+
+$(DEV): pyproject.toml uv.lock tools/environment.py
+	$(usable-python)
+	@$(PYTHON) tools/environment.py dev
+
+another := name another one, as in: make $(MAKECMDGOALS) PYTHON=python3.12
+
+define usable-python
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "Godwit needs Python 3.11 or newer, which '$(PYTHON)' is not; $(another)" >&2; exit 1; }
+@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	{ echo "'$(PYTHON)' lacks venv (Debian and Ubuntu: apt install python3-venv); $(another)" >&2; exit 1; }
+endef

@@ -1,0 +1,120 @@
+"""Make `.venv` hold what the lock says: `python tools/environment.py core` for running, `dev` for working on the code.
+
+Standard library only, since it runs before anything is installed. uv reads the lock and pip fetches, because pip is
+what a machine's mirror, proxy and certificates are set up for. Nothing is uninstalled: `core` after `dev` keeps the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = ROOT / ".venv" / "bin"
+PYTHON = BIN / "python"
+
+WANTED = {
+    "core": ("--no-default-groups",),
+    "dev": ("--group", "dev", "--all-extras"),
+}
+"""What uv writes out for each set; `dev` contains `core`."""
+
+
+class SetupError(Exception):
+    """The environment could not be made; the message says what was tried and what the tool answered."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 1 or arguments[0] not in WANTED:
+        print(f"usage: environment.py {' | '.join(WANTED)}", file=sys.stderr)
+        return 2
+    try:
+        prepare(arguments[0])
+    except SetupError as error:
+        print(f"environment: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def prepare(wanted: str) -> None:
+    create()
+    install_locked("uv", pinned("uv"))
+    install_locked("build tools", export("--only-group", "build"))
+    install_locked(f"{wanted} packages", export(*WANTED[wanted]))
+    install("godwit itself", "--editable", str(ROOT), total=1)
+    for satisfied in ("core", "dev") if wanted == "dev" else ("core",):
+        (BIN.parent / f"{satisfied}.stamp").touch()
+    say(f"ready ({wanted})")
+
+
+def create() -> None:
+    """A virtual environment of the calling Python, unless a working one is there already."""
+    if PYTHON.exists() and subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode == 0:
+        return
+    say(f"creating .venv with Python {sys.version.split()[0]}")
+    venv.create(BIN.parent, with_pip=True, clear=True, symlinks=True)
+
+
+def pinned(name: str) -> str:
+    """The requirement line of one package as the lock pins it, read without uv."""
+    packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
+    package = next(p for p in packages if p["name"] == name)
+    files = [*package.get("wheels", ()), *filter(None, [package.get("sdist")])]
+    return f"{name}=={package['version']} " + " ".join(f"--hash={file['hash']}" for file in files)
+
+
+def export(*selection: str) -> str:
+    """Requirement lines with hashes and without any address, so that pip looks where this machine looks."""
+    command = [BIN / "uv", "export", "--quiet", "--frozen", "--no-emit-project", "--no-header", "--no-annotate"]
+    answer = subprocess.run(
+        [*command, "--python", PYTHON, *selection], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if answer.returncode:
+        raise SetupError(f"uv could not read uv.lock:\n{answer.stderr}")
+    return answer.stdout
+
+
+def install_locked(what: str, requirements: str) -> None:
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as lines:
+        lines.write(requirements)
+        lines.flush()
+        install(what, "--require-hashes", "--requirement", lines.name, total=requirements.count("=="))
+
+
+def install(what: str, *arguments: str, total: int) -> None:
+    """Install what is asked for and nothing else, showing on one line how far it is."""
+    # Whatever builds a package is pinned too and installed one step earlier, hence no isolation.
+    options = ("--no-deps", "--no-build-isolation", "--use-pep517", "--progress-bar", "off", "--no-input")
+    environment = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0"}
+    command = [PYTHON, "-m", "pip", "install", *options, *arguments]
+    say(f"installing {what}")
+    heard: list[str] = []
+    done = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as pip:
+        for line in pip.stdout or ():
+            heard.append(line)
+            done += line.startswith(("Collecting", "Requirement already"))
+            show(f"  {done} of {total}  {line.split(' (')[0].strip()[:60]}")
+    show("")
+    if pip.returncode:
+        raise SetupError(f"pip could not install {what}; its last words:\n{''.join(heard[-15:])}")
+
+
+def say(text: str) -> None:
+    print(f"environment: {text}", flush=True)
+
+
+def show(text: str) -> None:
+    """A passing line, only where it can be wiped out again."""
+    if sys.stdout.isatty():
+        print(f"\r\x1b[K{text}", end="", flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
