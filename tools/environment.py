@@ -1,7 +1,7 @@
 """Make `.venv` hold what the lock says: `python tools/environment.py core` for running, `dev` for working on the code.
 
 Standard library only, since it runs before anything is installed. uv reads the lock and pip fetches, because pip is
-what a machine's mirror, proxy and certificates are set up for. Nothing is uninstalled: `core` after `dev` keeps the rest.
+what a machine's mirror, proxy and certificates are set up for. Nothing is uninstalled, so `core` after `dev` keeps all.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def pinned(name: str) -> str:
 
 def export(*selection: str) -> str:
     """Requirement lines with hashes and without any address, so that pip looks where this machine looks."""
-    command = [BIN / "uv", "export", "--quiet", "--frozen", "--no-emit-project", "--no-header", "--no-annotate"]
+    command = [str(BIN / "uv"), "export", "--quiet", "--frozen", "--no-emit-project", "--no-header", "--no-annotate"]
     answer = subprocess.run(
-        [*command, "--python", PYTHON, *selection], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, "--python", str(PYTHON), *selection], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if answer.returncode:
         raise SetupError(f"uv could not read uv.lock:\n{answer.stderr}")
@@ -92,7 +92,7 @@ def install(what: str, *arguments: str, total: int) -> None:
     # Whatever builds a package is pinned too and installed one step earlier, hence no isolation.
     options = ("--no-deps", "--no-build-isolation", "--use-pep517", "--progress-bar", "off", "--no-input")
     environment = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0"}
-    command = [PYTHON, "-m", "pip", "install", *options, *arguments]
+    command = [str(PYTHON), "-m", "pip", "install", *options, *arguments]
     say(f"installing {what}")
     heard: list[str] = []
     done = 0

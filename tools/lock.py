@@ -1,7 +1,7 @@
 """Renew uv.lock and take every address out of it: `python tools/lock.py [options of uv lock, such as --upgrade]`.
 
-What is locked are versions and hashes. Where a machine fetches them from is its own affair, so the lock names a host that
-cannot exist, and `environment.py` hands pip no addresses at all.
+What is locked are versions and hashes. Where a machine fetches them from is its own affair, so the lock names a host
+that cannot exist, and `environment.py` hands pip no addresses at all.
 """
 
 from __future__ import annotations
