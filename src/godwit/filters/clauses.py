@@ -7,17 +7,22 @@ covering between them is exact, which is more than the pairwise test of the spec
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 import msgspec
 
+from godwit.events import Value
 from godwit.filters import patterns
+from godwit.filters.errors import FilterError
 from godwit.filters.predicates import (
     ABOVE_ALL,
     ABSENT,
     BELOW_ALL,
     EXISTS,
-    POSITIVE,
+    KIND_BY_TYPE,
+    VALUE_KINDS,
     Absent,
     AnyPredicate,
     Cut,
@@ -31,9 +36,13 @@ from godwit.filters.predicates import (
     Rate,
     Text,
     TextOp,
+    Values,
     Versus,
     VersusOp,
     Within,
+    kind_of,
+    negation,
+    place_of,
 )
 
 Clause = tuple[AnyPredicate, ...]
@@ -42,15 +51,53 @@ NEVER: Clause = ()
 ALWAYS: Clause = (EXISTS,)
 
 
+LONG = 32
+"""Pairs of disjuncts from which on sorting them out first beats trying all."""
+
+
 def covers(wide: Clause, narrow: Clause) -> bool:
     """Spec theorem A.1: every disjunct of `narrow` is covered by some disjunct of `wide`."""
-    if len(wide) == 1 and len(narrow) == 1:
-        return wide[0].covers(narrow[0])
+    if len(wide) * len(narrow) > LONG:
+        return all(map(_Sorted(wide).covers, narrow))
     return all(any(a.covers(b) for a in wide) for b in narrow)
 
 
 def overlaps(one: Clause, other: Clause) -> bool:
+    """Whether some disjunct of one may accept what some disjunct of the other accepts."""
+    if len(one) * len(other) > LONG:
+        return any(map(_Sorted(one).overlaps, other))
     return any(a.overlaps(b) for a in one for b in other)
+
+
+class _Sorted:
+    """A long clause prepared for many questions: it is mostly equalities of strings, or intervals that are disjoint."""
+
+    def __init__(self, clause: Clause) -> None:
+        self.clause = clause
+        self.intervals = [p for p in clause if isinstance(p, Interval)]
+        self.lows = [p.lo for p in self.intervals]
+        self.equalities = {p for p in clause if _is_equality(p)}
+        self.others = [p for p in clause if not _is_plain(p)]
+
+    def covers(self, narrow: AnyPredicate) -> bool:
+        if narrow in self.equalities:
+            return True
+        if isinstance(narrow, Interval):
+            at = bisect_right(self.lows, narrow.lo)
+            if at and self.intervals[at - 1].covers(narrow):
+                return True
+        return any(p.covers(narrow) for p in self.others)
+
+    def overlaps(self, other: AnyPredicate) -> bool:
+        if not _is_plain(other):
+            return any(p.overlaps(other) for p in self.clause)
+        if other in self.equalities:
+            return True
+        if isinstance(other, Interval):
+            at = bisect_left(self.lows, other.hi)
+            if at and self.intervals[at - 1].overlaps(other):
+                return True
+        return any(p.overlaps(other) for p in self.others)
 
 
 def union(kind: Kind, disjuncts: Iterable[AnyPredicate], *, integers: bool = False) -> Clause:
@@ -58,7 +105,9 @@ def union(kind: Kind, disjuncts: Iterable[AnyPredicate], *, integers: bool = Fal
 
     With `integers` the caller vouches that the attribute holds whole numbers only: neighbouring ranges join as well.
     """
-    disjuncts = list(disjuncts)
+    disjuncts = list(dict.fromkeys(disjuncts))
+    if not disjuncts:
+        return NEVER
     if kind is Kind.NUMBER:
         numbers = [p for p in disjuncts if isinstance(p, Interval | Hole)]
         others = [p for p in disjuncts if not isinstance(p, Interval | Hole)]
@@ -82,8 +131,6 @@ def intersection(kind: Kind, one: Clause, other: Clause) -> Clause | None:
             if max(a.lo, b.lo) < min(a.hi, b.hi)
         ]
         return union(kind, both)
-    if kind is Kind.RATE:
-        return min(one, other, key=lambda clause: clause[0].per_s)  # type: ignore[union-attr]
     meets = [_meet(a, b) for a in one for b in other]
     if any(meet is None for meet in meets):
         return None
@@ -91,9 +138,10 @@ def intersection(kind: Kind, one: Clause, other: Clause) -> Clause | None:
 
 
 def complement(kind: Kind, predicate: AnyPredicate) -> Clause:
-    """What a value of this kind satisfies when it fails `predicate`.
+    """What a value of this kind satisfies when it fails `predicate`, as SQL's NOT means it.
 
-    A missing value satisfies neither, except with Exists and Absent of kind ANY, which are each other's complement.
+    A missing value satisfies neither, except with Exists and Absent of kind ANY, which are each other's complement;
+    nor does any value where the operand of a placeholder is missing.
     """
     match predicate:
         case Exists():
@@ -101,42 +149,24 @@ def complement(kind: Kind, predicate: AnyPredicate) -> Clause:
         case Absent():
             return ALWAYS
         case Interval(lo, hi):
-            sides = [Interval(BELOW_ALL, lo)] if lo != BELOW_ALL else []
-            sides += [Interval(hi, ABOVE_ALL)] if hi != ABOVE_ALL else []
-            return union(kind, sides)
+            return union(kind, [Interval(BELOW_ALL, lo), Interval(hi, ABOVE_ALL)])
         case Hole(value):
             return (Interval((value, 0), (value, 1)),)
         case Flag(value):
             return (Flag(not value),)
-        case Text(op, operand):
-            return (_text_negation(op, operand),)
-        case Versus(op, other):
-            return (Versus(_NOT_VERSUS[op], other),) if op in _NOT_VERSUS else NEVER
+        case Text():
+            return (negation(predicate),)
+        case Versus(op, other) if op in _NOT_VERSUS:
+            return (Versus(_NOT_VERSUS[op], other),)
         case Within(area):
             return (Outside(area),)
         case Outside(area):
             return (Within(area),)
-        case Rate():
-            return ALWAYS
-    raise TypeError(f"no complement of {predicate!r}")
+    raise FilterError(f"no predicate says the opposite of {predicate!r}")
 
 
 def sort_key(predicate: AnyPredicate) -> tuple[str, str]:
     return type(predicate).__name__, repr(predicate)
-
-
-def _text_negation(op: TextOp, operand: str) -> Text:
-    if op in POSITIVE:
-        return Text(POSITIVE[op], operand) if op is not TextOp.NLIKE else _simplest(operand)
-    for negative, positive in POSITIVE.items():
-        if positive is op:
-            return Text(negative, operand)
-    return Text(TextOp.NLIKE, patterns.to_like(patterns.of(op.value, operand)))
-
-
-def _simplest(like: str) -> Text:
-    op, operand = patterns.simplest(like)
-    return Text(TextOp(op), operand)
 
 
 _NOT_VERSUS = {
@@ -148,6 +178,10 @@ _NOT_VERSUS = {
     VersusOp.LT: VersusOp.GRE,
     VersusOp.IN: VersusOp.NIN,
     VersusOp.NIN: VersusOp.IN,
+    VersusOp.STW: VersusOp.NSTW,
+    VersusOp.NSTW: VersusOp.STW,
+    VersusOp.END: VersusOp.NEND,
+    VersusOp.NEND: VersusOp.END,
 }
 
 
@@ -165,7 +199,7 @@ def _intervals(clause: Iterable[AnyPredicate]) -> list[Interval]:
                 out += [Interval(BELOW_ALL, (value, 0)), Interval((value, 1), ABOVE_ALL)]
             case Exists():
                 out.append(Interval(BELOW_ALL, ABOVE_ALL))
-    return out
+    return [interval for interval in out if interval.lo < interval.hi]
 
 
 def _joined_intervals(predicates: list[Interval | Hole], integers: bool) -> list[AnyPredicate]:
@@ -188,7 +222,16 @@ def _joined_intervals(predicates: list[Interval | Hole], integers: bool) -> list
 
 
 def _adjacent(hi: Cut, lo: Cut) -> bool:
-    return hi[1] == 1 and lo[1] == 0 and hi[0] + 1 == lo[0]
+    """Whether no whole number lies between the two cuts."""
+    if not (math.isfinite(hi[0]) and math.isfinite(lo[0])):
+        return False
+    return _first_whole(hi) >= _first_whole(lo)
+
+
+def _first_whole(cut: Cut) -> int:
+    """The least whole number behind the cut."""
+    value, after = cut
+    return math.floor(value) + 1 if after else math.ceil(value)
 
 
 def _reduced(disjuncts: list[AnyPredicate]) -> Clause:
@@ -209,7 +252,11 @@ def _reduced(disjuncts: list[AnyPredicate]) -> Clause:
 
 
 def _is_plain(predicate: AnyPredicate) -> bool:
-    return isinstance(predicate, Interval) or (isinstance(predicate, Text) and predicate.op is TextOp.EQU)
+    return isinstance(predicate, Interval) or _is_equality(predicate)
+
+
+def _is_equality(predicate: AnyPredicate) -> bool:
+    return isinstance(predicate, Text) and predicate.op is TextOp.EQU
 
 
 def _insert(kept: list[AnyPredicate], plain: Iterable[AnyPredicate], new: AnyPredicate) -> None:
@@ -272,3 +319,43 @@ class AttributeFilter(msgspec.Struct, frozen=True, array_like=True, cache_hash=T
     @property
     def key(self) -> AttributeKey:
         return (self.name, self.kind)
+
+    def matches(self, values: Values) -> bool:
+        value = values.get(self.name)
+        if KIND_BY_TYPE.get(type(value)) is not self.kind or value != value:
+            return self._matches_otherwise(value, values)
+        clause = self.clause
+        if len(clause) == 1:
+            return clause[0].accepts(value, values)
+        return any(p.accepts(value, values) for p in clause)
+
+    def _matches_otherwise(self, value: Value | None, values: Values) -> bool:
+        """The same for all that is not a plain value of the kind asked for."""
+        found: object = value
+        if self.kind is Kind.RATE:
+            return True
+        if self.kind is Kind.PLACE:
+            found = place_of(self.name, values)
+        elif value is None:
+            return ABSENT in self.clause
+        elif kind_of(value) is None or self.kind not in (Kind.ANY, kind_of(value)):
+            return False
+        return found is not None and any(p.accepts(found, values) for p in self.clause)
+
+    def covers(self, other: AttributeFilter) -> bool:
+        """Whether this demands no more of the attribute than `other` does; both have the same name."""
+        if self.kind is not other.kind and not (self.kind is Kind.ANY and other.kind in VALUE_KINDS):
+            return False
+        wide, narrow = self.clause, other.clause
+        if len(wide) == 1 == len(narrow):
+            return wide[0].covers(narrow[0])
+        return covers(wide, narrow)
+
+    def overlaps(self, other: AttributeFilter) -> bool:
+        """Whether one value may satisfy both, or whether they do not even speak of the same thing."""
+        if self.kind is other.kind or self.kind is Kind.ANY or other.kind is Kind.ANY:
+            one, another = self.clause, other.clause
+            if len(one) == 1 == len(another):
+                return one[0].overlaps(another[0])
+            return overlaps(one, another)
+        return not {self.kind, other.kind} <= VALUE_KINDS

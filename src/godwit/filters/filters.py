@@ -9,23 +9,28 @@ Both are made by the functions here, which canonicalise; the constructors trust 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 import msgspec
 
 from godwit.filters import clauses
-from godwit.filters.clauses import AttributeFilter, Clause
+from godwit.filters.clauses import AttributeFilter, AttributeKey, Clause
+from godwit.filters.errors import FilterError
 from godwit.filters.predicates import (
-    ABSENT,
+    VALUE_KINDS,
+    Absent,
     AnyPredicate,
-    Exists,
-    FilterError,
+    Flag,
+    Hole,
+    Interval,
     Kind,
+    Outside,
+    Predicate,
+    Rate,
     Text,
     TextOp,
     Values,
-    Versus,
-    kind_of,
-    place_of,
+    Within,
 )
 
 TYPE_ATTRIBUTE = "type"
@@ -42,18 +47,21 @@ class Filter(msgspec.Struct, frozen=True, array_like=True, cache_hash=True):
     def __iter__(self) -> Iterator[AttributeFilter]:
         return iter(self.attributes)
 
+    # Everything above asks these three, so they are plain loops: a generator costs more than the answer.
+
     def matches(self, values: Values) -> bool:
-        return all(attribute_matches(attribute, values) for attribute in self.attributes)
+        for attribute in self.attributes:  # noqa: SIM110
+            if not attribute.matches(values):
+                return False
+        return True
 
     def covers(self, other: Filter) -> bool:
         """Whether every event that `other` accepts is accepted here (spec A.1): False where the algebra cannot tell."""
+        their_attributes = other.attributes
         for mine in self.attributes:
-            for theirs in other.attributes:
-                if (
-                    mine.name == theirs.name
-                    and (mine.kind is theirs.kind or mine.kind is Kind.ANY)
-                    and clauses.covers(mine.clause, theirs.clause)
-                ):
+            name = mine.name
+            for theirs in their_attributes:
+                if theirs.name == name and mine.covers(theirs):
                     break
             else:
                 return False
@@ -61,12 +69,13 @@ class Filter(msgspec.Struct, frozen=True, array_like=True, cache_hash=True):
 
     def overlaps(self, other: Filter) -> bool:
         """Whether some event may be accepted by both: True where the algebra cannot tell."""
-        return all(
-            _may_meet(mine, theirs)
-            for mine in self.attributes
-            for theirs in other.attributes
-            if mine.name == theirs.name
-        )
+        their_attributes = other.attributes
+        for mine in self.attributes:
+            name = mine.name
+            for theirs in their_attributes:
+                if theirs.name == name and not mine.overlaps(theirs):
+                    return False
+        return True
 
     @property
     def type(self) -> str | None:
@@ -91,44 +100,52 @@ class FilterSet(msgspec.Struct, frozen=True, array_like=True, cache_hash=True):
         return iter(self.filters)
 
     def matches(self, values: Values) -> bool:
-        return any(f.matches(values) for f in self.filters)
+        for one in self.filters:  # noqa: SIM110
+            if one.matches(values):
+                return True
+        return False
 
     def covers(self, other: FilterSet) -> bool:
         """The practical rule of spec 1.5.4: each filter of `other` is covered by a single filter of this set."""
-        return all(any(mine.covers(theirs) for mine in self.filters) for theirs in other.filters)
+        for theirs in other.filters:
+            for mine in self.filters:
+                if mine.covers(theirs):
+                    break
+            else:
+                return False
+        return True
 
     def overlaps(self, other: FilterSet) -> bool:
         return any(mine.overlaps(theirs) for mine in self.filters for theirs in other.filters)
 
 
-def attribute(name: str, *disjuncts: AnyPredicate, kind: Kind | None = None, integers: bool = False) -> AttributeFilter:
-    """The attribute filter that accepts a value of `name` when any of the disjuncts does; their kind unless given."""
+def attribute(name: str, *disjuncts: Predicate, kind: Kind | None = None, integers: bool = False) -> AttributeFilter:
+    """The attribute filter that accepts a value of `name` when any of the disjuncts does; their kind unless given.
+
+    Predicates that are for several kinds, such as Exists, placeholders and those of your own, ask for no kind unless it
+    is given.
+    """
     kind = kind or kind_among(disjuncts)
-    return AttributeFilter(name, kind, clauses.union(kind, disjuncts, integers=integers))
+    for predicate in disjuncts:
+        if not _fits(predicate, kind):
+            raise FilterError(f"attribute {name!r}: {predicate!r} is not for values of kind {kind}")
+    clause = clauses.union(kind, cast(tuple[AnyPredicate, ...], disjuncts), integers=integers)
+    return AttributeFilter(name, kind, clause)
 
 
 def conjunction(attributes: Iterable[AttributeFilter]) -> Filter | None:
-    """The canonical filter that demands all of them, or None where no event can satisfy them together."""
-    by_key: dict[tuple[str, Kind], list[Clause]] = {}
+    """The canonical filter that demands all of them, or None where no event can satisfy them together.
+
+    None is certain, a filter is not: contradictions between more than two conditions on one string may go unseen.
+    """
+    demanded: dict[AttributeKey, list[Clause]] = {}
     for one in attributes:
-        _narrow(by_key.setdefault(one.key, []), one)
-    typed = {name: kind for name, kind in by_key if kind is not Kind.ANY}
-    for name, kind in list(by_key):
-        if clauses.NEVER in by_key[name, kind]:
-            return None
-        if kind is Kind.ANY:
-            if name in typed and (ABSENT,) in by_key[name, kind]:
-                return None
-            if name in typed and (clauses.ALWAYS in by_key[name, kind]):
-                by_key[name, kind].remove(clauses.ALWAYS)
-        elif typed[name] is not kind:
-            return None
+        demanded.setdefault(one.key, []).append(one.clause)
+    folded = {key: _folded(key[1], found) for key, found in demanded.items()}
+    if any(clauses.NEVER in found for found in folded.values()) or not _settle_kinds(folded):
+        return None
     return Filter(
-        tuple(
-            AttributeFilter(name, kind, clause)
-            for name, kind in sorted(by_key)
-            for clause in sorted(by_key[name, kind], key=repr)
-        )
+        tuple(AttributeFilter(*key, clause) for key in sorted(folded) for clause in sorted(folded[key], key=repr))
     )
 
 
@@ -140,52 +157,71 @@ def filter_of(*attributes: AttributeFilter) -> Filter:
     return made
 
 
-def kind_among(disjuncts: Iterable[AnyPredicate]) -> Kind:
-    kinds = {_KINDS.get(type(p).__name__, Kind.ANY) for p in disjuncts if not isinstance(p, Exists | Versus)}
+def alternatives(filters: Iterable[Filter]) -> FilterSet:
+    """The canonical set of them: sorted, without those that another one covers."""
+    kept: list[Filter] = []
+    for one in sorted(set(filters), key=repr):
+        if not any(other.covers(one) for other in kept):
+            kept = [other for other in kept if not one.covers(other)]
+            kept.append(one)
+    return FilterSet(tuple(kept))
+
+
+def kind_among(disjuncts: Iterable[Predicate]) -> Kind:
+    kinds = {_KINDS[type(p)] for p in disjuncts if type(p) in _KINDS}
     if len(kinds) > 1:
         raise FilterError(f"one clause cannot mix kinds: {', '.join(sorted(kinds))}")
     return kinds.pop() if kinds else Kind.ANY
 
 
-_KINDS = {
-    "Interval": Kind.NUMBER,
-    "Hole": Kind.NUMBER,
-    "Text": Kind.STRING,
-    "Flag": Kind.BOOL,
-    "Within": Kind.PLACE,
-    "Outside": Kind.PLACE,
-    "Rate": Kind.RATE,
+_KINDS: dict[type, Kind] = {
+    Absent: Kind.ANY,
+    Interval: Kind.NUMBER,
+    Hole: Kind.NUMBER,
+    Text: Kind.STRING,
+    Flag: Kind.BOOL,
+    Within: Kind.PLACE,
+    Outside: Kind.PLACE,
+    Rate: Kind.RATE,
 }
 
 
-def attribute_matches(attribute: AttributeFilter, values: Values) -> bool:
-    kind = attribute.kind
-    if kind is Kind.PLACE:
-        place = place_of(attribute.name, values)
-        return place is not None and any(p.accepts(place, values) for p in attribute.clause)
-    if kind is Kind.RATE:
-        return True
-    value = values.get(attribute.name)
-    if value is None:
-        return ABSENT in attribute.clause
-    found = kind_of(value)
-    if found is None or (kind is not Kind.ANY and found is not kind):
-        return False
-    return any(p.accepts(value, values) for p in attribute.clause)
+def _fits(predicate: Predicate, kind: Kind) -> bool:
+    own = _KINDS.get(type(predicate))
+    return own is kind or (own is None and kind is not Kind.RATE)
 
 
-def _narrow(known: list[Clause], one: AttributeFilter) -> None:
-    """Add a clause to those already demanded of its attribute, folded into one where a single clause can say both."""
-    clause = one.clause
-    for other in list(known):
-        both = clauses.intersection(one.kind, other, clause)
-        if both is not None:
-            known.remove(other)
-            clause = both
-    known.append(clause)
+def _folded(kind: Kind, demanded: list[Clause]) -> list[Clause]:
+    """The same demands in one clause where one can say them all; the order in which they were given is forgotten."""
+    if len(demanded) == 1:
+        return demanded
+    waiting = sorted(set(demanded), key=repr)
+    folded: list[Clause] = []
+    while waiting:
+        clause = waiting.pop()
+        for other in folded:
+            both = clauses.intersection(kind, other, clause)
+            if both is not None:
+                folded.remove(other)
+                waiting.append(both)
+                break
+        else:
+            folded.append(clause)
+    return folded
 
 
-def _may_meet(mine: AttributeFilter, theirs: AttributeFilter) -> bool:
-    if mine.kind is theirs.kind or Kind.ANY in (mine.kind, theirs.kind):
-        return clauses.overlaps(mine.clause, theirs.clause)
-    return False
+def _settle_kinds(folded: dict[AttributeKey, list[Clause]]) -> bool:
+    """Drop what is asked of any kind and follows from what is asked of one; False where the kinds contradict."""
+    typed: dict[str, Kind] = {}
+    for name, kind in folded:
+        if kind in VALUE_KINDS and typed.setdefault(name, kind) is not kind:
+            return False
+    for name, kind in typed.items():
+        narrow = folded[name, kind]
+        untyped = folded.pop((name, Kind.ANY), [])
+        if not all(clauses.overlaps(a, b) for a in untyped for b in narrow):
+            return False
+        left = [a for a in untyped if not any(clauses.covers(a, b) for b in narrow)]
+        if left:
+            folded[name, Kind.ANY] = left
+    return True

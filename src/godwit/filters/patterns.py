@@ -76,14 +76,18 @@ def to_like(pattern: Pattern) -> str:
 
 
 def simplest(like: str) -> tuple[str, str]:
-    """The plainest (operator, operand) that accepts what the LIKE text accepts; ('exists', '') where that is all."""
+    """The plainest (operator, operand) that accepts what the LIKE text accepts; ('exists', '') where that is all.
+
+    '_%' becomes ('neq', ''), so that no pattern is left whose complement is a pattern too.
+    """
     pattern = parse(like)
-    inner = pattern
-    front = bool(inner) and inner[0] == ANY_RUN
-    back = bool(inner) and inner[-1] == ANY_RUN
     if pattern == (ANY_RUN,):
         return "exists", ""
-    inner = inner[front : len(inner) - back]
+    if pattern == (ANY_ONE, ANY_RUN):
+        return "neq", ""
+    front = bool(pattern) and pattern[0] == ANY_RUN
+    back = bool(pattern) and pattern[-1] == ANY_RUN
+    inner = pattern[front : len(pattern) - back]
     if any(isinstance(token, int) for token in inner):
         return "like", to_like(pattern)
     op = {(False, False): "equ", (False, True): "stw", (True, False): "end", (True, True): "in"}[front, back]
@@ -112,21 +116,37 @@ def accepts(pattern: Pattern, text: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def contains(wide: Pattern, narrow: Pattern) -> bool:
-    """Whether `wide` accepts all that `narrow` accepts, by matching `narrow`'s own symbols; never wrongly True."""
+    """Whether `wide` accepts all that `narrow` accepts; exact, since no two patterns name every character there is.
+
+    `narrow` is matched as if its own symbols were text, and only a run absorbs a run: in its place may stand any number
+    of characters that neither pattern names. The ones before a run are elastic, since '_%' is the same as '%_': runs of
+    `narrow` between the characters that they take fall to the run.
+    """
     columns = len(narrow)
     row = [True] + [False] * columns
-    for token in wide:
-        if token == ANY_RUN:
-            new = [row[0]]
-            for column in range(1, columns + 1):
-                new.append(row[column] or new[column - 1])
-        else:
-            new = [False]
+    for token, elastic in zip(wide, _elastic(wide), strict=True):
+        if elastic:
             for column, symbol in enumerate(narrow):
+                row[column + 1] |= symbol == ANY_RUN and row[column]
+        new = [token == ANY_RUN and row[0]]
+        for column, symbol in enumerate(narrow):
+            if token == ANY_RUN:
+                new.append(row[column + 1] or new[column])
+            else:
                 fits = symbol == token or (token == ANY_ONE and symbol != ANY_RUN)
                 new.append(row[column] and fits)
         row = new
     return row[columns]
+
+
+def _elastic(pattern: Pattern) -> list[bool]:
+    """For each token whether it is a one of a stretch of wildcards that ends in a run."""
+    out: list[bool] = []
+    run_behind = False
+    for token in reversed(pattern):
+        out.append(token == ANY_ONE and run_behind)
+        run_behind = token == ANY_RUN or (token == ANY_ONE and run_behind)
+    return out[::-1]
 
 
 @lru_cache(maxsize=65536)

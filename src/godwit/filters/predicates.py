@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -40,6 +41,11 @@ class Kind(StrEnum):
     PLACE = "place"
     ANY = "any"
     RATE = "rate"
+
+
+VALUE_KINDS = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL})
+"""The kinds of single values. A value has one of them, and ANY asks for none in particular; places are made of two
+values, and rates of none, so that their names never meet those of values."""
 
 
 class Predicate(Protocol):
@@ -80,6 +86,10 @@ class Interval(msgspec.Struct, frozen=True, tag="interval"):
     lo: Cut
     hi: Cut
 
+    def __post_init__(self) -> None:
+        if not self.lo <= self.hi:
+            raise FilterError(f"the interval from {self.lo} to {self.hi} is upside down or ends at NaN")
+
     def accepts(self, value: Any, values: Values) -> bool:
         low, after_low = self.lo
         high, after_high = self.hi
@@ -88,13 +98,11 @@ class Interval(msgspec.Struct, frozen=True, tag="interval"):
         )
 
     def covers(self, other: Predicate) -> bool:
-        if isinstance(other, Interval):
-            return self.lo <= other.lo and other.hi <= self.hi
-        return False
+        return isinstance(other, Interval) and self.lo <= other.lo and other.hi <= self.hi
 
     def overlaps(self, other: Predicate) -> bool:
         if isinstance(other, Interval):
-            return max(self.lo, other.lo) < min(self.hi, other.hi)
+            return self.lo < other.hi and other.lo < self.hi
         if isinstance(other, Hole):
             return not (self.lo == (other.value, 0) and self.hi == (other.value, 1))
         return not isinstance(other, Absent)
@@ -104,6 +112,10 @@ class Hole(msgspec.Struct, frozen=True, tag="hole"):
     """Every number but one: the spec's Neq on numbers."""
 
     value: Number
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.value):
+            raise FilterError("NaN matches nothing and cannot be an operand")
 
     def accepts(self, value: Any, values: Values) -> bool:
         return bool(value != self.value)
@@ -134,11 +146,11 @@ POSITIVE = {TextOp.NEQ: TextOp.EQU, TextOp.NIN: TextOp.IN, TextOp.NLIKE: TextOp.
 """Each refusing operator and the one that it negates."""
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class Text(msgspec.Struct, frozen=True, tag="text", cache_hash=True):
     """Strings by equality, prefix, suffix, substring or LIKE pattern, and the negations.
 
     One rule replaces the string table of the spec: a predicate is a pattern or the complement of one. Covering and
-    overlap follow from containment and intersection of patterns, and the four published cells that lose events
+    overlap follow from containment and intersection of patterns, exactly, and the four published cells that lose events
     (Nin over Neq, In, Stw, End) never arise.
     """
 
@@ -158,26 +170,32 @@ class Text(msgspec.Struct, frozen=True, tag="text"):
         return bool(_TEXT_ACCEPTS[self.op](value, self.operand))
 
     def covers(self, other: Predicate) -> bool:
-        if not isinstance(other, Text):
-            return False
-        if self == other:
-            return True
-        if not self.negative:
-            return not other.negative and patterns.contains(self.pattern, other.pattern)
-        if other.negative:
-            return patterns.contains(other.pattern, self.pattern)
-        return not patterns.intersects(self.pattern, other.pattern)
+        return isinstance(other, Text) and _text_covers(self, other)
 
     def overlaps(self, other: Predicate) -> bool:
-        if not isinstance(other, Text):
-            return not isinstance(other, Absent)
-        if self.negative and other.negative:
-            return True
-        if self.negative:
-            return not patterns.contains(self.pattern, other.pattern)
-        if other.negative:
-            return not patterns.contains(other.pattern, self.pattern)
-        return patterns.intersects(self.pattern, other.pattern)
+        if isinstance(other, Text):
+            return _text_overlaps(self, other)
+        return not isinstance(other, Absent)
+
+
+@lru_cache(maxsize=65536)
+def _text_covers(wide: Text, narrow: Text) -> bool:
+    if not wide.negative:
+        return not narrow.negative and patterns.contains(wide.pattern, narrow.pattern)
+    if narrow.negative:
+        return patterns.contains(narrow.pattern, wide.pattern)
+    return not patterns.intersects(wide.pattern, narrow.pattern)
+
+
+@lru_cache(maxsize=65536)
+def _text_overlaps(one: Text, other: Text) -> bool:
+    if one.negative and other.negative:
+        return True
+    if one.negative:
+        return not patterns.contains(one.pattern, other.pattern)
+    if other.negative:
+        return not patterns.contains(other.pattern, one.pattern)
+    return patterns.intersects(one.pattern, other.pattern)
 
 
 _TEXT_ACCEPTS: dict[TextOp, Callable[[str, str], bool]] = {
@@ -217,18 +235,24 @@ class VersusOp(StrEnum):
     IN = "in"
     NIN = "nin"
     STW = "stw"
+    NSTW = "nstw"
     END = "end"
+    NEND = "nend"
 
 
 class Versus(msgspec.Struct, frozen=True, tag="versus"):
-    """The spec's placeholder: the operand is the value of another attribute, of the same kind, of the same event."""
+    """The spec's placeholder: the operand is the value of another attribute, of the same kind, of the same event.
+
+    Accepts nothing where that attribute is missing or of another kind, or the operator is not one for the kind.
+    """
 
     op: VersusOp
     other: str
 
     def accepts(self, value: Any, values: Values) -> bool:
         operand = values.get(self.other)
-        if operand is None or kind_of(operand) is not kind_of(value):
+        kind = kind_of(operand)
+        if kind is None or kind is not kind_of(value) or _VERSUS_KIND.get(self.op, kind) is not kind:
             return False
         return bool(_VERSUS_ACCEPTS[self.op](value, operand))
 
@@ -249,13 +273,20 @@ _VERSUS_ACCEPTS: dict[VersusOp, Callable[[Any, Any], bool]] = {
     VersusOp.IN: lambda value, operand: operand in value,
     VersusOp.NIN: lambda value, operand: operand not in value,
     VersusOp.STW: lambda value, operand: value.startswith(operand),
+    VersusOp.NSTW: lambda value, operand: not value.startswith(operand),
     VersusOp.END: lambda value, operand: value.endswith(operand),
+    VersusOp.NEND: lambda value, operand: not value.endswith(operand),
 }
+
+_VERSUS_KIND = dict.fromkeys((VersusOp.GR, VersusOp.GRE, VersusOp.LT, VersusOp.LTE), Kind.NUMBER) | dict.fromkeys(
+    (VersusOp.IN, VersusOp.NIN, VersusOp.STW, VersusOp.NSTW, VersusOp.END, VersusOp.NEND), Kind.STRING
+)
+"""The one kind that an operator is for; equality is for all."""
 
 # The covering tables of spec 1.5.1 and 1.5.2 read with equal operands on both sides.
 _VERSUS_COVERS = {
     VersusOp.EQU: {VersusOp.EQU},
-    VersusOp.NEQ: {VersusOp.NEQ, VersusOp.GR, VersusOp.LT, VersusOp.NIN},
+    VersusOp.NEQ: {VersusOp.NEQ, VersusOp.GR, VersusOp.LT, VersusOp.NIN, VersusOp.NSTW, VersusOp.NEND},
     VersusOp.GR: {VersusOp.GR},
     VersusOp.GRE: {VersusOp.GRE, VersusOp.GR, VersusOp.EQU},
     VersusOp.LT: {VersusOp.LT},
@@ -263,7 +294,9 @@ _VERSUS_COVERS = {
     VersusOp.IN: {VersusOp.IN, VersusOp.EQU, VersusOp.STW, VersusOp.END},
     VersusOp.NIN: {VersusOp.NIN},
     VersusOp.STW: {VersusOp.STW, VersusOp.EQU},
+    VersusOp.NSTW: {VersusOp.NSTW, VersusOp.NIN},
     VersusOp.END: {VersusOp.END, VersusOp.EQU},
+    VersusOp.NEND: {VersusOp.NEND, VersusOp.NIN},
 }
 
 
@@ -312,6 +345,10 @@ class Rate(msgspec.Struct, frozen=True, tag="rate"):
 
     per_s: float
 
+    def __post_init__(self) -> None:
+        if not self.per_s > 0:
+            raise FilterError(f"a rate of {self.per_s} per second lets nothing through; it must be above 0")
+
     def accepts(self, value: Any, values: Values) -> bool:
         return True
 
@@ -331,17 +368,14 @@ BELOW_ALL: Cut = (-math.inf, 0)
 ABOVE_ALL: Cut = (math.inf, 1)
 
 
+KIND_BY_TYPE: dict[type, Kind] = {int: Kind.NUMBER, float: Kind.NUMBER, str: Kind.STRING, bool: Kind.BOOL}
+
+
 def kind_of(value: object) -> Kind | None:
-    """The kind of an attribute's value, or None where no predicate can accept it (NaN)."""
-    if isinstance(value, bool):
-        return Kind.BOOL
-    if isinstance(value, int):
-        return Kind.NUMBER
-    if isinstance(value, float):
-        return None if math.isnan(value) else Kind.NUMBER
-    if isinstance(value, str):
-        return Kind.STRING
-    return None
+    """The kind of an attribute's value, or None where no predicate can accept it (NaN, which differs from itself)."""
+    if value != value:
+        return None
+    return KIND_BY_TYPE.get(type(value)) or next((k for t, k in KIND_BY_TYPE.items() if isinstance(value, t)), None)
 
 
 def place_of(name: str, values: Values) -> tuple[float, float] | None:
@@ -436,9 +470,18 @@ def like(pattern: str) -> AnyPredicate:
 def unlike(pattern: str) -> AnyPredicate | None:
     """SQL NOT LIKE; None where nothing is left to accept."""
     accepted = like(pattern)
-    if not isinstance(accepted, Text):
-        return None
-    negation = {positive: negative for negative, positive in POSITIVE.items()}
-    if accepted.op in negation:
-        return Text(negation[accepted.op], accepted.operand)
-    return Text(TextOp.NLIKE, patterns.to_like(accepted.pattern))
+    return negation(accepted) if isinstance(accepted, Text) else None
+
+
+def negation(text: Text) -> AnyPredicate:
+    """What accepts exactly the strings that `text` refuses."""
+    match text.op:
+        case TextOp.NLIKE:
+            return like(text.operand)
+        case TextOp.STW | TextOp.END:
+            return Text(TextOp.NLIKE, patterns.to_like(text.pattern))
+        case op:
+            return Text(POSITIVE.get(op) or _NEGATIVE[op], text.operand)
+
+
+_NEGATIVE = {positive: negative for negative, positive in POSITIVE.items()}
