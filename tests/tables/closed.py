@@ -64,6 +64,20 @@ class ClosedForm(Generic[F, N]):
         roots = self.roots()
         return [*roots, *(f for f in self.senders if f not in roots and self.forwards(f))]
 
+    def announce(self, wanted: F, interface: Interface, /) -> frozenset[Interface]:
+        before = self.forwards(wanted)
+        self.add(wanted, interface)
+        return self.forwards(wanted) - before
+
+    def retract(self, wanted: F, interface: Interface, /) -> dict[Interface, list[F]]:
+        before = {e: self.wanted_beyond(e) for e in self.neighbours}
+        self.remove(wanted, interface)
+        return {
+            e: [f for f in self.wanted_beyond(e) if f not in before[e]]
+            for e in self.neighbours
+            if wanted in before[e] and wanted not in self.wanted_beyond(e)
+        }
+
     def wanted_beyond(self, neighbour: Interface) -> list[F]:
         """The minimal cover of what all interfaces but this one sent: what the neighbour must be told."""
         return uncovered(self.language, [f for f, senders in self.senders.items() if senders - {neighbour}])
