@@ -106,12 +106,12 @@ def union(kind: Kind, disjuncts: Iterable[AnyPredicate], *, integers: bool = Fal
     With `integers` the caller vouches that the attribute holds whole numbers only: neighbouring ranges join as well.
     """
     disjuncts = list(dict.fromkeys(disjuncts))
-    if not disjuncts:
-        return NEVER
     if kind is Kind.NUMBER:
-        numbers = [p for p in disjuncts if isinstance(p, Interval | Hole)]
+        joined = _joined_intervals([p for p in disjuncts if isinstance(p, Interval | Hole)], integers)
         others = [p for p in disjuncts if not isinstance(p, Interval | Hole)]
-        return _reduced([*_joined_intervals(numbers, integers), *others])
+        return _reduced([*joined, *others]) if others else tuple(joined)
+    if len(disjuncts) < 2:
+        return tuple(disjuncts)
     if kind is Kind.RATE:
         return (max((p for p in disjuncts if isinstance(p, Rate)), key=lambda p: p.per_s),)
     return _reduced(disjuncts)

@@ -144,9 +144,7 @@ def conjunction(attributes: Iterable[AttributeFilter]) -> Filter | None:
     folded = {key: _folded(key[1], found) for key, found in demanded.items()}
     if any(clauses.NEVER in found for found in folded.values()) or not _settle_kinds(folded):
         return None
-    return Filter(
-        tuple(AttributeFilter(*key, clause) for key in sorted(folded) for clause in sorted(folded[key], key=repr))
-    )
+    return Filter(tuple(AttributeFilter(*key, clause) for key in sorted(folded) for clause in folded[key]))
 
 
 def filter_of(*attributes: AttributeFilter) -> Filter:
@@ -192,7 +190,7 @@ def _fits(predicate: Predicate, kind: Kind) -> bool:
 
 
 def _folded(kind: Kind, demanded: list[Clause]) -> list[Clause]:
-    """The same demands in one clause where one can say them all; the order in which they were given is forgotten."""
+    """The same demands, sorted, in one clause where one can say them all; whatever the order in which they came."""
     if len(demanded) == 1:
         return demanded
     waiting = sorted(set(demanded), key=repr)
@@ -207,7 +205,7 @@ def _folded(kind: Kind, demanded: list[Clause]) -> list[Clause]:
                 break
         else:
             folded.append(clause)
-    return folded
+    return sorted(folded, key=repr)
 
 
 def _settle_kinds(folded: dict[AttributeKey, list[Clause]]) -> bool:
