@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Generic
 
 from godwit.filters.language import F, Language, N
+from godwit.filters.merging import first_partner
 from godwit.tables.merging import Merger, Rules, Update, add_components
 from godwit.tables.table import Interface, Table
 
@@ -121,19 +122,25 @@ class _Share(Generic[F, N]):
         """Take out whatever `new` covers; returns what has to be placed again because its merger fell."""
         for one in self._below(new, self.plain):
             self._drop(one)
+        if not self.literal:
+            return self._supersede_merged(new)
         for one in self._below(new, self.mergers):
             self._drop_merger(one)
-        return [] if self.literal else self._supersede_hidden(new)
+        return []
 
-    def _supersede_hidden(self, new: F) -> list[F]:
-        """The sender counts these as superseded and will never withdraw them: left alone they would stay for ever."""
+    def _supersede_merged(self, new: F) -> list[F]:
+        """Rule 2, and elimination looking into mergers.
+
+        What `new` covers the sender counts as superseded and will never withdraw: left alone it would stay for ever.
+        """
         survivors: list[F] = []
         for one, merger in list(self.mergers.items()):
-            for hidden in self._below(new, merger.covered):
-                del merger.covered[hidden]
-            gone = self._below(new, merger.components)
-            if gone:
+            gone = self._below(new, merger.hidden())
+            if self.language.covers(new, one) or any(hidden in merger.components for hidden in gone):
                 survivors += self._take_out(one, gone)
+            else:
+                for hidden in gone:
+                    del merger.covered[hidden]
         return survivors
 
     def _place(self, new: F) -> None:
@@ -142,19 +149,17 @@ class _Share(Generic[F, N]):
             if self.language.covers(one, new):
                 self._hide(merger, new)
                 return
-        for candidate in (*self.mergers, *self.plain):
-            merged = self.language.merge(candidate, new)
-            if merged is not None:
-                self._form(merged, candidate, new)
-                return
-        self.plain[new] = None
-        self.table.add(new, self.interface)
+        found = first_partner((*self.mergers, *self.plain), new, self.language.merge)
+        if found is not None:
+            candidate, merged = found
+            self._form(merged, candidate, new)
+        else:
+            self.plain[new] = None
+            self.table.add(new, self.interface)
 
     def _form(self, merged: F, candidate: F, new: F) -> None:
-        grown = self.mergers.get(candidate)
-        merger = Merger(
-            {**(grown.components if grown else {candidate: None}), new: None}, grown.covered if grown else {}
-        )
+        merger = self.mergers.get(candidate) or Merger({candidate: None}, {})
+        merger.components[new] = None
         self._drop(candidate)
         for one in self._below(merged, self.mergers):
             # Rule 4 before rule 6: what the smaller merger stands for moves first, so that nothing is deleted with it.
@@ -187,7 +192,7 @@ class _Share(Generic[F, N]):
         return survivors
 
     def _drop_merger(self, merged: F) -> None:
-        """Rule 6: with a merger goes all that it stands for, wherever else it was put meanwhile."""
+        """Rule 6 as published: with a merger goes all that it stands for, wherever else it was put meanwhile."""
         hidden = self.mergers[merged].hidden()
         self._drop(merged)
         for one in hidden:

@@ -6,11 +6,15 @@ matches faster, and after any removal holds again exactly what is wanted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic
 
 from godwit.filters.language import F, Language, N
+from godwit.filters.merging import Merge, first_partner
 from godwit.tables.merging import Merger, Rules, Update, add_components, difference
+
+Partner = Callable[[Iterable[F], F, Merge[F]], tuple[F, F] | None]
+"""How a partner is chosen among candidates; it comes back with the merger."""
 
 
 class RootMerger(Merger[F]):
@@ -33,6 +37,8 @@ class MergedRoots(Generic[F, N]):
 
     `false_positives_max`: when a component leaves, keep its merger while there is another component, and let `unwanted`
     decide when it costs too much. Fewer updates for some unwanted events.
+
+    `partner`: which of several candidates to merge with; the first unless told otherwise.
     """
 
     def __init__(
@@ -42,11 +48,13 @@ class MergedRoots(Generic[F, N]):
         rules: Rules = Rules.CORRECTED,
         eager: bool = False,
         false_positives_max: int | None = None,
+        partner: Partner[F] = first_partner,
     ) -> None:
         self.language = language
         self.rules = rules
         self.eager = eager
         self.false_positives_max = false_positives_max
+        self.partner = partner
         self.roots: dict[F, None] = {}
         self.mergers: dict[F, RootMerger[F]] = {}
 
@@ -112,13 +120,13 @@ class MergedRoots(Generic[F, N]):
         return bool(above)
 
     def _merge(self, candidates: list[F], root: F) -> bool:
-        """Algorithm 14: the first candidate that merges will do."""
-        for candidate in candidates:
-            merged = self.language.merge(candidate, root)
-            if merged is not None:
-                self._form(merged, candidate, root)
-                return True
-        return False
+        """Algorithm 14."""
+        found = self.partner(candidates, root, self.language.merge)
+        if found is None:
+            return False
+        candidate, merged = found
+        self._form(merged, candidate, root)
+        return True
 
     def _form(self, merged: F, candidate: F, root: F) -> None:
         grown = self.mergers.pop(candidate, None)
@@ -155,14 +163,17 @@ class MergedRoots(Generic[F, N]):
             merger.covered.pop(root, None)
         for one, merger in self.mergers.items():
             if root in merger.components:
-                if self.false_positives_max is not None and len(merger.components) > 1:
-                    del merger.components[root]
-                    merger.stale = True
-                    return
-                survivors = self._dissolve(one)
-                if self.eager:
-                    self._place_again(survivors)
+                self._lose(one, merger, root)
                 return
+
+    def _lose(self, merged: F, merger: RootMerger[F], component: F) -> None:
+        if self.false_positives_max is not None and len(merger.components) > 1:
+            del merger.components[component]
+            merger.stale = True
+            return
+        survivors = self._dissolve(merged)
+        if self.eager:
+            self._place_again(survivors)
 
     def _dissolve(self, merged: F) -> list[F]:
         return self.mergers.pop(merged).hidden()

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from godwit.filters.language import FILTERS, Language
 
 F = TypeVar("F")
+N = TypeVar("N")
 N_contra = TypeVar("N_contra", contravariant=True)
 
 Interface = str
 """A neighbouring router or a local client: whoever a filter came from and an event goes to."""
+
+DEFAULT: Language[Any, Any] = FILTERS
+"""The language of a table that is not given another one."""
 
 
 class Table(Protocol[F, N_contra]):
@@ -45,3 +51,17 @@ class Forwarding(Table[F, N_contra], Protocol[F, N_contra]):
 
     def heads(self) -> list[F]:
         """The filters on levels 1 and 2, the only ones with a non-empty forwards set (spec theorem 3.4)."""
+
+    def announce(self, wanted: F, interface: Interface, /) -> frozenset[Interface]:
+        """Add it, and name the neighbours that must now be told of it."""
+
+    def retract(self, wanted: F, interface: Interface, /) -> dict[Interface, list[F]]:
+        """Remove it; for each neighbour that must forget it, the filters that the neighbour must learn in its place."""
+
+
+def drop(table: Table[F, Any], interface: Interface) -> list[F]:
+    """Forget all that an interface wanted, as when it is gone for good; what that was comes back."""
+    held = [wanted for wanted in table if interface in table.interfaces(wanted)]
+    for wanted in held:
+        table.remove(wanted, interface)
+    return held
