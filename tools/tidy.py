@@ -1,0 +1,303 @@
+"""What holds the house together, as functions from a tree to findings; `tests/test_tidy.py` wants every list empty.
+
+A finding reads `path:line: what is wrong`, so that an editor can jump there.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = "godwit"
+
+ROWS = (
+    ("cli", "commands", "console"),
+    ("lab", "pipeline"),
+    ("sim", "net"),
+    ("protocols",),
+    ("tables",),
+    ("filters", "events"),
+)
+"""The house from the top floor down; a room may use itself and every floor below."""
+
+BESIDE = {("cli", "commands"), ("cli", "console"), ("filters", "events")}
+"""The only doors between rooms of one floor, each one way."""
+
+PURE = ("events", "filters", "tables", "protocols")
+"""Rooms that are told the time, given their dice, and leave all input and output to the floors above."""
+
+FORBIDDEN = {
+    "clock": (
+        *("time", "datetime.date.today"),
+        *("datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow"),
+    ),
+    "dice": ("random", "secrets", "uuid", "numpy.random", "os.urandom"),
+    "sockets": ("asyncio", "http", "select", "selectors", "socket", "socketserver", "ssl", "urllib"),
+    "files": (
+        *("builtins.open", "fileinput", "glob", "gzip", "io.FileIO", "io.open", "mmap", "os", "pathlib", "shutil"),
+        *("sqlite3", "subprocess", "tempfile", "zipfile"),
+        *("numpy.fromfile", "numpy.genfromtxt", "numpy.lib.format", "numpy.load", "numpy.loadtxt", "numpy.memmap"),
+        *("numpy.save", "numpy.savetxt", "numpy.savez", "numpy.savez_compressed"),
+        *("pyarrow.OSFile", "pyarrow.csv", "pyarrow.dataset", "pyarrow.feather", "pyarrow.fs", "pyarrow.json"),
+        *("pyarrow.memory_map", "pyarrow.parquet"),
+    ),
+    "logging": ("logging", "sys.stderr", "sys.stdin", "sys.stdout", "syslog", "warnings"),
+    "print": ("builtins.breakpoint", "builtins.input", "builtins.print", "pprint", "rich"),
+}
+"""What a pure room must not touch, by dotted name; whatever lies below such a name is meant too."""
+
+FILE_METHODS = {"read_bytes", "read_text", "tofile", "write_bytes", "write_text"}
+"""Input and output on a path that somebody else made."""
+
+TYPES = {"random.Random", "pathlib.PurePath", "pathlib.PurePosixPath"}
+"""May be named, as the type of something given, but not called."""
+
+
+WRITTEN = {"", ".lock", ".md", ".py", ".toml", ".typed"}
+"""What is written by hand or locked; any other file is data."""
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str
+    path: Path
+    tree: ast.Module
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    def finding(self, line: int, text: str) -> str:
+        return f"{self.path}:{line}: {text}"
+
+
+Modules = Mapping[str, Module]
+"""By dotted name."""
+
+
+def read(base: Path, folder: Path) -> dict[str, Module]:
+    """Every module under `folder`, named as it is imported with `base` on the path."""
+    modules = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(base).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        modules[name] = Module(name, path, ast.parse(path.read_text(), str(path)))
+    return modules
+
+
+def imports(module: Module, known: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of everything imported, wherever it stands; `from a import b` is b where b is a module."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = origin_of(module, node)
+            for alias in node.names:
+                full = f"{origin}.{alias.name}"
+                yield node.lineno, full if full in known else origin
+
+
+def origin_of(module: Module, node: ast.ImportFrom) -> str:
+    """The dotted name after `from`, with leading dots resolved."""
+    if not node.level:
+        return node.module or ""
+    here = module.name.split(".")
+    upwards = node.level - 1 if module.is_package else node.level
+    return ".".join([*here[: len(here) - upwards], *filter(None, [node.module])])
+
+
+def misdirected(modules: Modules) -> list[str]:
+    """Imports that lead upwards or sideways, and rooms that stand on no floor."""
+    floor = {room: number for number, row in enumerate(ROWS) for room in row}
+    found = []
+    for module in modules.values():
+        room = room_of(module.name)
+        if room and room not in floor:
+            found.append(module.finding(1, f"'{room}' stands on no floor; give it one in tools/tidy.py"))
+            continue
+        for line, target in imports(module, modules):
+            if room and target.split(".")[0] == PACKAGE and not may_use(floor, room, room_of(target)):
+                found.append(module.finding(line, f"'{room}' must not import {target}"))
+    return found
+
+
+def room_of(name: str) -> str:
+    """The part of the house a module belongs to; empty for the package itself."""
+    return name.partition(".")[2].partition(".")[0]
+
+
+def may_use(floor: Mapping[str, int], room: str, other: str) -> bool:
+    if not other:
+        # The package's own names gather the whole house; only those who live at the top see all of it.
+        return floor[room] == 0
+    return room == other or (room, other) in BESIDE or floor[room] < floor.get(other, -1)
+
+
+def impure(modules: Modules, allowed: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """What pure rooms touch and must not, and exceptions that nothing needs any more.
+
+    `allowed` names a module, what it may touch, and why.
+    """
+    found = []
+    unused = {(name, kind) for name, kinds in allowed.items() for kind in kinds}
+    for module in modules.values():
+        if room_of(module.name) not in PURE:
+            continue
+        for line, kind, what in sorted(Touches(module).found):
+            if kind in allowed.get(module.name, ()):
+                unused.discard((module.name, kind))
+            else:
+                found.append(module.finding(line, f"{kind} in a pure room: {what}"))
+    stale = [f"{name} is allowed {kind} and does not use it: drop the exception" for name, kind in sorted(unused)]
+    return found + stale
+
+
+class Touches(ast.NodeVisitor):
+    """Collects `(line, kind, dotted name)` of every forbidden thing that a module imports or uses."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.found: set[tuple[int, str, str]] = set()
+        self.dotted = {name: f"builtins.{name}" for name in ("breakpoint", "input", "open", "print")}
+        self.visit(module.tree)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            bound = alias.name if alias.asname else alias.name.partition(".")[0]
+            self.dotted[alias.asname or bound] = bound
+            if not any(name.startswith(f"{alias.name}.") for name in TYPES):
+                self.note(node, alias.name)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            full = f"{origin_of(self.module, node)}.{alias.name}"
+            self.dotted[alias.asname or alias.name] = full
+            if full not in TYPES:
+                self.note(node, full)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        full = self.resolved(node.func)
+        if full in TYPES:
+            self.note(node, full)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in FILE_METHODS:
+            self.found.add((node.lineno, "files", f".{node.func.attr}()"))
+        self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        full = self.resolved(node)
+        if full is None:
+            self.generic_visit(node)
+        elif full not in TYPES:
+            self.note(node, full)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        full = self.dotted.get(node.id)
+        if full and isinstance(node.ctx, ast.Load) and full not in TYPES and "." in full:
+            self.note(node, full)
+
+    def resolved(self, node: ast.expr) -> str | None:
+        """The dotted name that an expression stands for, through the imports of this module; None where it is none."""
+        if isinstance(node, ast.Name):
+            return self.dotted.get(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self.resolved(node.value)
+            return owner and f"{owner}.{node.attr}"
+        return None
+
+    def note(self, node: ast.stmt | ast.expr, full: str) -> None:
+        for kind, names in FORBIDDEN.items():
+            if any(full == name or full.startswith(f"{name}.") for name in names):
+                self.found.add((node.lineno, kind, full))
+
+
+def orphans(modules: Modules, entries: Collection[str], waiting: Mapping[str, str]) -> list[str]:
+    """Modules that nothing reaches from the entries, by import or by a string that is a module's name.
+
+    `waiting` names modules that stand ready for something not built yet, and what that is; it must be exact.
+    """
+    lost = sorted(set(modules) - reachable(modules, [*entries, *waiting]))
+    settled = [
+        name
+        for name in waiting
+        if name not in modules or name in reachable(modules, [*entries, *(set(waiting) - {name})])
+    ]
+    return [modules[name].finding(1, "nothing reaches this module") for name in lost] + [
+        f"{name} does not wait any more: drop it from the list" for name in settled
+    ]
+
+
+def reachable(modules: Modules, entries: Iterable[str]) -> set[str]:
+    reached: set[str] = set()
+    queue = list(entries)
+    while queue:
+        name = queue.pop()
+        if name not in modules or name in reached:
+            continue
+        reached.add(name)
+        queue += [target for _, target in imports(modules[name], modules)]
+        queue += [text for text in strings(modules[name].tree) if text in modules]
+        queue.append(name.rpartition(".")[0])
+    return reached
+
+
+def strings(tree: ast.Module) -> Iterator[str]:
+    return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def unmirrored(root: Path) -> list[str]:
+    """Test modules that are named after nothing, and helpers beside them that no test uses.
+
+    `tests/tables/test_poset.py` is about `src/godwit/tables/poset.py`, `tests/test_tables.py` about the whole room, and
+    `tests/tables/test_poset_removal.py` about a side of the poset. Tools and benchmarks have theirs as well.
+    """
+    tests = read(root, root / "tests")
+    used = reachable(tests, [name for name in tests if name.rpartition(".")[2].startswith(("test_", "conftest"))])
+    found = []
+    for module in tests.values():
+        path = module.path.relative_to(root / "tests")
+        if path.name.startswith("test_"):
+            subject = path.with_name(path.stem.removeprefix("test_"))
+            if not any(is_about(home, subject) for home in (root / "src" / PACKAGE, root / "tools", root)):
+                found.append(module.finding(1, f"there is no {subject} for this to test"))
+        elif module.name not in used:
+            found.append(module.finding(1, "no test uses this module"))
+    return found
+
+
+def is_about(home: Path, subject: Path) -> bool:
+    words = subject.name.split("_")
+    names = ("_".join(words[:count]) for count in range(1, len(words) + 1))
+    folder = home / subject.parent
+    return any((folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists() for name in names)
+
+
+def tracked(root: Path) -> list[Path]:
+    """The files under version control; outside of a repository whatever is not hidden."""
+    git = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, text=True, check=False)
+    if git.returncode == 0:
+        return [path for name in git.stdout.split("\0") if name and (path := root / name).is_file()]
+    return [path for path in root.rglob("*") if path.is_file() and not is_hidden(path.relative_to(root))]
+
+
+def is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+
+
+def too_large(files: Iterable[Path], *, bytes_max: int, data_bytes_max: int) -> list[str]:
+    """Files that do not belong into a repository, singly or, where they are data, together."""
+    sizes = {path: path.stat().st_size for path in files}
+    data = sum(size for path, size in sizes.items() if path.suffix not in WRITTEN)
+    found = [f"{path}: {size} bytes, at most {bytes_max}" for path, size in sizes.items() if size > bytes_max]
+    return found + ([f"data files: {data} bytes together, at most {data_bytes_max}"] if data > data_bytes_max else [])
+
+
+def naming(files: Iterable[Path], words: Collection[str]) -> list[str]:
+    """Lines that contain any of the words, in whatever case."""
+    found = []
+    for path in files:
+        for number, line in enumerate(path.read_bytes().lower().splitlines(), 1):
+            found += [f"{path}:{number}: names {word}" for word in words if word.encode() in line]
+    return found
