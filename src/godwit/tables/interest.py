@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from godwit.filters.filters import Filter, FilterSet
 from godwit.filters.language import Filters, Language
 from godwit.filters.predicates import Values
+from godwit.tables.forest import LOCAL, Forest
 from godwit.tables.merging import Update
 from godwit.tables.rootset import MergedRoots
-from godwit.tables.table import Table
 
 DISJUNCTS_MAX = 16
 """A merger that grows is sent whole each time, so that without a limit n equalities on one name would cost n * n."""
@@ -44,9 +44,10 @@ class Interest:
     filter set several times, and removes it as often.
     """
 
-    def __init__(self, table: Table[Filter, Values], language: Language[Filter, Values] | None = None) -> None:
-        self._table = table
-        self._merged = MergedRoots(language or Concise(), eager=True)
+    def __init__(self, language: Language[Filter, Values] | None = None) -> None:
+        language = language or Concise()
+        self._table = Forest(language, LOCAL)
+        self._merged = MergedRoots(language, eager=True)
         self._held: dict[str, Counter[FilterSet]] = {}
         self._uses: Counter[Filter] = Counter()
 
