@@ -1,0 +1,162 @@
+"""What can be typed: `godwit` and its commands. The work is in `godwit.commands`, imported when a command runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from godwit import __version__
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="godwit",
+    help="Content-based publish/subscribe for things that move.",
+    epilog="Begin with: godwit demo",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+filters = typer.Typer(help="Look into filters.", no_args_is_help=True)
+lab = typer.Typer(help="Experiments that reproduce published results.", no_args_is_help=True)
+app.add_typer(filters, name="filter")
+app.add_typer(lab, name="lab")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"godwit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None: ...
+
+
+@filters.command()
+def explain(
+    text: Annotated[str, typer.Argument(metavar="FILTER", help="A condition, as in `kind = 'taxi' AND speed > 50`.")],
+    against: Annotated[
+        str | None, typer.Option(metavar="FILTER", help="Another filter: which covers which, and do they overlap?")
+    ] = None,
+    event: Annotated[
+        str | None, typer.Option(metavar="JSON", help="An event as a flat JSON object: does it match, and if not, why?")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for programs to read.")] = False,
+) -> None:
+    """Say what a filter means: its canonical form, how it relates to another, and its Spark SQL condition.
+
+    Examples:
+
+        godwit filter explain "pm25 > 150 AND within(lat, lon, 39.92, 116.42, 5km)"
+
+        godwit filter explain "speed > 50" --against "speed BETWEEN 60 AND 90"
+
+        godwit filter explain "kind IN ('bus', 'tram') OR delay > 300" --event '{"kind": "taxi", "delay": 20}'
+
+    Exit status: 0, or 2 where a filter or the event is not well formed.
+    """
+    from godwit.commands.explain import run
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        run(text, against, event, as_json)
+
+
+@app.command()
+def match(
+    subscriptions: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUBS",
+            help='JSON lines {"id": ..., "filter": "..."} (.jsonl), Parquet with these columns (.parquet), or one'
+            " filter a line (.txt). Without an id the line number is the id.",
+        ),
+    ],
+    events: Annotated[
+        str,
+        typer.Argument(
+            metavar="EVENTS",
+            help="Flat JSON lines (.jsonl, or - for stdin), .csv or .tsv with a header, or .parquet, a file or a"
+            " directory. Text files may be gzipped (.gz).",
+        ),
+    ],
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write deliveries to a .jsonl or .parquet file, or - for stdout.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Stop after so many events.")] = None,
+) -> None:
+    """Match every event of one file with every subscription of another, and say who gets what.
+
+    Examples:
+
+        godwit match subscriptions.jsonl events.jsonl
+
+        godwit match wishes.txt flights.parquet --out deliveries.parquet
+
+        zcat readings.jsonl.gz | godwit match alerts.jsonl - --out - | head
+
+    A delivery names the event by its line or row, from 1, and by its `id` where it has one. Null, empty and missing are
+    the same. Timestamps are seen as seconds since 1970.
+
+    Exit status: 0; 1 where some lines were bad and left out; 2 where a file could not be read or written to its end;
+    130 after Ctrl-C. In the last two cases finished deliveries stay in FILE.partial.
+    """
+    from godwit.commands.match import run
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = run(subscriptions, events, out, limit)
+    raise typer.Exit(status)
+
+
+@app.command()
+def demo(
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long events stream.")] = 20.0,
+    subscriptions: Annotated[int, typer.Option(min=1, help="How many people subscribe.")] = 100_000,
+    seed: Annotated[int, typer.Option(help="Another seed, another city.")] = 1,
+) -> None:
+    """Watch a city's worth of subscriptions being matched, live.
+
+    Taxis drive, sensors measure and people write; each event goes to whoever asked for its content and place. The speed
+    is measured as you watch, and a random sample of events is checked against a matcher too simple to be wrong.
+
+    Examples:
+
+        godwit demo
+
+        godwit demo --seconds 5 --subscriptions 1000000
+    """
+    from godwit.commands.demo import run
+
+    raise typer.Exit(run(seconds, subscriptions, seed))
+
+
+@lab.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+)
+def structures(context: typer.Context) -> None:
+    """Posets, forests and merging: covering operations counted, claim by claim."""
+    try:
+        experiment = import_module("godwit.lab.structures")
+    except ImportError as missing:
+        typer.echo(f"godwit: lab structures cannot run here: {missing}", err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(experiment.main(context.args))
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise SystemExit(INTERRUPTED) from None

@@ -1,0 +1,171 @@
+"""`godwit demo`: a city's worth of subscriptions matched live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from godwit.commands import city
+from godwit.commands.screen import Picture, Plain, Watch
+from godwit.commands.wishes import WISHES, Wish, heard, wishes
+from godwit.filters.filters import FilterSet
+from godwit.filters.text import to_text
+from godwit.tables.batch import Batch
+from godwit.tables.index import Index, Matches
+
+EVENTS = 2048
+"""In a batch."""
+
+HEARD_EVERY_S = 0.7
+VERIFYING_SHARE = 0.15
+VERIFYING_STEP = 2000
+VERIFIED_MIN = 20
+
+FIRST_NAMES = ("Ada", "Bram", "Chloe", "Dilan", "Emre", "Fenna", "Goran", "Hana", "Ilse", "Jonas", "Kofi", "Lotte")
+FINISHED, WRONG, INTERRUPTED = 0, 1, 130
+
+
+class Verifier:
+    """Tries events on every subscription one by one, a few thousand at a time so that the show goes on."""
+
+    def __init__(self, watch: Watch, subscriptions: Sequence[FilterSet]) -> None:
+        self.watch = watch
+        self.subscriptions = subscriptions
+        self.spent_s = 0.0
+        self._checks: Iterator[None] = iter(())
+        self.idle = True
+
+    def take(self, batch: Batch, matches: Matches, event: int) -> None:
+        """Begin with this event; only when idle."""
+        self._checks = self._check(batch, matches, event)
+        self.idle = False
+
+    def work(self, share: float) -> None:
+        """Go on until verifying has had its share of the time."""
+        while not self.idle and self.spent_s < self.watch.elapsed_s * share:
+            begun = time.perf_counter()
+            next(self._checks, None)
+            self.spent_s += time.perf_counter() - begun
+
+    def _check(self, batch: Batch, matches: Matches, event: int) -> Iterator[None]:
+        values = batch.values(event)
+        found = set(matches[event].tolist())
+        wrong = False
+        for start in range(0, len(self.subscriptions), VERIFYING_STEP):
+            part = self.subscriptions[start : start + VERIFYING_STEP]
+            wanted = {start + at for at, filters in enumerate(part) if filters.matches(values)}
+            wrong |= wanted != {id for id in found if start <= id < start + VERIFYING_STEP}  # noqa: A001
+            yield
+        self.watch.verified += 1
+        self.watch.differences += wrong
+        self.idle = True
+
+
+class Show:
+    """The stream: makes events, matches them, and tells the watch."""
+
+    def __init__(self, index: Index, people: Sequence[tuple[Wish, FilterSet]], random: np.random.Generator) -> None:
+        self.index = index
+        self.people = people
+        self.random = random
+        self.city = city.City(random)
+        self.heard_at = 0.0
+        self.turn = 0
+
+    def run(self, console: Console, watch: Watch) -> None:
+        verifier = Verifier(watch, [filters for _, filters in self.people])
+        kind = Picture if console.is_terminal else Plain
+        shown = 0.0
+        with kind(console, watch) as display:
+            while watch.elapsed_s < watch.seconds:
+                self._step(watch, verifier)
+                verifier.work(VERIFYING_SHARE)
+                if watch.elapsed_s - shown >= display.every_s:
+                    shown = watch.elapsed_s
+                    display.show(self._busiest(watch))
+            while watch.verified < VERIFIED_MIN:
+                self._step(watch, verifier)
+                verifier.work(1.0)
+            display.show(self._busiest(watch))
+
+    def _step(self, watch: Watch, verifier: Verifier) -> None:
+        events = self.city.events(EVENTS)
+        begun = time.perf_counter()
+        batch = Batch.from_arrow(events)
+        matches = self.index.match_batch(batch)
+        watch.count(events, matches.counts, matches.ids, time.perf_counter() - begun)
+        watch.cloud = self.city.cloud()
+        if verifier.idle:
+            verifier.take(batch, matches, int(self.random.integers(EVENTS)))
+        if watch.elapsed_s - self.heard_at > HEARD_EVERY_S:
+            self.heard_at = watch.elapsed_s
+            self._hear(watch, batch, matches)
+
+    def _hear(self, watch: Watch, batch: Batch, matches: Matches) -> None:
+        """Let one person be heard, each time one with another kind of wish, or most would wait for taxis."""
+        self.turn += 1
+        wish = WISHES[self.turn % len(WISHES)]
+        for event in self.random.permutation(len(batch)).tolist():
+            for person in matches[event][:50].tolist():
+                if self.people[person][0] is wish:
+                    told = heard(wish, self.people[person][1], batch.values(event))
+                    watch.heard.append((name_of(person), told))
+                    return
+
+    def _busiest(self, watch: Watch) -> list[tuple[int, str]]:
+        return [(int(watch.wanted[at]), to_text(self.people[at][1])) for at in watch.busiest()]
+
+
+def name_of(person: int) -> str:
+    return f"{FIRST_NAMES[person % len(FIRST_NAMES)]} {person:,}"
+
+
+def run(seconds: float, people: int, seed: int) -> int:
+    """Show it; the exit status."""
+    console = Console(highlight=False)
+    random = np.random.default_rng(seed)
+    _introduce(console, people)
+    try:
+        show = Show(*_prepared(console, people, random), random)
+        watch = Watch(np.zeros(people, np.int64), seconds)
+        show.run(console, watch)
+    except KeyboardInterrupt:
+        console.print("interrupted")
+        return INTERRUPTED
+    _conclude(console, watch)
+    return WRONG if watch.differences else FINISHED
+
+
+def _introduce(console: Console, people: int) -> None:
+    console.print(f"{people:,} people in {city.NAME} say what they want to hear of, not where it comes from:\n")
+    for wish in WISHES:
+        console.print(f"{wish.per_mille * people // 1000:>9,}  like  {wish.text}", markup=False)
+    console.print()
+
+
+def _prepared(console: Console, people: int, random: np.random.Generator) -> tuple[Index, list[tuple[Wish, FilterSet]]]:
+    begun = time.monotonic()
+    subscriptions = list(
+        track(wishes(random, people), "writing subscriptions", people, console=console, transient=True)
+    )
+    written = time.monotonic()
+    index = Index()
+    for person, (_, filters) in enumerate(track(subscriptions, "building the index", console=console, transient=True)):
+        index.add(person, filters)
+    built = time.monotonic()
+    console.print(f"written in {written - begun:.1f} s, indexed in {built - written:.1f} s; now the events\n")
+    return index, subscriptions
+
+
+def _conclude(console: Console, watch: Watch) -> None:
+    people, hearing = len(watch.wanted), int(np.count_nonzero(watch.wanted))
+    console.print(
+        f"\n{watch.events:,} events brought {watch.deliveries:,} deliveries to {hearing:,} of {people:,} people.\n"
+        f"The matcher took {watch.matching_s:.1f} s of one core for it: {watch.events_per_s:,.0f} events/s,"
+        f" {watch.deliveries_per_s:,.0f} deliveries/s.\n"
+        f"{watch.verdict().capitalize()} to trying each subscription by itself."
+    )

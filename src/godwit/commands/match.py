@@ -1,0 +1,155 @@
+"""`godwit match`: every subscription of one file against every event of another."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from godwit.commands.deliveries import STDOUT, Deliveries
+from godwit.commands.reports import Bar, InputError, Reports, printable, shortened
+from godwit.commands.sources import Events, names_in, read_events
+from godwit.commands.subscriptions import Subscription, read_subscriptions
+from godwit.tables.batch import Batch
+from godwit.tables.index import Index
+
+FINISHED, BAD_LINES, UNREADABLE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
+
+PIECE_ROWS = 1 << 16
+PIECE_DELIVERIES = 1 << 22
+"""Events are handed to the index so many at a time that about this many deliveries come back: memory stays bounded."""
+
+TOP = 5
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has been done so far; true at any moment, also when the work breaks off."""
+
+    wanted: NDArray[np.int64]
+    events: int = 0
+    unwanted: int = 0
+    deliveries: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def count(self, offsets: NDArray[np.int64], subscriptions: NDArray[np.int64]) -> None:
+        self.events += len(offsets) - 1
+        self.deliveries += len(subscriptions)
+        self.unwanted += int(np.count_nonzero(np.diff(offsets) == 0))
+        self.wanted += np.bincount(subscriptions, minlength=len(self.wanted))
+
+
+def run(subscriptions_path: str, events_path: str, out: str | None, limit: int | None) -> int:
+    """Match, write, report; the exit status."""
+    reports = Reports()
+    subscriptions = read_subscriptions(subscriptions_path, reports)
+    if not subscriptions:
+        raise InputError(f"{subscriptions_path}: no subscription to match with")
+    index = Index()
+    index.add_many(range(len(subscriptions)), (one.filters for one in subscriptions))
+    deliveries = None if out is None else Deliveries(out, [one.id for one in subscriptions])
+    tally = Tally(np.zeros(len(subscriptions), np.int64))
+    needed = {name for one in subscriptions for part in one.filters for own in part for name in names_in(own)}
+    events = _limited(read_events(events_path, needed, reports), limit)
+    status = _matched(index, events, deliveries, tally, reports)
+    if status == PIPE_CLOSED:
+        # The interpreter flushes stdout once more on its way out; nobody reads it, so nobody must hear of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return status
+    if deliveries is not None and not _kept(deliveries, status, reports):
+        status = UNREADABLE
+    _tell(tally, subscriptions, reports, out)
+    return status or (BAD_LINES if reports.bad else FINISHED)
+
+
+def _matched(
+    index: Index, source: Iterable[Events], deliveries: Deliveries | None, tally: Tally, reports: Reports
+) -> int:
+    try:
+        with Bar(reports.console, "matching") as bar:
+            for events in _pieces(source, tally):
+                content = events.content
+                batch = Batch.from_events(content) if isinstance(content, list) else Batch.from_arrow(content)
+                matches = index.match_batch(batch)
+                if deliveries is not None:
+                    deliveries.write(events, matches.offsets, matches.ids)
+                tally.count(matches.offsets, matches.ids)
+                bar.update(events.share, f"{tally.events:,} events, {tally.deliveries:,} deliveries")
+    except InputError as error:
+        reports.say(f"godwit: {error}")
+        return UNREADABLE
+    except BrokenPipeError:
+        return PIPE_CLOSED
+    except OSError as error:
+        reports.say(f"godwit: deliveries cannot be written: {error.strerror}")
+        return UNREADABLE
+    except KeyboardInterrupt:
+        reports.say("interrupted; this is how far it came:")
+        return INTERRUPTED
+    return FINISHED
+
+
+def _pieces(source: Iterable[Events], tally: Tally) -> Iterator[Events]:
+    """The events in pieces that fit `PIECE_DELIVERIES`, judged by how many subscriptions wanted those before."""
+    for events in source:
+        at = 0
+        while at < len(events):
+            expected = max(tally.deliveries / tally.events, 1.0) if tally.events else len(tally.wanted)
+            rows = int(np.clip(PIECE_DELIVERIES / expected, 16, PIECE_ROWS))
+            yield events.slice(at, at + rows)
+            at += rows
+
+
+def _limited(source: Iterable[Events], limit: int | None) -> Iterator[Events]:
+    left = sys.maxsize if limit is None else limit
+    for events in source:
+        yield events.slice(0, left)
+        left -= len(events)
+        if left <= 0:
+            return
+
+
+def _kept(deliveries: Deliveries, status: int, reports: Reports) -> bool:
+    """Give the deliveries their name if they are all there, else say where the finished part stays."""
+    if status == FINISHED:
+        try:
+            deliveries.finish()
+        except OSError as error:
+            reports.say(f"godwit: {deliveries.path}: {error.strerror}")
+            return False
+    elif (partial := deliveries.abandon()) is not None:
+        reports.say(f"the deliveries found so far are in {partial}")
+    return True
+
+
+def _tell(tally: Tally, subscriptions: Sequence[Subscription], reports: Reports, out: str | None) -> None:
+    seconds = max(time.monotonic() - tally.started, 1e-9)
+    silent = np.count_nonzero(tally.wanted == 0)
+    lines = [
+        f"{tally.events:,} events x {len(subscriptions):,} subscriptions = {tally.deliveries:,} deliveries",
+        f"{tally.unwanted:,} events were wanted by nobody; {silent:,} subscriptions got none",
+        f"read and matched in {seconds:.1f} s: {tally.events / seconds:,.0f} events/s",
+    ]
+    if reports.bad:
+        lines.append(f"{reports.bad:,} bad lines were left out")
+    lines += _most_wanted(tally, subscriptions)
+    if out is None:
+        lines.append("No deliveries were written: --out FILE writes them, --out - prints them.")
+    stream = sys.stderr if out == STDOUT else sys.stdout
+    stream.write("".join(f"{printable(line)}\n" for line in lines))
+    stream.flush()
+
+
+def _most_wanted(tally: Tally, subscriptions: Sequence[Subscription]) -> list[str]:
+    top = [at for at in np.argsort(-tally.wanted, kind="stable")[:TOP] if tally.wanted[at]]
+    names = [shortened(str(subscriptions[at].id), 24) for at in top]
+    width = max(map(len, names), default=0)
+    return [
+        f"  {tally.wanted[at]:>12,}  {name:<{width}}  {shortened(subscriptions[at].text, 72)}"
+        for at, name in zip(top, names, strict=True)
+    ]
