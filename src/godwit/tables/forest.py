@@ -31,7 +31,7 @@ def by_insertion(placed: Node[F], children: Iterable[Node[F]]) -> Iterable[Node[
 
 def by_interface(placed: Node[F], children: Iterable[Node[F]]) -> Iterable[Node[F]]:
     """Trees that hold an interface of the new node first: the 1-bit balancing of spec 2.5. Needs the index."""
-    return sorted(children, key=lambda child: child.used_below is None or child.used_below.isdisjoint(placed.interfaces))
+    return sorted(children, key=lambda child: placed.interfaces.isdisjoint(child.index or ()))
 
 
 def by_size(placed: Node[F], children: Iterable[Node[F]]) -> Iterable[Node[F]]:
@@ -214,24 +214,38 @@ class Forest(Generic[F, N]):
     def _place(self, node: Node[F], parent: Node[F] | None, unless: Interface | None = None) -> bool:
         """Algorithm 3: descend to where it belongs and hang it there with all it carries.
 
-        False, and nothing done, where a node on the way down already has the interface `unless`.
+        False, and nothing done, where a node on the way down already has the interface `unless`. What slides below a
+        node that carries a tree of its own is placed into that tree in turn; chains of filters make this deep, hence
+        no recursion.
         """
+        pending = [(node, parent)]
+        while pending:
+            node, parent = pending.pop()
+            seat = self._seat(node, parent, unless)
+            if seat is None:
+                return False
+            parent, small = seat
+            fresh = not node.children
+            self._attach(node, parent)
+            for child in small:
+                self._detach(child)
+                if fresh:
+                    self._attach(child, node)
+            if not fresh:
+                pending.extend((child, node) for child in reversed(small))
+        return True
+
+    def _seat(
+        self, node: Node[F], parent: Node[F] | None, unless: Interface | None
+    ) -> tuple[Node[F] | None, list[Node[F]]] | None:
+        """Where the node belongs, at or below `parent`, and which of the children there belong below it."""
         while True:
             big, small = self._compare(node, parent)
             if big is None:
-                break
+                return parent, small
             if unless in big.interfaces:
-                return False
+                return None
             parent = big
-        fresh = not node.children
-        self._attach(node, parent)
-        for child in small:
-            self._detach(child)
-            if fresh:
-                self._attach(child, node)
-            else:
-                self._place(child, node)
-        return True
 
     def _compare(self, node: Node[F], parent: Node[F] | None) -> tuple[Node[F] | None, list[Node[F]]]:
         """The first child that covers the node, or else all children that it covers."""
@@ -306,7 +320,7 @@ class Forest(Generic[F, N]):
         Orphans of a root are always placed by comparison, else the root set would not be exact any more.
         """
         home = node.parent
-        orphans = [k for k in _orphans(node, doomed)]
+        orphans = _orphans(node, doomed)
         self._detach(node)
         for orphan in orphans:
             orphan.unhang()
@@ -320,7 +334,7 @@ class Forest(Generic[F, N]):
     def _strip(self, moved: Node[F]) -> None:
         if self._nodes.get(moved.filter) is not moved:
             return
-        above = set().union(*(node.interfaces for node in moved.ancestors()))
+        above: set[Interface] = set().union(*(node.interfaces for node in moved.ancestors()))
         emptied = []
         stack = [(moved, above)]
         while stack:
@@ -334,12 +348,17 @@ class Forest(Generic[F, N]):
         self._uproot(emptied)
 
 
-def _orphans(node: Node[F], doomed: set[Node[F]]) -> Iterator[Node[F]]:
-    for child in node.children:
+def _orphans(node: Node[F], doomed: set[Node[F]]) -> list[Node[F]]:
+    """The topmost survivors below a doomed node, in the order of their trees."""
+    found = []
+    stack = list(reversed(node.children))
+    while stack:
+        child = stack.pop()
         if child in doomed:
-            yield from _orphans(child, doomed)
+            stack.extend(reversed(child.children))
         else:
-            yield child
+            found.append(child)
+    return found
 
 
 def _distance(wanted: float, limit: float | None) -> float:

@@ -12,7 +12,7 @@ from godwit.tables.table import DEFAULT, F, Interface, N
 class Naive(Generic[F, N]):
     """Every filter with its interfaces, in the order of arrival.
 
-    With `pruned`, an interface keeps only the most general of its filters, as the poset and the non-redundant forest do.
+    With `pruned`, an interface keeps only the most general of its filters, as poset and non-redundant forest do.
     """
 
     def __init__(

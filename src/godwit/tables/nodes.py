@@ -1,4 +1,4 @@
-"""The nodes of a forest: one parent each, with the size of the tree below and the interfaces used there kept up to date."""
+"""The nodes of a forest: one parent each; the size of the tree below and the interfaces used there are kept exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filters poset of Siena (spec 2.2): the whole covering relation, reduced to immediate predecessors and successors."""
+"""The filters poset of Siena (spec 2.2): all of the covering relation, as immediate predecessors and successors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Poset(Generic[F, N]):
             node = self._insert(wanted, unless=interface if self.pruned else None)
             if node is None:
                 return False
-        elif interface in node.interfaces or (self.pruned and _held_above(node, interface)):
+        elif interface in node.interfaces or self._redundant(node, interface):
             return False
         node.interfaces.add(interface)
         self._users.add(node.kind, interface)
@@ -61,7 +61,7 @@ class Poset(Generic[F, N]):
         return node is not None and bool(self._release([node], interface))
 
     def remove_covered(self, wanted: F, interface: Interface, /) -> list[F]:
-        """Unsubscribe as the original Siena does: the interface loses all that `wanted` covers, and that is returned."""
+        """Unsubscribe as the original Siena does: the interface loses all that `wanted` covers, which is returned."""
         return self._release(self._covered(wanted), interface)
 
     def match(self, event: N, /, expired: matching.Expired | None = None) -> set[Interface]:
@@ -105,6 +105,9 @@ class Poset(Generic[F, N]):
 
     def __contains__(self, wanted: object, /) -> bool:
         return wanted in self._nodes
+
+    def _redundant(self, node: Node[F], interface: Interface) -> bool:
+        return self.pruned and any(interface in above.interfaces for above in ancestors(node))
 
     def _insert(self, wanted: F, unless: Interface | None) -> Node[F] | None:
         """A new node between its neighbours in the order; None where the interface already has something wider."""
@@ -194,7 +197,7 @@ class Poset(Generic[F, N]):
     def _coverers(self, wanted: F) -> Iterator[Node[F]]:
         node = self._nodes.get(wanted)
         if node is not None:
-            yield from _closure(node.parents, _up)
+            yield from ancestors(node)
             starts: Iterable[Node[F]] = node.children
         else:
             starts = self._roots.near(self.language.type_of(wanted))
@@ -253,5 +256,6 @@ def _closure(start: Iterable[Node[F]], step: Callable[[Node[F]], Iterable[Node[F
         queue.extend(fresh)
 
 
-def _held_above(node: Node[F], interface: Interface) -> bool:
-    return any(interface in above.interfaces for above in _closure(node.parents, _up))
+def ancestors(node: Node[F]) -> Iterator[Node[F]]:
+    """All nodes above, nearest first."""
+    return _closure(node.parents, _up)
