@@ -18,6 +18,7 @@ from godwit.filters.clauses import AttributeFilter, AttributeKey, Clause
 from godwit.filters.errors import FilterError
 from godwit.filters.predicates import (
     VALUE_KINDS,
+    VERSUS_KIND,
     Absent,
     AnyPredicate,
     Flag,
@@ -30,6 +31,7 @@ from godwit.filters.predicates import (
     Text,
     TextOp,
     Values,
+    Versus,
     Within,
 )
 
@@ -122,8 +124,8 @@ class FilterSet(msgspec.Struct, frozen=True, array_like=True, cache_hash=True):
 def attribute(name: str, *disjuncts: Predicate, kind: Kind | None = None, integers: bool = False) -> AttributeFilter:
     """The attribute filter that accepts a value of `name` when any of the disjuncts does; their kind unless given.
 
-    Predicates that are for several kinds, such as Exists, placeholders and those of your own, ask for no kind unless it
-    is given.
+    Predicates that are for several kinds, such as Exists, equality with a placeholder, or your own, ask for no kind
+    unless it is given.
     """
     kind = kind or kind_among(disjuncts)
     for predicate in disjuncts:
@@ -166,7 +168,8 @@ def alternatives(filters: Iterable[Filter]) -> FilterSet:
 
 
 def kind_among(disjuncts: Iterable[Predicate]) -> Kind:
-    kinds = {_KINDS[type(p)] for p in disjuncts if type(p) in _KINDS}
+    """The one kind that the disjuncts are for, ANY where they are for several."""
+    kinds = {kind for kind in map(_own_kind, disjuncts) if kind is not None}
     if len(kinds) > 1:
         raise FilterError(f"one clause cannot mix kinds: {', '.join(sorted(kinds))}")
     return kinds.pop() if kinds else Kind.ANY
@@ -184,8 +187,12 @@ _KINDS: dict[type, Kind] = {
 }
 
 
+def _own_kind(predicate: Predicate) -> Kind | None:
+    return VERSUS_KIND.get(predicate.op) if isinstance(predicate, Versus) else _KINDS.get(type(predicate))
+
+
 def _fits(predicate: Predicate, kind: Kind) -> bool:
-    own = _KINDS.get(type(predicate))
+    own = _own_kind(predicate)
     return own is kind or (own is None and kind is not Kind.RATE)
 
 

@@ -252,7 +252,7 @@ class Versus(msgspec.Struct, frozen=True, tag="versus"):
     def accepts(self, value: Any, values: Values) -> bool:
         operand = values.get(self.other)
         kind = kind_of(operand)
-        if kind is None or kind is not kind_of(value) or _VERSUS_KIND.get(self.op, kind) is not kind:
+        if kind is None or kind is not kind_of(value) or VERSUS_KIND.get(self.op, kind) is not kind:
             return False
         return bool(_VERSUS_ACCEPTS[self.op](value, operand))
 
@@ -278,7 +278,7 @@ _VERSUS_ACCEPTS: dict[VersusOp, Callable[[Any, Any], bool]] = {
     VersusOp.NEND: lambda value, operand: not value.endswith(operand),
 }
 
-_VERSUS_KIND = dict.fromkeys((VersusOp.GR, VersusOp.GRE, VersusOp.LT, VersusOp.LTE), Kind.NUMBER) | dict.fromkeys(
+VERSUS_KIND = dict.fromkeys((VersusOp.GR, VersusOp.GRE, VersusOp.LT, VersusOp.LTE), Kind.NUMBER) | dict.fromkeys(
     (VersusOp.IN, VersusOp.NIN, VersusOp.STW, VersusOp.NSTW, VersusOp.END, VersusOp.NEND), Kind.STRING
 )
 """The one kind that an operator is for; equality is for all."""
