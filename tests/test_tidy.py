@@ -224,6 +224,7 @@ def test_a_module_may_wait_until_it_is_reached(tmp_path: Path) -> None:
 
 def test_a_test_about_nothing_and_an_unused_helper_are_found(tmp_path: Path) -> None:
     built(tmp_path / "src", {"events.py": "", "tables/__init__.py": "", "tables/poset.py": ""})
+    (tmp_path / "README.md").touch()
     for name, source in {
         "conftest.py": "",
         "test_events.py": "from tests.worlds import x",
@@ -232,6 +233,7 @@ def test_a_test_about_nothing_and_an_unused_helper_are_found(tmp_path: Path) -> 
         "tables/test_poset_removal.py": "",
         "tables/test_forest.py": "",
         "test_possible.py": "",
+        "test_readme.py": "",
         "worlds.py": "import tests.deeper",
         "deeper.py": "",
         "unused.py": "",

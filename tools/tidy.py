@@ -250,9 +250,10 @@ def strings(tree: ast.Module) -> Iterator[str]:
 def unmirrored(root: Path) -> list[str]:
     """Test modules that are named after nothing, and helpers beside them that no test uses.
 
-    `tests/tables/test_poset.py` is about `src/godwit/tables/poset.py`, `tests/test_tables.py` about the whole room, and
-    `tests/tables/test_poset_removal.py` about a side of the poset. Tools and benchmarks have theirs as well.
+    `tests/tables/test_poset.py` is about `src/godwit/tables/poset.py`, `tests/test_tables.py` about the whole room,
+    `tests/tables/test_poset_removal.py` about a side of the poset. Tools, benchmarks and pages have theirs as well.
     """
+    homes = (root / "src" / PACKAGE, root / "src", root / "tools", root)
     tests = read(root, root / "tests")
     used = reachable(tests, [name for name in tests if name.rpartition(".")[2].startswith(("test_", "conftest"))])
     found = []
@@ -260,18 +261,22 @@ def unmirrored(root: Path) -> list[str]:
         path = module.path.relative_to(root / "tests")
         if path.name.startswith("test_"):
             subject = path.with_name(path.stem.removeprefix("test_"))
-            if not any(is_about(home, subject) for home in (root / "src" / PACKAGE, root / "tools", root)):
+            if not any(is_about(home / subject) for home in homes):
                 found.append(module.finding(1, f"there is no {subject} for this to test"))
         elif module.name not in used:
             found.append(module.finding(1, "no test uses this module"))
     return found
 
 
-def is_about(home: Path, subject: Path) -> bool:
+def is_about(subject: Path) -> bool:
+    """Whether there is a module, room or page of this name, or of a name that this one goes on from."""
     words = subject.name.split("_")
-    names = ("_".join(words[:count]) for count in range(1, len(words) + 1))
-    folder = home / subject.parent
-    return any((folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists() for name in names)
+    names = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
+    return any(path.stem.lower() in names and is_subject(path) for path in subject.parent.glob("*"))
+
+
+def is_subject(path: Path) -> bool:
+    return path.suffix in (".py", ".md") or (path / "__init__.py").exists()
 
 
 def tracked(root: Path) -> list[Path]:
