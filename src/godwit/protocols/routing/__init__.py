@@ -1,0 +1,1 @@
+"""How brokers carry events to whoever wants them: Simple Routing, Phoenix, the recursive approach, MFT-PubSub."""

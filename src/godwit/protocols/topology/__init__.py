@@ -1,0 +1,1 @@
+"""Who is next to whom: the overlay tree that the routing protocols stand on."""

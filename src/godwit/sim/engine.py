@@ -1,0 +1,76 @@
+"""The engine: a heap of (time, sequence, call).
+
+Calls at the same time run in the order in which they were scheduled, so a run is a function of its seed and nothing
+else. A call is any callable without arguments; cancelling leaves the entry in the heap and empties it, which costs less
+than finding it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+
+Call = Callable[[], object]
+
+
+class Timer:
+    """A scheduled call that can still be cancelled."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call: Call | None = call
+
+    def cancel(self) -> None:
+        self._call = None
+
+    def __call__(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+    @property
+    def pending(self) -> bool:
+        return self._call is not None
+
+
+class Engine:
+    """`at` and `after` schedule, `run` advances; nothing happens by itself."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.executed = 0
+        self._heap: list[tuple[float, int, Call]] = []
+        self._sequence = count().__next__
+
+    def at(self, time: float, call: Call) -> None:
+        """Schedule a call that nobody will cancel. The past is refused: a protocol that asks for it has a bug."""
+        if not time >= self.now:
+            raise ValueError(f"cannot schedule at {time}: it is {self.now} already")
+        heappush(self._heap, (time, self._sequence(), call))
+
+    def after(self, delay_s: float, call: Call) -> Timer:
+        timer = Timer(call)
+        self.at(self.now + delay_s, timer)
+        return timer
+
+    def run(self, until: float = inf, *, calls: int | None = None) -> bool:
+        """Execute everything due up to and including `until`, at most `calls` of them; True where work remains.
+
+        Afterwards the time is `until` if that is finite and was reached, so that a run can be continued piece by piece.
+        """
+        heap, limit = self._heap, -1 if calls is None else calls
+        while heap and limit:
+            time, _, call = heap[0]
+            if time > until:
+                break
+            heappop(heap)
+            self.now = time
+            self.executed += 1
+            limit -= 1
+            call()
+        if until < inf and (not heap or heap[0][0] > until):
+            self.now = max(self.now, until)
+        return bool(heap)

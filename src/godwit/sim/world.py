@@ -1,0 +1,114 @@
+"""The simulated world: nodes with protocol cores on one engine, and the media that carry their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Protocol
+
+from godwit.protocols.host import Core, Message, NodeId, Record, RemoteError
+from godwit.sim.engine import Engine, Timer
+from godwit.sim.streams import Streams
+
+Deliver = Callable[[NodeId, NodeId, Message], None]
+
+
+class Medium(Protocol):
+    """Carries messages between nodes by calling `world.deliver(sender, to, message)` when they arrive."""
+
+    def send(self, sender: NodeId, to: NodeId, message: Message, /) -> None: ...
+    def broadcast(self, sender: NodeId, message: Message, /) -> None: ...
+
+
+class Recorder(Protocol):
+    def record(self, time_s: float, node: NodeId, record: Record, /) -> None: ...
+
+
+class Forgetful:
+    """Records nothing: for runs in which only the end state matters."""
+
+    def record(self, time_s: float, node: NodeId, record: Record, /) -> None:
+        pass
+
+
+class Node:
+    """One node and the `Host` its core sees. What a crash takes away is the core and its timers; `disk` stays."""
+
+    def __init__(self, world: World, name: NodeId, start: Callable[[Node], Core]) -> None:
+        self.world = world
+        self.name = name
+        self.start = start
+        self.random: Random = world.streams.stream("node", name)
+        self.disk: dict[str, Any] = {}
+        self.clock_rate = 1.0
+        self.clock_offset_s = 0.0
+        self.life = 0
+        self.core: Core | None = start(self)
+
+    @property
+    def alive(self) -> bool:
+        return self.core is not None
+
+    def now(self) -> float:
+        return self.world.engine.now * self.clock_rate + self.clock_offset_s
+
+    def send(self, to: NodeId, message: Message) -> None:
+        self.world.medium.send(self.name, to, message)
+
+    def broadcast(self, message: Message) -> None:
+        self.world.medium.broadcast(self.name, message)
+
+    def after(self, delay_s: float, call: Callable[[], None]) -> Timer:
+        """The delay is in this node's own seconds; a call from before a crash never fires."""
+        life = self.life
+
+        def fire() -> None:
+            if self.life == life:
+                call()
+
+        return self.world.engine.after(delay_s / self.clock_rate, fire)
+
+    def trace(self, record: Record) -> None:
+        self.world.recorder.record(self.world.engine.now, self.name, record)
+
+    def crash(self) -> None:
+        self.core = None
+        self.life += 1
+
+    def restart(self, *, keep_disk: bool = True) -> None:
+        """A new core, as at first boot but for what is on the disk."""
+        self.life += 1
+        if not keep_disk:
+            self.disk.clear()
+        self.core = self.start(self)
+
+
+class World:
+    """Everything that one seed decides."""
+
+    def __init__(self, seed: int, medium: Callable[[World], Medium], recorder: Recorder | None = None) -> None:
+        self.engine = Engine()
+        self.streams = Streams(seed)
+        self.recorder: Recorder = recorder or Forgetful()
+        self.nodes: dict[NodeId, Node] = {}
+        self.medium = medium(self)
+
+    def add(self, name: NodeId, start: Callable[[Node], Core]) -> Node:
+        """A node whose core is made by `start(host)`, now and after every restart."""
+        if name in self.nodes:
+            raise ValueError(f"there is a node {name!r} already")
+        node = self.nodes[name] = Node(self, name, start)
+        return node
+
+    def deliver(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        """Hand a message that has arrived to its node; a dead node hears nothing, a peer that lies is noted."""
+        node = self.nodes[to]
+        if node.core is None:
+            return
+        try:
+            node.core.receive(sender, message)
+        except RemoteError as error:
+            node.trace(Record("refused", peer=sender, message=type(message).__name__, note=str(error)))
+
+    def run(self, until: float = float("inf")) -> None:
+        self.engine.run(until)
