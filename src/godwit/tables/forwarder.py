@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic
 
-import msgspec
-
+from godwit.tables.merging import Update
 from godwit.tables.table import F, Forwarding, Interface, N
-
-
-class Update(msgspec.Struct, Generic[F], frozen=True):
-    """What one router tells another in one message, applied as a whole: first forget, then learn."""
-
-    forget: tuple[F, ...] = ()
-    learn: tuple[F, ...] = ()
 
 
 class Forwarder(Generic[F, N]):
@@ -29,23 +21,29 @@ class Forwarder(Generic[F, N]):
         self.table = table
 
     def subscribe(self, wanted: F, source: Interface) -> dict[Interface, Update[F]]:
-        return self.apply(Update(learn=(wanted,)), source)
+        return self.apply(Update(added=(wanted,)), source)
 
     def unsubscribe(self, wanted: F, source: Interface) -> dict[Interface, Update[F]]:
         """The source must send, in the same update, what the filter had covered: use `apply` where there is any."""
-        return self.apply(Update(forget=(wanted,)), source)
+        return self.apply(Update(removed=(wanted,)), source)
 
     def apply(self, update: Update[F], source: Interface) -> dict[Interface, Update[F]]:
         """What a source says at once is passed on at once: between the parts of an update, events would be lost."""
-        news = _News[F]()
-        for wanted in update.forget:
+        removed: dict[Interface, dict[F, None]] = {}
+        added: dict[Interface, dict[F, None]] = {}
+        for wanted in update.removed:
             for neighbour, uncovered in self.table.retract(wanted, source).items():
-                news.forget(neighbour, wanted)
-                news.learn(neighbour, uncovered)
-        for wanted in update.learn:
-            for neighbour in self.table.announce(wanted, source):
-                news.learn(neighbour, [wanted])
-        return news.updates()
+                removed.setdefault(neighbour, {})[wanted] = None
+                # The receiver forgets first, so what an earlier step uncovered and this one takes back must not be sent.
+                added.setdefault(neighbour, {}).pop(wanted, None)
+                added[neighbour].update(dict.fromkeys(uncovered))
+        news = {wanted: self.table.announce(wanted, source) for wanted in update.added}
+        if any(news.values()):
+            self._drop_covered(added)
+        for wanted, neighbours in news.items():
+            for neighbour in neighbours:
+                added.setdefault(neighbour, {})[wanted] = None
+        return {e: Update(tuple(removed.get(e, ())), tuple(added[e])) for e in sorted(added)}
 
     def replace(self, filters: Iterable[F], source: Interface) -> dict[Interface, Update[F]]:
         """Take these for all that the source wants: how a slave with a redundant forest reports its root set."""
@@ -57,23 +55,8 @@ class Forwarder(Generic[F, N]):
         """Forget the source and all it wanted."""
         return self.replace((), source)
 
-
-class _News(Generic[F]):
-    """Updates in the making. As receivers forget first, what is learnt and then forgotten must not be learnt at all."""
-
-    def __init__(self) -> None:
-        self._forget: dict[Interface, dict[F, None]] = {}
-        self._learn: dict[Interface, dict[F, None]] = {}
-
-    def forget(self, neighbour: Interface, wanted: F) -> None:
-        self._forget.setdefault(neighbour, {})[wanted] = None
-        self._learn.setdefault(neighbour, {}).pop(wanted, None)
-
-    def learn(self, neighbour: Interface, filters: Iterable[F]) -> None:
-        self._learn.setdefault(neighbour, {}).update(dict.fromkeys(filters))
-
-    def updates(self) -> dict[Interface, Update[F]]:
-        return {
-            neighbour: Update(tuple(self._forget.get(neighbour, ())), tuple(learn))
-            for neighbour, learn in sorted(self._learn.items())
-        }
+    def _drop_covered(self, uncovered: dict[Interface, dict[F, None]]) -> None:
+        """Leave out what the rest of the same update has covered again."""
+        for neighbour, filters in uncovered.items():
+            for wanted in [f for f in filters if neighbour not in self.table.forwards(f)]:
+                del filters[wanted]
