@@ -171,3 +171,49 @@ def small_sets() -> st.SearchStrategy[frozenset[int]]:
 def span(low: int, high: int) -> frozenset[int]:
     """The range of the spec's examples in the language of sets: both ends count."""
     return frozenset(range(low, high + 1))
+
+
+Labelled = tuple[str, frozenset[int]]
+
+
+class LabelledSets:
+    """Sets with a name that means nothing: filters that are equivalent and yet not the same."""
+
+    def covers(self, wide: Labelled, narrow: Labelled, /) -> bool:
+        return wide[1] >= narrow[1]
+
+    def overlaps(self, one: Labelled, other: Labelled, /) -> bool:
+        return bool(one[1] & other[1])
+
+    def matches(self, wanted: Labelled, event: int, /) -> bool:
+        return event in wanted[1]
+
+    def merge(self, one: Labelled, other: Labelled, /) -> Labelled | None:
+        return (one[0], one[1] | other[1]) if one[1] & other[1] else None
+
+    def type_of(self, wanted: Labelled, /) -> str | None:
+        return None
+
+
+def labelled_sets(labels: str = "pq") -> st.SearchStrategy[Labelled]:
+    return st.tuples(st.sampled_from(labels), st.frozensets(st.sampled_from(SMALL), min_size=1, max_size=5))
+
+
+def typed_filters() -> st.SearchStrategy[Filter]:
+    """Ranges of events of type A or B, or of any type at all."""
+    kinds = st.sampled_from(["A", "B", None])
+    return st.tuples(kinds, ranges(), ranges() | st.none()).map(lambda drawn: typed(drawn[0], drawn[1], drawn[2]))
+
+
+def typed(kind: str | None, x: AnyPredicate, y: AnyPredicate | None = None) -> Filter:
+    attributes = [attribute("x", x)]
+    if y is not None:
+        attributes.append(attribute("y", y))
+    if kind is not None:
+        attributes.append(attribute("type", equ(kind)))
+    return conjunction(attributes) or Filter()
+
+
+def typed_events() -> st.SearchStrategy[dict[str, Value]]:
+    values: dict[str, st.SearchStrategy[Value]] = {"x": whole, "y": whole, "type": st.sampled_from(["A", "B", "C"])}
+    return st.fixed_dictionaries({}, optional=values)
