@@ -216,17 +216,23 @@ class Touches(ast.NodeVisitor):
 def orphans(modules: Modules, entries: Collection[str], waiting: Mapping[str, str]) -> list[str]:
     """Modules that nothing reaches from the entries, by import or by a string that is a module's name.
 
-    `waiting` names modules that stand ready for something not built yet, and what that is; it must be exact.
+    `waiting` names modules, or whole rooms, that stand ready for something not built yet, and what that is; an entry
+    that saves nothing from being an orphan is a finding too.
     """
-    lost = sorted(set(modules) - reachable(modules, [*entries, *waiting]))
+    lost = sorted(set(modules) - reachable(modules, [*entries, *inside(modules, waiting)]))
     settled = [
         name
         for name in waiting
-        if name not in modules or name in reachable(modules, [*entries, *(set(waiting) - {name})])
+        if inside(modules, [name]) <= reachable(modules, [*entries, *inside(modules, set(waiting) - {name})])
     ]
     return [modules[name].finding(1, "nothing reaches this module") for name in lost] + [
         f"{name} does not wait any more: drop it from the list" for name in settled
     ]
+
+
+def inside(modules: Modules, names: Iterable[str]) -> set[str]:
+    """The modules of these names, and everything in those that are rooms."""
+    return {module for name in names for module in modules if module == name or module.startswith(f"{name}.")}
 
 
 def reachable(modules: Modules, entries: Iterable[str]) -> set[str]:
