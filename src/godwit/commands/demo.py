@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from rich.console import Console
 from rich.progress import track
+from rich.table import Table
+from rich.text import Text
 
 from godwit.commands import city
 from godwit.commands.screen import Picture, Plain, Watch
@@ -23,46 +25,43 @@ EVENTS = 2048
 HEARD_EVERY_S = 0.7
 VERIFYING_SHARE = 0.15
 VERIFYING_STEP = 2000
-VERIFIED_MIN = 20
+VERIFYING_AFTERWARDS_S = 1.5
 
 FIRST_NAMES = ("Ada", "Bram", "Chloe", "Dilan", "Emre", "Fenna", "Goran", "Hana", "Ilse", "Jonas", "Kofi", "Lotte")
 FINISHED, WRONG, INTERRUPTED = 0, 1, 130
 
 
 class Verifier:
-    """Tries events on every subscription one by one, a few thousand at a time so that the show goes on."""
+    """Tries random events on every subscription one by one, a few thousand at a time so that the show goes on."""
 
-    def __init__(self, watch: Watch, subscriptions: Sequence[FilterSet]) -> None:
+    def __init__(self, watch: Watch, subscriptions: Sequence[FilterSet], random: np.random.Generator) -> None:
         self.watch = watch
         self.subscriptions = subscriptions
+        self.random = random
         self.spent_s = 0.0
-        self._checks: Iterator[None] = iter(())
-        self.idle = True
+        self._checks: Iterator[bool] = iter(())
 
-    def take(self, batch: Batch, matches: Matches, event: int) -> None:
-        """Begin with this event; only when idle."""
-        self._checks = self._check(batch, matches, event)
-        self.idle = False
-
-    def work(self, share: float) -> None:
-        """Go on until verifying has had its share of the time."""
-        while not self.idle and self.spent_s < self.watch.elapsed_s * share:
+    def work(self, batch: Batch, matches: Matches, until_s: float) -> None:
+        """Check events, of this batch if none is under way, until so much time went into it since the beginning."""
+        while self.spent_s < until_s:
             begun = time.perf_counter()
-            next(self._checks, None)
+            same = next(self._checks, None)
+            if same is None:
+                self._checks = self._check(batch, matches, int(self.random.integers(len(batch))))
             self.spent_s += time.perf_counter() - begun
 
-    def _check(self, batch: Batch, matches: Matches, event: int) -> Iterator[None]:
+    def _check(self, batch: Batch, matches: Matches, event: int) -> Iterator[bool]:
+        """Whether matcher and filters agree, part by part; the event counts as verified at the end."""
         values = batch.values(event)
-        found = set(matches[event].tolist())
-        wrong = False
-        for start in range(0, len(self.subscriptions), VERIFYING_STEP):
+        found = np.zeros(len(self.subscriptions), np.bool_)
+        found[matches[event]] = True
+        same = True
+        for start in range(0, len(found), VERIFYING_STEP):
             part = self.subscriptions[start : start + VERIFYING_STEP]
-            wanted = {start + at for at, filters in enumerate(part) if filters.matches(values)}
-            wrong |= wanted != {id for id in found if start <= id < start + VERIFYING_STEP}  # noqa: A001
-            yield
+            same &= [filters.matches(values) for filters in part] == found[start : start + VERIFYING_STEP].tolist()
+            yield same
         self.watch.verified += 1
-        self.watch.differences += wrong
-        self.idle = True
+        self.watch.differences += not same
 
 
 class Show:
@@ -77,33 +76,29 @@ class Show:
         self.turn = 0
 
     def run(self, console: Console, watch: Watch) -> None:
-        verifier = Verifier(watch, [filters for _, filters in self.people])
-        kind = Picture if console.is_terminal else Plain
+        verifier = Verifier(watch, [filters for _, filters in self.people], self.random)
         shown = 0.0
-        with kind(console, watch) as display:
+        with (Picture if console.is_terminal else Plain)(console, watch) as display:
             while watch.elapsed_s < watch.seconds:
-                self._step(watch, verifier)
-                verifier.work(VERIFYING_SHARE)
+                batch, matches = self._step(watch)
+                verifier.work(batch, matches, watch.elapsed_s * VERIFYING_SHARE)
                 if watch.elapsed_s - shown >= display.every_s:
                     shown = watch.elapsed_s
                     display.show(self._busiest(watch))
-            while watch.verified < VERIFIED_MIN:
-                self._step(watch, verifier)
-                verifier.work(1.0)
+            verifier.work(batch, matches, verifier.spent_s + VERIFYING_AFTERWARDS_S)
             display.show(self._busiest(watch))
 
-    def _step(self, watch: Watch, verifier: Verifier) -> None:
+    def _step(self, watch: Watch) -> tuple[Batch, Matches]:
         events = self.city.events(EVENTS)
         begun = time.perf_counter()
         batch = Batch.from_arrow(events)
         matches = self.index.match_batch(batch)
         watch.count(events, matches.counts, matches.ids, time.perf_counter() - begun)
         watch.cloud = self.city.cloud()
-        if verifier.idle:
-            verifier.take(batch, matches, int(self.random.integers(EVENTS)))
         if watch.elapsed_s - self.heard_at > HEARD_EVERY_S:
             self.heard_at = watch.elapsed_s
             self._hear(watch, batch, matches)
+        return batch, matches
 
     def _hear(self, watch: Watch, batch: Batch, matches: Matches) -> None:
         """Let one person be heard, each time one with another kind of wish, or most would wait for taxis."""
@@ -142,9 +137,13 @@ def run(seconds: float, people: int, seed: int) -> int:
 
 def _introduce(console: Console, people: int) -> None:
     console.print(f"{people:,} people in {city.NAME} say what they want to hear of, not where it comes from:\n")
+    asked = Table.grid(padding=(0, 2))
+    asked.add_column(justify="right")
+    asked.add_column(style="cyan")
     for wish in WISHES:
-        console.print(f"{wish.per_mille * people // 1000:>9,}  like  {wish.text}", markup=False)
-    console.print()
+        asked.add_row(f"{wish.per_mille * people // 1000:,}", Text(wish.text))
+    console.print(asked)
+    console.print("\neach with constants of their own: places, limits, words.\n")
 
 
 def _prepared(console: Console, people: int, random: np.random.Generator) -> tuple[Index, list[tuple[Wish, FilterSet]]]:
