@@ -1,0 +1,106 @@
+"""Hop-by-hop acknowledgement (spec mft-pubsub 2.7): a message is the neighbour's, or its sender still has it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from godwit.protocols.host import Host, Message, NodeId, Timer
+from godwit.protocols.routing.messages import (
+    Ack,
+    Bmig,
+    Bquery,
+    Bsub,
+    Btab,
+    Filters,
+    Fmig,
+    Mig,
+    Pub,
+    Rbmig,
+    Rep,
+    Sub,
+    Uns,
+)
+
+Carried = Sub | Uns | Pub | Rep | Mig | Filters | Rbmig | Btab | Fmig | Bmig | Bquery | Bsub
+
+REMEMBERED = 256
+"""How many numbers of each neighbour are kept to recognise a repetition."""
+
+
+class Numbered(Message, frozen=True):
+    """A message that its sender wants acknowledged under this number."""
+
+    serial: int
+    message: Carried
+
+    @property
+    def size_b(self) -> int:
+        return self.message.size_b
+
+
+class Courier:
+    """Sends with or without acknowledgement. What `failed` is told of was not acknowledged: it may yet have arrived."""
+
+    def __init__(self, host: Host, *, timeout_s: float = 0.1, tries: int = 3) -> None:
+        self.host = host
+        self.timeout_s = timeout_s
+        self.tries = tries
+        self._serial = 0
+        self._waiting: dict[tuple[NodeId, int], Timer] = {}
+        self._acknowledged: dict[tuple[NodeId, int], Callable[[], None]] = {}
+        self._seen: dict[NodeId, OrderedDict[int, None]] = {}
+
+    def send(self, to: NodeId, message: Message) -> None:
+        self.host.send(to, message)
+
+    def hand(
+        self,
+        to: NodeId,
+        message: Carried,
+        failed: Callable[[], None],
+        *,
+        keep_on: Callable[[], bool] = lambda: False,
+        arrived: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Send until acknowledged: `tries` times, and further while `keep_on()`; then call `failed`."""
+        self._serial += 1
+        self._acknowledged[to, self._serial] = arrived
+        self._try(to, Numbered(self._serial, message), failed, keep_on, 1)
+
+    def _try(
+        self, to: NodeId, numbered: Numbered, failed: Callable[[], None], keep_on: Callable[[], bool], tries: int
+    ) -> None:
+        self.host.send(to, numbered)
+
+        def again() -> None:
+            if tries < self.tries or keep_on():
+                self._try(to, numbered, failed, keep_on, tries + 1)
+            else:
+                self._forget(to, numbered.serial)
+                failed()
+
+        self._waiting[to, numbered.serial] = self.host.after(self.timeout_s, again)
+
+    def acknowledged(self, sender: NodeId, ack: Ack) -> None:
+        arrived = self._acknowledged.get((sender, ack.serial))
+        self._forget(sender, ack.serial)
+        if arrived is not None:
+            arrived()
+
+    def open(self, sender: NodeId, numbered: Numbered) -> Carried | None:
+        """Acknowledge, and return what was inside unless it came before."""
+        self.host.send(sender, Ack(numbered.serial))
+        seen = self._seen.setdefault(sender, OrderedDict())
+        if numbered.serial in seen:
+            return None
+        seen[numbered.serial] = None
+        if len(seen) > REMEMBERED:
+            seen.popitem(last=False)
+        return numbered.message
+
+    def _forget(self, to: NodeId, serial: int) -> None:
+        self._acknowledged.pop((to, serial), None)
+        timer = self._waiting.pop((to, serial), None)
+        if timer is not None:
+            timer.cancel()

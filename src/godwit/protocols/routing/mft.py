@@ -1,0 +1,212 @@
+"""MFT-PubSub (spec mft-pubsub 2.6): subscribers number their messages, and a migrating broker speaks for all below it.
+
+A broker remembers (t, h) of every subscriber it ever heard of: the newest number, and how far away the subscriber is.
+Newer wins, and among equals the closer. A (t, h) without filters is a tombstone: the subscriber has left.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from godwit.filters.filters import Filter
+from godwit.protocols.host import Host, Message, NodeId, Record
+from godwit.protocols.routing.messages import Bmig, Bquery, Bsub, Claim, Filters, Mig, Pub, Rep, Sub, Uns
+from godwit.protocols.routing.router import Router, is_client
+from godwit.protocols.routing.rules import HARDENED, HOPS_MAX, Rules
+from godwit.protocols.topology.tree import Tree
+
+Known = tuple[int, int]
+"""(t, h)."""
+
+FAR = 2**30
+UNKNOWN: Known = (0, FAR)
+FLOODS_REMEMBERED = 4096
+
+
+def newer(one: Known, other: Known) -> bool:
+    return one[0] > other[0] or (one[0] == other[0] and one[1] < other[1])
+
+
+class MftBroker(Router):
+    """One broker. `known` is the spec's T_i, `routes` R_i, `queues` Q_i, `attached` A_i."""
+
+    def __init__(self, host: Host, tree: Tree, rules: Rules = HARDENED, **options: Any) -> None:
+        super().__init__(host, tree, rules, **options)
+        self.known: dict[NodeId, Known] = {}
+        self._serial = 0
+        self._floods: OrderedDict[tuple[NodeId, int], None] = OrderedDict()
+
+    def admits(self, sender: NodeId, message: Message) -> bool:
+        match message:
+            case Sub(_, subscriber) | Uns(_, subscriber) | Mig(subscriber) | Bsub(subscriber) if subscriber == sender:
+                self.attached.add(sender)
+            case Pub() if is_client(sender):
+                self.attached.add(sender)
+            case Bmig(_, _, 0) if sender not in self.tree.neighbours:
+                self.tree.adopt(sender)
+        return self.is_interface(sender)
+
+    def handle(self, sender: NodeId, message: Message) -> None:
+        match message:
+            case Pub():
+                self.publish(sender, message)
+            case Rep():
+                self.replay(sender, message)
+            case Sub(wanted, subscriber, t, h):
+                self._subscribe(sender, wanted, subscriber, (t, h))
+            case Uns(wanted, subscriber, t, h):
+                self._unsubscribe(sender, wanted, subscriber, (t, h))
+            case Mig(subscriber, previous, t, h):
+                self._client_moved(sender, subscriber, previous, (t, h))
+            case Bmig(below, beyond, h):
+                self._broker_moved(sender, below, beyond, h)
+            case Bquery(subscriber, t, h):
+                if newer(self._know(subscriber), (t, h)):
+                    self._send_filters(subscriber, sender)
+            case Bsub():
+                self._learn(sender, message)
+
+    def _know(self, subscriber: NodeId) -> Known:
+        return self.known.get(subscriber, UNKNOWN)
+
+    def _accepts(self, sender: NodeId, subscriber: NodeId, said: Known) -> bool:
+        """The guard of every client message; one from elsewhere with a higher number also detaches the client here."""
+        known = self._know(subscriber)
+        if self.rules.loops_end and said[1] >= HOPS_MAX:
+            return False
+        accepted = said[0] > known[0] if self.rules.newer_only else newer(said, known)
+        if accepted:
+            if sender != subscriber and said[0] > known[0]:
+                self.detach(subscriber)
+            self.known[subscriber] = (said[0], said[1] + 1)
+        return accepted
+
+    def _subscribe(self, sender: NodeId, wanted: Filter, subscriber: NodeId, said: Known) -> None:
+        if self._accepts(sender, subscriber, said):
+            self.routes.add(wanted, sender, subscriber)
+            if self.rules.one_hop_for_all:
+                self.point(subscriber, sender)
+            self.spread(Sub(wanted, subscriber, said[0], said[1] + 1), sender)
+
+    def _unsubscribe(self, sender: NodeId, wanted: Filter, subscriber: NodeId, said: Known) -> None:
+        if self._accepts(sender, subscriber, said):
+            self.routes.discard(wanted, subscriber)
+            if self.rules.one_hop_for_all:
+                self.point(subscriber, sender)
+            self.spread(Uns(wanted, subscriber, said[0], said[1] + 1), sender)
+
+    def _client_moved(self, sender: NodeId, subscriber: NodeId, previous: NodeId | None, said: Known) -> None:
+        if not self._accepts(sender, subscriber, said):
+            return
+        if sender == subscriber:
+            self.courier.send(subscriber, Filters(self.routes.filters(subscriber)))
+        onward = Mig(subscriber, previous, said[0], said[1] + 1)
+        hop = self.routes.hop(subscriber)
+        if self.rules.flood_moves:
+            self.spread(onward, sender)
+        elif previous != self.host.name and hop in self.tree.neighbours and hop != sender and hop is not None:
+            self.tell(hop, onward)
+        self.point(subscriber, sender)
+        self.send_queued(subscriber, sender)
+
+    def migrate(self, old: NodeId | None, new: NodeId) -> None:
+        """Tell the new parent who lies below this broker and who, as far as it knows, beyond."""
+        below, beyond = [], []
+        for subscriber in self.routes.subscribers if self.rules.lists_from_routes else list(self.known):
+            claim = Claim(subscriber, *self._know(subscriber))
+            hop = self.routes.hop(subscriber)
+            if hop is None or hop == old or (self.rules.new_parent_is_beyond and hop == new):
+                beyond.append(claim)
+                self.point(subscriber, new)
+            else:
+                below.append(claim)
+        self.host.trace(Record("migrated", peer=new, note=old or ""))
+        self.tell(new, Bmig(tuple(below), tuple(beyond)))
+        for claim in beyond:
+            self.send_queued(claim.subscriber, new)
+
+    def returned(self, child: NodeId) -> None:
+        if self.rules.acknowledge_control:
+            everybody = tuple(Claim(subscriber, t, h) for subscriber, (t, h) in self.known.items())
+            self.tell(child, Bmig((), everybody))
+
+    def _broker_moved(self, sender: NodeId, below: tuple[Claim, ...], beyond: tuple[Claim, ...], h: int) -> None:
+        adopted = [mine for claim in below if (mine := self._weigh(sender, claim, h)) is not None]
+        for claim in beyond:
+            self._compare(sender, claim)
+        if h == 0:
+            named = {claim.subscriber for claim in (*below, *beyond)}
+            for subscriber in self.routes.subscribers:
+                if subscriber not in named:
+                    self._send_filters(subscriber, sender)
+        hops = (self.routes.hop(claim.subscriber) for claim in adopted)
+        onward = dict.fromkeys(hop for hop in hops if hop in self.tree.neighbours and hop != sender and hop is not None)
+        for claim in adopted:
+            self.point(claim.subscriber, sender)
+        if not (self.rules.loops_end and h >= HOPS_MAX):
+            for hop in onward:
+                self.tell(hop, Bmig(tuple(adopted), (), h + 1))
+        for claim in adopted:
+            self.send_queued(claim.subscriber, sender)
+
+    def _weigh(self, sender: NodeId, claim: Claim, travelled: int) -> Claim | None:
+        """Adopt a claim as it goes on from here, or refuse it and correct whoever made it."""
+        subscriber, t, h = claim.subscriber, claim.t, claim.h
+        known = self._know(subscriber)
+        if t > known[0]:
+            # Forwarded with the older number: brokers further on then see a tie instead of asking one by one, and the
+            # answer to this one question is flooded to them.
+            self.tell(sender, Bquery(subscriber, *known))
+            return Claim(subscriber, known[0], h)
+        refused = subscriber in self.attached if self.rules.attached_decides else h > known[1]
+        if t < known[0] or refused:
+            self._send_filters(subscriber, sender)
+            return None
+        self.known[subscriber] = (t, travelled + h + 1)
+        return claim
+
+    def _compare(self, sender: NodeId, claim: Claim) -> None:
+        known = self._know(claim.subscriber)
+        if claim.t > known[0]:
+            self.tell(sender, Bquery(claim.subscriber, *known))
+        elif claim.t < known[0]:
+            self._send_filters(claim.subscriber, sender)
+
+    def _send_filters(self, subscriber: NodeId, to: NodeId) -> None:
+        """All we know of a subscriber; with no filters, that it has left."""
+        t, h = self._know(subscriber)
+        origin, serial = "", 0
+        if self.rules.loops_end:
+            self._serial += 1
+            origin, serial = self.host.name, self._serial
+        self.tell(to, Bsub(subscriber, self.routes.filters(subscriber), t, h, 0, origin, serial))
+
+    def _learn(self, sender: NodeId, message: Bsub) -> None:
+        subscriber, known = message.subscriber, self._know(message.subscriber)
+        if not newer((message.t, message.hs), known) or self._flooded(message):
+            return
+        if sender != subscriber and message.t > known[0]:
+            self.detach(subscriber)
+        self.routes.drop(subscriber)
+        for wanted in message.filters:
+            self.routes.add(wanted, sender, subscriber)
+        self.known[subscriber] = (message.t, message.hs + message.h + 1)
+        onward = Bsub(subscriber, message.filters, message.t, message.hs, message.h + 1, message.origin, message.serial)
+        self.spread(onward, sender)
+        self.send_queued(subscriber, sender)
+
+    def _flooded(self, message: Bsub) -> bool:
+        """H7: whether this flood has passed here before. Its name is its originator's, not the subscriber's number:
+        the same broker must be able to correct the same subscriber twice."""
+        if not self.rules.loops_end:
+            return False
+        if message.h >= HOPS_MAX:
+            return True
+        name = (message.origin or message.subscriber, message.serial or message.t)
+        if name in self._floods:
+            return True
+        self._floods[name] = None
+        if len(self._floods) > FLOODS_REMEMBERED:
+            self._floods.popitem(last=False)
+        return False

@@ -1,0 +1,187 @@
+"""What the recursive approach and MFT-PubSub share: attached clients, queues of undelivered events, PUB and REP.
+
+The next hop of every subscriber stands in `routes`. An event whose next hop is no interface of ours, or does not
+acknowledge it, is stored here for each subscriber that wants it, and replayed when a new way opens.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from godwit.events import Event
+from godwit.protocols.host import Host, Message, NodeId, Record
+from godwit.protocols.routing.courier import Carried, Courier, Numbered
+from godwit.protocols.routing.messages import Ack, Pub, Rep
+from godwit.protocols.routing.routes import Routes
+from godwit.protocols.routing.rules import HOPS_MAX, Rules
+from godwit.protocols.topology.tree import Tree
+
+
+class Router:
+    """A broker with identities in its table. Subclasses say how tables follow movement."""
+
+    def __init__(
+        self,
+        host: Host,
+        tree: Tree,
+        rules: Rules,
+        *,
+        acknowledge: bool = False,
+        retry_s: float = 1.0,
+        replay_batch: int = 1,
+        queue_max: int | None = None,
+    ) -> None:
+        self.host = host
+        self.tree = tree
+        self.rules = rules
+        self.acknowledge = acknowledge
+        self.retry_s = retry_s
+        self.replay_batch = replay_batch
+        self.queue_max = queue_max
+        self.routes = Routes()
+        self.attached: set[NodeId] = set()
+        self.queues: dict[NodeId, deque[Event]] = {}
+        self.courier = Courier(host)
+        self._failed_at: dict[NodeId, float] = {}
+        tree.on_migrate = self.migrate
+        tree.on_returned = self.returned
+        if acknowledge:
+            host.after(retry_s, self._retry)
+
+    def receive(self, sender: NodeId, message: Message, /) -> None:
+        """Handle one message. Whoever is no interface of ours is ignored, unless the message makes it one (D5)."""
+        inner = message.message if isinstance(message, Numbered) else message
+        if not self.admits(sender, inner):
+            return
+        if isinstance(message, Ack):
+            self.courier.acknowledged(sender, message)
+            return
+        if isinstance(message, Numbered):
+            opened = self.courier.open(sender, message)
+            if opened is None:
+                return
+            inner = opened
+        self.handle(sender, inner)
+
+    def admits(self, sender: NodeId, message: Message) -> bool:
+        raise NotImplementedError
+
+    def handle(self, sender: NodeId, message: Message) -> None:
+        raise NotImplementedError
+
+    def migrate(self, old: NodeId | None, new: NodeId) -> None:
+        raise NotImplementedError
+
+    def returned(self, child: NodeId) -> None:
+        """A child that never noticed it was given up; the published protocol does nothing."""
+
+    def is_interface(self, name: NodeId | None) -> bool:
+        return name in self.attached or name in self.tree.neighbours
+
+    def point(self, subscriber: NodeId, hop: NodeId) -> None:
+        """Re-point a subscriber, unless it is attached here and the rules say that it stays (H5)."""
+        if self.rules.attached_stay and subscriber in self.attached and hop != subscriber:
+            return
+        self.routes.point(subscriber, hop)
+
+    def tell(self, to: NodeId, message: Carried) -> None:
+        """Send a control message; with H7's companion of 2.7, until the neighbour has it or is none any more."""
+        if self.acknowledge and self.rules.acknowledge_control and to in self.tree.neighbours:
+            self.courier.hand(to, message, lambda: None, keep_on=lambda: to in self.tree.neighbours)
+        else:
+            self.courier.send(to, message)
+
+    def spread(self, message: Carried, arrived: NodeId) -> None:
+        for neighbour in sorted(self.tree.neighbours):
+            if neighbour != arrived:
+                self.tell(neighbour, message)
+
+    def publish(self, sender: NodeId, message: Pub) -> None:
+        event = message.event
+        interested = self.routes.interested(event.values(), sender)
+        if sender not in self.tree.neighbours:
+            for subscribers in interested.values():
+                for subscriber in subscribers:
+                    self.host.trace(Record("routed", event.id, client=subscriber))
+        onward = Pub(event, message.hops + 1)
+        for hop, subscribers in interested.items():
+            if self.is_interface(hop):
+                self._hand_event(hop, onward, [event], subscribers)
+            else:
+                self._store([event], subscribers)
+
+    def replay(self, sender: NodeId, message: Rep) -> None:
+        """Relay stored events towards their subscriber; never back where they come from (H9)."""
+        subscriber, hop = message.subscriber, self.routes.hop(message.subscriber)
+        tired = self.rules.loops_end and message.hops >= HOPS_MAX
+        if hop is not None and self.is_interface(hop) and hop != sender and not tired:
+            self._hand_event(hop, Rep(message.events, subscriber, message.hops + 1), message.events, [subscriber])
+        else:
+            self._store(message.events, [subscriber])
+
+    def send_queued(self, subscriber: NodeId, hop: NodeId) -> None:
+        """Replay what is stored for a subscriber, in order, as long as the way is open."""
+        queue = self.queues.get(subscriber)
+        while queue and self.is_interface(hop):
+            events = tuple(queue.popleft() for _ in range(min(self.replay_batch, len(queue))))
+            for event in events:
+                self.host.trace(Record("replayed", event.id, client=subscriber, peer=hop))
+            self._hand_event(hop, Rep(events, subscriber), events, [subscriber])
+        if not queue:
+            self.queues.pop(subscriber, None)
+
+    def detach(self, subscriber: NodeId) -> None:
+        """The client has gone elsewhere or does not answer; its next hop is not touched, so its events are stored."""
+        self.attached.discard(subscriber)
+
+    def _hand_event(self, hop: NodeId, message: Pub | Rep, events: Iterable[Event], subscribers: list[NodeId]) -> None:
+        if not self.acknowledge:
+            self.courier.send(hop, message)
+            return
+
+        def failed() -> None:
+            self._failed_at[hop] = self.host.now()
+            self.detach(hop)
+            self._store(events, subscribers)
+
+        self.courier.hand(hop, message, failed)
+
+    def _store(self, events: Iterable[Event], subscribers: Iterable[NodeId]) -> None:
+        for subscriber in subscribers:
+            queue = self.queues.setdefault(subscriber, deque())
+            for event in events:
+                queue.append(event)
+                self.host.trace(Record("queued", event.id, client=subscriber))
+                if self.queue_max is not None and len(queue) > self.queue_max:
+                    self.host.trace(Record("dropped", queue.popleft().id, client=subscriber, note="queue full"))
+
+    def _retry(self) -> None:
+        """Without this a short failure that causes no migration would strand events for ever."""
+        for subscriber in list(self.queues):
+            hop = self.routes.hop(subscriber)
+            if hop is None:
+                continue
+            if hop in self.tree.neighbours and self.tree.heard_since(hop, self._failed_at.get(hop, 0.0)):
+                self.send_queued(subscriber, hop)
+            elif hop == subscriber and self.queues[subscriber]:
+                self._probe(subscriber)
+        self.host.after(self.retry_s, self._retry)
+
+    def _probe(self, subscriber: NodeId) -> None:
+        """Offer a silent client the oldest event stored for it; if it takes that, it is back."""
+        event = self.queues[subscriber].popleft()
+
+        def back() -> None:
+            self.attached.add(subscriber)
+            self.send_queued(subscriber, subscriber)
+
+        def silent() -> None:
+            self.queues.setdefault(subscriber, deque()).appendleft(event)
+
+        self.courier.hand(subscriber, Rep((event,), subscriber), silent, arrived=back)
+
+
+def is_client(name: NodeId) -> bool:
+    """The role is part of a process id: brokers begin with b."""
+    return not name.startswith("b")
