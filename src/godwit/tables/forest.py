@@ -140,6 +140,10 @@ class Forest(Generic[F, N]):
         node = self._nodes.get(wanted)
         return node is not None and node.parent is None
 
+    def node(self, wanted: F) -> Node[F]:
+        """Where the filter stands: to look at, not to change."""
+        return self._nodes[wanted]
+
     def parent(self, wanted: F) -> F | None:
         parent = self._nodes[wanted].parent
         return None if parent is None else parent.filter

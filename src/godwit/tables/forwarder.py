@@ -34,7 +34,7 @@ class Forwarder(Generic[F, N]):
         for wanted in update.removed:
             for neighbour, uncovered in self.table.retract(wanted, source).items():
                 removed.setdefault(neighbour, {})[wanted] = None
-                # The receiver forgets first, so what an earlier step uncovered and this one takes back must not be sent.
+                # The receiver forgets first: what an earlier step uncovered and this one takes back must not be sent.
                 added.setdefault(neighbour, {}).pop(wanted, None)
                 added[neighbour].update(dict.fromkeys(uncovered))
         news = {wanted: self.table.announce(wanted, source) for wanted in update.added}
