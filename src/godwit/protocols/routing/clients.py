@@ -1,0 +1,209 @@
+"""Subscribers and publishers (spec mft-pubsub 2.4): they listen to heartbeats and follow the nearest broker."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, MutableMapping
+from typing import Any
+
+import msgspec
+
+from godwit.events import Event
+from godwit.filters.filters import Filter
+from godwit.protocols.host import Host, Message, NodeId, Record, Timer
+from godwit.protocols.routing.courier import Courier, Numbered
+from godwit.protocols.routing.messages import Ack, Bsub, Filters, Mig, Pub, Rep, Sub, Uns
+from godwit.protocols.topology.election import Heartbeat
+
+
+class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
+    timeout_s: float = 3.0
+    sticky_s: float = 0.0
+    """A new broker is taken only if the present one's copy of the round does not come within this time (F37)."""
+    refresh_s: float | None = None
+    """H6: how often a subscriber repeats all its filters; None is the thesis, which never does."""
+    remembered: int = 100_000
+    """How many event ids are kept to recognise a second copy."""
+
+
+class Attachment:
+    """Which broker a client speaks to. `joined(broker, previous)` is called at every change."""
+
+    def __init__(
+        self, host: Host, joined: Callable[[NodeId, NodeId | None], None], options: ClientOptions, home: NodeId | None
+    ) -> None:
+        self.host = host
+        self.joined = joined
+        self.options = options
+        self.broker: NodeId | None = None
+        self.last_broker: NodeId | None = None
+        self._leader: NodeId | None = None
+        self._seen: dict[NodeId, tuple[int, int]] = {}
+        self._broker_timer: Timer | None = None
+        self._leader_timer: Timer | None = None
+        self._pending: Timer | None = None
+        if home is not None:
+            host.after(0.0, lambda: self._join(home))
+        self._home = home
+
+    def heard(self, sender: NodeId, beat: Heartbeat) -> None:
+        """A client on a broker's own device stays with that broker and does not listen."""
+        if self._home is not None:
+            return
+        if sender == self.broker:
+            self._broker_timer = self._restarted(self._broker_timer, self._lost)
+        known = self._seen.get(beat.leader, (-1, -1))
+        better = self._leader is None or beat.leader <= self._leader
+        if self._leader is not None and not (better and (beat.incarnation, beat.round) > known):
+            if sender == self.broker and self._pending is not None and better:
+                self._pending.cancel()
+                self._pending = None
+            return
+        self._leader = beat.leader
+        self._seen[beat.leader] = max(known, (beat.incarnation, beat.round))
+        self._leader_timer = self._restarted(self._leader_timer, self._forget_leader)
+        if sender != self.broker:
+            self._consider(sender)
+
+    def _consider(self, sender: NodeId) -> None:
+        if self.broker is None or not self.options.sticky_s:
+            self._join(sender)
+        elif self._pending is None:
+            self._pending = self.host.after(self.options.sticky_s, lambda: self._join(sender))
+
+    def _join(self, broker: NodeId) -> None:
+        self._pending = None
+        if self.broker is not None:
+            self.last_broker = self.broker
+        self.broker = broker
+        self._broker_timer = self._restarted(self._broker_timer, self._lost)
+        self.host.trace(Record("attached", peer=broker))
+        self.joined(broker, self.last_broker)
+
+    def _lost(self) -> None:
+        if self._home is None:
+            self.last_broker, self.broker, self._leader = self.broker, None, None
+
+    def _forget_leader(self) -> None:
+        """Else a client of a dead leader would refuse every lesser one for ever."""
+        self._leader = None
+
+    def _restarted(self, timer: Timer | None, call: Callable[[], None]) -> Timer:
+        if timer is not None:
+            timer.cancel()
+        return self.host.after(self.options.timeout_s, call)
+
+
+class Subscriber:
+    """Gets each event once. The number `t` grows with every message and must survive a restart: `disk` keeps it."""
+
+    def __init__(
+        self,
+        host: Host,
+        wanted: Iterable[Filter] = (),
+        options: ClientOptions = ClientOptions(),  # noqa: B008
+        *,
+        disk: MutableMapping[str, Any] | None = None,
+        home: NodeId | None = None,
+        deliver: Callable[[Event], None] = lambda event: None,
+    ) -> None:
+        self.host = host
+        self.options = options
+        self.wanted: dict[Filter, None] = dict.fromkeys(wanted)
+        self.disk: MutableMapping[str, Any] = {} if disk is None else disk
+        self.deliver = deliver
+        self.attachment = Attachment(host, self._joined, options, home)
+        self.courier = Courier(host)
+        self._ids: OrderedDict[tuple[str, int], None] = OrderedDict()
+        if options.refresh_s is not None:
+            host.after(host.random.uniform(0, options.refresh_s), self._refresh_regularly)
+
+    def subscribe(self, wanted: Filter) -> None:
+        self.wanted[wanted] = None
+        self._say(Sub(wanted, self.host.name, self._next()))
+
+    def unsubscribe(self, wanted: Filter) -> None:
+        self.wanted.pop(wanted, None)
+        self._say(Uns(wanted, self.host.name, self._next()))
+
+    def receive(self, sender: NodeId, message: Message, /) -> None:
+        match message:
+            case Heartbeat():
+                self.attachment.heard(sender, message)
+            case Numbered():
+                inner = self.courier.open(sender, message)
+                if inner is not None:
+                    self.receive(sender, inner)
+            case Filters(filters):
+                self._reconcile(filters)
+            case Pub(event, hops):
+                self._got(event, hops, "direct")
+            case Rep(events, _, hops):
+                for event in events:
+                    self._got(event, hops, "replayed")
+
+    def _joined(self, broker: NodeId, previous: NodeId | None) -> None:
+        self._say(Mig(self.host.name, previous, self._next()))
+
+    def _reconcile(self, believed: tuple[Filter, ...]) -> None:
+        """Repair a partition's stale view of what this subscriber wants."""
+        for wanted in self.wanted:
+            if wanted not in believed:
+                self._say(Sub(wanted, self.host.name, self._next()))
+        for wanted in believed:
+            if wanted not in self.wanted:
+                self._say(Uns(wanted, self.host.name, self._next()))
+        if self.options.refresh_s is not None:
+            self._refresh()
+
+    def _refresh_regularly(self) -> None:
+        self._refresh()
+        assert self.options.refresh_s is not None
+        self.host.after(self.options.refresh_s, self._refresh_regularly)
+
+    def _refresh(self) -> None:
+        if self.attachment.broker is not None:
+            self._say(Bsub(self.host.name, tuple(self.wanted), self._next(), 0))
+
+    def _got(self, event: Event, hops: int, how: str) -> None:
+        if event.id in self._ids:
+            self.host.trace(Record("duplicate", event.id, client=self.host.name, hops=hops, note=how))
+            return
+        self._ids[event.id] = None
+        if len(self._ids) > self.options.remembered:
+            self._ids.popitem(last=False)
+        self.host.trace(Record("delivered", event.id, client=self.host.name, hops=hops, note=how))
+        self.deliver(event)
+
+    def _next(self) -> int:
+        if self.attachment.broker is not None:
+            self.disk["t"] = self.disk.get("t", 0) + 1
+        return int(self.disk.get("t", 0))
+
+    def _say(self, message: Message) -> None:
+        if self.attachment.broker is not None:
+            self.host.send(self.attachment.broker, message)
+
+
+class Publisher:
+    """Speaks to its broker and leaves no state anywhere; without a broker an event is lost, and noted as such."""
+
+    def __init__(self, host: Host, options: ClientOptions = ClientOptions(), *, home: NodeId | None = None) -> None:  # noqa: B008
+        self.host = host
+        self.attachment = Attachment(host, lambda broker, previous: None, options, home)
+        self.courier = Courier(host)
+
+    def publish(self, event: Event) -> bool:
+        self.host.trace(Record("published", event.id, client=self.host.name))
+        if self.attachment.broker is None:
+            self.host.trace(Record("dropped", event.id, client=self.host.name, note="no broker"))
+            return False
+        self.host.send(self.attachment.broker, Pub(event, 1))
+        return True
+
+    def receive(self, sender: NodeId, message: Message, /) -> None:
+        match message:
+            case Heartbeat():
+                self.attachment.heard(sender, message)
+            case Ack():
+                self.courier.acknowledged(sender, message)

@@ -1,0 +1,198 @@
+"""A tree kept by leader election (spec mft-pubsub 2.3): the first copy of a round of heartbeats points to the leader.
+
+The leader broadcasts a numbered heartbeat; whoever hears a round for the first time takes the sender as its parent and
+repeats it once. So the parents form a tree that is at most one round old, and a round that comes first through somebody
+else is how a broker learns that it, or the world around it, has moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+
+from godwit.protocols.host import Host, Message, NodeId, Record, Timer
+from godwit.protocols.topology.tree import Migrate, ignore
+
+
+class Heartbeat(Message, frozen=True):
+    """One copy of a round. `parent` tells the hearer whether the sender is its child; `load` how many children it has."""
+
+    leader: NodeId
+    incarnation: int
+    round: int
+    hops: int
+    parent: NodeId | None = None
+    load: int = 0
+
+    @property
+    def size_b(self) -> int:
+        return 15
+
+
+class Choice(StrEnum):
+    """Which copy of a round names the parent, among those that arrive within the holding time."""
+
+    FIRST = "first"
+    """The first one: exactly the thesis. Nothing is held back."""
+
+    STICKY = "sticky"
+    """The present parent's, if it comes in time: a race that the same neighbours run every second is not a move."""
+
+    BALANCED = "balanced"
+    """The present parent's, unless it is farther from the leader; else the nearest, and of these the least loaded."""
+
+
+class ElectionOptions(msgspec.Struct, frozen=True, kw_only=True):
+    period_s: float = 1.0
+    leader_timeout_s: float = 3.0
+    child_timeout_s: float = 3.0
+    jitter_s: float = 0.02
+    choice: Choice = Choice.FIRST
+    hold_s: float = 0.0
+    """How long a decision, and the repetition with it, waits for better copies of the same round."""
+
+
+class Election:
+    """A `Tree` for one broker. Give it every heartbeat that is heard; `incarnation` must grow with each boot."""
+
+    def __init__(self, host: Host, options: ElectionOptions = ElectionOptions(), *, incarnation: int = 0) -> None:  # noqa: B008
+        self.host = host
+        self.options = options
+        self.incarnation = incarnation
+        self.leader: NodeId = host.name
+        self.hops = 0
+        self.parent: NodeId | None = None
+        self.last_parent: NodeId | None = None
+        self.children: set[NodeId] = set()
+        self.neighbours: set[NodeId] = set()
+        self.on_migrate: Migrate = ignore
+        self.on_returned: Callable[[NodeId], None] = ignore
+        self._round = 0
+        self._seen: dict[NodeId, tuple[int, int]] = {}
+        self._last_heard: dict[NodeId, float] = {}
+        self._given_up: set[NodeId] = set()
+        self._copies: list[tuple[NodeId, Heartbeat]] = []
+        self._leader_timer: Timer | None = None
+        host.after(host.random.uniform(0, options.period_s), self._tick)
+
+    def adopt(self, child: NodeId) -> None:
+        self.children.add(child)
+        self.neighbours.add(child)
+        self._last_heard[child] = self.host.now()
+        self._given_up.discard(child)
+        if self.last_parent == child:
+            self.last_parent = None
+
+    def heard_since(self, neighbour: NodeId, time_s: float) -> bool:
+        return self._last_heard.get(neighbour, -1.0) > time_s
+
+    def receive(self, sender: NodeId, beat: Heartbeat) -> None:
+        self._note_neighbour(sender, beat)
+        if self._is_fresh(beat):
+            self._take(sender, beat)
+        elif self._copies and (beat.leader, beat.incarnation, beat.round) == _name(self._copies[0][1]):
+            self._copies.append((sender, beat))
+
+    def _is_fresh(self, beat: Heartbeat) -> bool:
+        """A round of our leader or of a better one, not here before. The smallest name is the best leader."""
+        return (
+            beat.leader <= self.leader
+            and beat.leader != self.host.name
+            and (beat.incarnation, beat.round) > self._seen.get(beat.leader, (-1, -1))
+        )
+
+    def _take(self, sender: NodeId, beat: Heartbeat) -> None:
+        self._seen[beat.leader] = (beat.incarnation, beat.round)
+        if self._copies:
+            self._decide()
+        self._copies = [(sender, beat)]
+        if self.options.choice is Choice.FIRST or not self.options.hold_s:
+            self._decide()
+        else:
+            self.host.after(self.options.hold_s, self._decide_if_same(_name(beat)))
+
+    def _decide_if_same(self, name: tuple[NodeId, int, int]) -> Callable[[], None]:
+        def decide() -> None:
+            if self._copies and _name(self._copies[0][1]) == name:
+                self._decide()
+
+        return decide
+
+    def _decide(self) -> None:
+        """Take a parent from the copies of this round, pass the round on, and tell the routing layer if it changed."""
+        sender, beat = self._chosen()
+        self._copies = []
+        old, self.parent = self.parent, sender
+        self.leader, self.hops = beat.leader, beat.hops + 1
+        self._restart_leader_timer()
+        self.children.discard(sender)
+        self.neighbours.add(sender)
+        self.host.after(self.host.random.uniform(0, self.options.jitter_s), lambda: self._repeat(beat))
+        if old != sender:
+            before = old if old is not None else self.last_parent
+            if old is not None and old not in self.children:
+                self.neighbours.discard(old)
+            self.last_parent = sender
+            self.host.trace(Record("parent", peer=sender, hops=self.hops, note=self.leader))
+            self.on_migrate(before, sender)
+
+    def _chosen(self) -> tuple[NodeId, Heartbeat]:
+        copies = [(sender, beat) for sender, beat in self._copies if beat.parent != self.host.name] or self._copies
+        mine = next(((sender, beat) for sender, beat in copies if sender == self.parent), None)
+        match self.options.choice:
+            case Choice.STICKY if mine is not None:
+                return mine
+            case Choice.BALANCED:
+                least = min(beat.hops for _, beat in copies)
+                if mine is not None and mine[1].hops <= least:
+                    return mine
+                return min(((s, b) for s, b in copies if b.hops == least), key=lambda copy: (copy[1].load, copy[0]))
+        return copies[0]
+
+    def _repeat(self, beat: Heartbeat) -> None:
+        self.host.broadcast(
+            Heartbeat(beat.leader, beat.incarnation, beat.round, self.hops, self.parent, len(self.children))
+        )
+
+    def _tick(self) -> None:
+        now = self.host.now()
+        for child in sorted(self.children):
+            if now - self._last_heard[child] > self.options.child_timeout_s:
+                self.children.discard(child)
+                self.neighbours.discard(child)
+                self._given_up.add(child)
+        if self.leader == self.host.name:
+            self._round += 1
+            self.host.broadcast(Heartbeat(self.host.name, self.incarnation, self._round, 0, None, len(self.children)))
+        self.host.after(self.options.period_s, self._tick)
+
+    def _restart_leader_timer(self) -> None:
+        if self._leader_timer is not None:
+            self._leader_timer.cancel()
+        self._leader_timer = self.host.after(self.options.leader_timeout_s, self._lead)
+
+    def _lead(self) -> None:
+        """No round for too long: lead. Nothing is sent to anybody and no table is touched."""
+        if self.parent is not None:
+            self.neighbours.discard(self.parent)
+            self.last_parent = self.parent
+        self.parent, self.leader, self.hops = None, self.host.name, 0
+        self.host.trace(Record("leading"))
+
+    def _note_neighbour(self, sender: NodeId, beat: Heartbeat) -> None:
+        self._last_heard[sender] = self.host.now()
+        if beat.parent == self.host.name:
+            was_given_up = sender in self._given_up
+            self.adopt(sender)
+            if was_given_up:
+                self.on_returned(sender)
+        elif sender in self.children:
+            self.children.discard(sender)
+            if sender != self.parent:
+                self.neighbours.discard(sender)
+
+
+def _name(beat: Heartbeat) -> tuple[NodeId, int, int]:
+    return (beat.leader, beat.incarnation, beat.round)
