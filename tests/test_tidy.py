@@ -241,6 +241,8 @@ def test_a_test_about_nothing_and_an_unused_helper_are_found(tmp_path: Path) -> 
         "tables/test_poset.py": "",
         "tables/test_poset_removal.py": "",
         "tables/test_forest.py": "",
+        "tables/test_golden.py": "",
+        "gone/test_golden.py": "",
         "test_possible.py": "",
         "test_readme.py": "",
         "worlds.py": "import tests.deeper",
@@ -251,6 +253,7 @@ def test_a_test_about_nothing_and_an_unused_helper_are_found(tmp_path: Path) -> 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source)
     assert [finding.replace(f"{tmp_path / 'tests'}/", "") for finding in tidy.unmirrored(tmp_path)] == [
+        "gone/test_golden.py:1: there is no gone/golden for this to test",
         "tables/test_forest.py:1: there is no tables/forest for this to test",
         "test_possible.py:1: there is no possible for this to test",
         "unused.py:1: no test uses this module",

@@ -56,6 +56,9 @@ TYPES = {"random.Random", "pathlib.PurePath", "pathlib.PurePosixPath"}
 """May be named, as the type of something given, but not called."""
 
 
+WIDE = ("conformance", "golden", "properties")
+"""Tests that are about everything in their room at once."""
+
 WRITTEN = {"", ".lock", ".md", ".py", ".toml", ".typed"}
 """What is written by hand or locked; any other file is data."""
 
@@ -257,7 +260,8 @@ def unmirrored(root: Path) -> list[str]:
     """Test modules that are named after nothing, and helpers beside them that no test uses.
 
     `tests/tables/test_poset.py` is about `src/godwit/tables/poset.py`, `tests/test_tables.py` about the whole room,
-    `tests/tables/test_poset_removal.py` about a side of the poset. Tools, benchmarks and pages have theirs as well.
+    `tests/tables/test_poset_removal.py` about a side of the poset, and those named in `WIDE` about the room they are in.
+    Tools, benchmarks and pages have theirs as well.
     """
     homes = (root / "src" / PACKAGE, root / "src", root / "tools", root)
     tests = read(root, root / "tests")
@@ -276,6 +280,8 @@ def unmirrored(root: Path) -> list[str]:
 
 def is_about(subject: Path) -> bool:
     """Whether there is a module, room or page of this name, or of a name that this one goes on from."""
+    if subject.name in WIDE and is_subject(subject.parent):
+        return True
     words = subject.name.split("_")
     names = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
     return any(path.stem.lower() in names and is_subject(path) for path in subject.parent.glob("*"))
