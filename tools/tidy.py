@@ -260,7 +260,7 @@ def unmirrored(root: Path) -> list[str]:
     """Test modules that are named after nothing, and helpers beside them that no test uses.
 
     `tests/tables/test_poset.py` is about `src/godwit/tables/poset.py`, `tests/test_tables.py` about the whole room,
-    `tests/tables/test_poset_removal.py` about a side of the poset, and those named in `WIDE` about the room they are in.
+    `tests/tables/test_poset_removal.py` about a side of it, and those named in `WIDE` about the room they are in.
     Tools, benchmarks and pages have theirs as well.
     """
     homes = (root / "src" / PACKAGE, root / "src", root / "tools", root)
