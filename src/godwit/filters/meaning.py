@@ -198,11 +198,6 @@ class Reader:
         if left.name > right.name:
             operator, left, right = _MIRRORED[operator], right, left
         op, kind = _AGAINST_ATTRIBUTE[operator]
-        return self._versus(left, kind, op, right)
-
-    def _versus(self, left: exp.Expr, kind: Kind, op: VersusOp, right: exp.Expr) -> Wish:
-        if left.name == right.name:
-            raise self._error(right, f"attribute {left.name!r} is compared with itself")
         return left.name, kind, Versus(op, right.name)
 
     def _against_literal(self, operator: type[exp.Expr], column: exp.Expr, literal: exp.Expr) -> Wish:
@@ -250,8 +245,7 @@ class Reader:
         return "".join(out)
 
     def _call(self, node: exp.Anonymous) -> Wish:
-        name: str = node.name.lower()
-        arguments = node.expressions
+        name = node.name.lower()
         match name:
             case "within":
                 lat, lon, *place, radius = self._arguments(node, "lat, lon, lat0, lon0, radius")
@@ -266,9 +260,9 @@ class Reader:
         arguments = self._arguments(node, "attribute, text")
         column, operand = self._column(arguments[0]), arguments[1]
         if isinstance(operand, exp.Column):
-            return self._versus(column, Kind.STRING, op, operand)
+            return column.name, Kind.STRING, Versus(op, operand.name)
         if not operand.is_string:
-            raise self._error(operand, f"{name!r} takes an attribute and a text in 'quotes'")
+            raise self._error(operand, f"expected a text in 'quotes' or an attribute, found {operand.name!r}")
         return column.name, Kind.STRING, make(operand.this)
 
     def _arguments(self, node: exp.Anonymous, names: str) -> list[exp.Expr]:
@@ -311,7 +305,7 @@ class Reader:
             raise self._error(node, f"{node.name!r} is not a length; write 500m or 5km") from None
 
     def _number(self, node: exp.Expr) -> Number:
-        """The literal's value: whole numbers exactly, others as the nearest 64-bit float."""
+        """The literal's value: whole numbers exactly, fractions and whatever has an exponent as the nearest float."""
         if not isinstance(node, exp.Literal) or node.is_string:
             raise self._error(node, f"expected a number, found {node.name!r}")
         written: str = node.this
@@ -321,12 +315,12 @@ class Reader:
             exact = Decimal(written)
         except ArithmeticError:
             raise self._error(node, f"{written!r} is not a number") from None
-        if INT_MIN <= exact <= INT_MAX and exact == exact.to_integral_value():
+        if "E" not in written.upper() and INT_MIN <= exact <= INT_MAX and exact == exact.to_integral_value():
             return int(exact)
         value = float(exact)
         if math.isinf(value) or written.lstrip("-").isdigit():
             raise self._error(node, f"{written} does not fit 64 bits")
-        if value == 0:
+        if value == 0 != exact:
             raise self._error(node, f"{written} is closer to 0 than any 64-bit float")
         return value
 

@@ -187,7 +187,7 @@ def _is_number(token: Token) -> bool:
 
 
 def _is_unit(number: Token, behind: Token) -> bool:
-    return behind.token_type is T.VAR and behind.start == number.end + 1
+    return behind.token_type is T.VAR and behind.start == number.end + 1 and behind.text.isalnum()
 
 
 def _name_or_call(text: str, token: Token, behind: Token | None) -> tuple[str, Token]:

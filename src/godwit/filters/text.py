@@ -13,7 +13,7 @@
                 | within_box(lat, lon, south, west, north, east)        degrees; west > east crosses the date line
                 | rate(per_second)                                      at most so many notifications a second
     literal     number | 'text' | TRUE | FALSE                          '' is a quote inside a text
-    number      12, -1.5, 2.5e-3, INFINITY                              whole numbers are exact to 64 bits
+    number      12, -1.5, 2.5e-3, INFINITY                              exact to 64 bits, with an exponent a float
     attribute   name, dotted.name, "any name", `any name`               as it is written, letter case included
 
 Values of different kinds never match and are never converted: `a = 1` and `a <> 1` are both unknown, and NOT of either
@@ -24,11 +24,12 @@ any one kind. A condition means a set of filters, its alternatives, and a rate i
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from godwit.filters import patterns, syntax
 from godwit.filters.areas import Area, Circle
 from godwit.filters.canonical import canonical
-from godwit.filters.clauses import AttributeFilter
+from godwit.filters.clauses import AttributeFilter, Clause
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import Filter, FilterSet
 from godwit.filters.meaning import WORLD, Reader
@@ -101,7 +102,8 @@ def _alternatives(one: Filter) -> list[Conjunction]:
 def _disjuncts(own: AttributeFilter) -> list[Conjunction]:
     single = [value for p in own.clause if (value := _single_value(p)) is not None]
     if len(single) < 2:
-        return [_predicate(own, p) for p in own.clause]
+        holes = _holes(own.clause)
+        return [_predicate(own, p) for p in own.clause] if holes is None else [[f"{_name(own.name)} NOT IN ({holes})"]]
     listed = [f"{_name(own.name)} IN ({', '.join(single)})"]
     return [listed, *(_predicate(own, p) for p in own.clause if _single_value(p) is None)]
 
@@ -113,6 +115,15 @@ def _single_value(predicate: AnyPredicate) -> str | None:
         case Text(TextOp.EQU, operand):
             return _quoted(operand)
     return None
+
+
+def _holes(clause: Clause) -> str | None:
+    """The values that a union of intervals leaves out, where it leaves out nothing but two or more single values."""
+    intervals = [p for p in clause if isinstance(p, Interval)]
+    values = [one.hi[0] for one, other in pairwise(intervals) if one.hi[0] == other.lo[0]]
+    if not 1 < len(values) == len(clause) - 1 or (intervals[0].lo, intervals[-1].hi) != (BELOW_ALL, ABOVE_ALL):
+        return None
+    return ", ".join(map(_number, values))
 
 
 def _predicate(own: AttributeFilter, predicate: AnyPredicate) -> Conjunction:
