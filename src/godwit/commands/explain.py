@@ -163,3 +163,5 @@ def _listed(filters: list[str]) -> Iterator[str]:
     yield from (f"  {'OR ' if at else ''}{text}" for at, text in enumerate(filters))
     if not filters:
         yield "  nothing matches: the conditions contradict each other"
+    if filters == ["TRUE"]:
+        yield "  everything matches"

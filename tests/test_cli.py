@@ -1,0 +1,68 @@
+"""The command line as a whole: how it starts, helps and refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import godwit
+from godwit.cli import app
+
+GODWIT = [sys.executable, "-c", "from godwit.cli import main; main()"]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0
+    assert result.stdout == f"godwit {godwit.__version__}\n"
+
+
+@pytest.mark.parametrize("command", [["filter", "explain"], ["match"], ["demo"]])
+def test_every_command_has_help_with_examples(command: list[str]) -> None:
+    result = CliRunner().invoke(app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert "Examples:" in result.stdout
+    assert f"godwit {' '.join(command)} " in result.stdout
+
+
+@pytest.mark.parametrize("group", [[], ["filter"], ["lab"]])
+def test_a_group_without_a_command_shows_its_help(group: list[str]) -> None:
+    result = CliRunner().invoke(app, group)
+    assert "Usage: " in result.output
+    assert "Commands:" in result.output
+
+
+def test_an_unknown_command_suggests_a_near_one() -> None:
+    process = subprocess.run([*GODWIT, "mtch"], capture_output=True, text=True, check=False)
+    assert process.returncode == 2
+    assert "No such command 'mtch'. Did you mean 'match'?" in process.stderr
+
+
+@pytest.mark.parametrize("arguments", [["match"], ["match", "a", "b", "--limit", "-1"], ["demo", "--seconds", "soon"]])
+def test_wrong_arguments_are_refused_with_status_2(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+
+
+def test_help_starts_without_the_heavy_libraries() -> None:
+    code = (
+        "import sys\nfrom godwit.cli import app\n"
+        "try:\n    app(['--help'])\nexcept SystemExit:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "pyarrow", "numba", "sqlglot"} & set(process.stderr.split())
+
+
+def test_ctrl_c_is_no_traceback() -> None:
+    code = (
+        "import godwit.commands.explain as e\nfrom godwit import cli\n"
+        "def run(*_): raise KeyboardInterrupt\ne.run = run\n"
+        "import sys\nsys.argv = ['godwit', 'filter', 'explain', 'a = 1']\ncli.main()"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.returncode == 130
+    assert "Traceback" not in process.stderr
