@@ -17,7 +17,7 @@ from godwit.protocols.topology.tree import Migrate, ignore
 
 
 class Heartbeat(Message, frozen=True):
-    """One copy of a round. `parent` tells the hearer whether the sender is its child; `load` how many children it has."""
+    """One copy of a round. `parent` tells the hearer whether the sender is its child; `load` counts children."""
 
     leader: NodeId
     incarnation: int
