@@ -1,7 +1,7 @@
 """Do the tables converge? Random moves, splits and merges on small trees, then property P19 (spec mft-pubsub 2.12).
 
 P19: when everything has stopped and all partitions are one, the next hops lead from every broker to every subscriber,
-and every broker knows exactly the filters that the subscriber wants. A trial is a function of its seed. *Settled* trials
+and every broker knows exactly the filters that the subscriber wants. A trial is decided by its seed. *Settled* trials
 let all messages arrive after each change; *concurrent* ones deliver up to five, and lose what is on a link that is cut.
 """
 
