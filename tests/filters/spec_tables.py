@@ -26,10 +26,11 @@ from godwit.filters.predicates import (
 )
 
 Condition = Callable[..., bool]
+Maker = Callable[..., AnyPredicate]
 Table = dict[str, dict[str, Condition]]
 Operands = tuple[int | str, ...]
 
-NUMBER_MAKERS: dict[str, Callable[..., AnyPredicate]] = {
+NUMBER_MAKERS: dict[str, Maker] = {
     "Equ": equ,
     "Neq": neq,
     "Gr": gr,
@@ -40,7 +41,7 @@ NUMBER_MAKERS: dict[str, Callable[..., AnyPredicate]] = {
     "Exists": lambda: EXISTS,
 }
 
-STRING_MAKERS: dict[str, Callable[..., AnyPredicate]] = {
+STRING_MAKERS: dict[str, Maker] = {
     "Equ": equ,
     "Neq": neq,
     "In": contains,
@@ -219,3 +220,62 @@ STRING_OVERLAP: Table = {
     "End": {"End": lambda a, b: a.endswith(b) or b.endswith(a)},
     "Exists": dict.fromkeys(STRING_MAKERS, always),
 }
+
+# Spec 2.10.1, table A.2: (first, second, condition on the operands of both); the union is Exists.
+EXISTENCE_RULES: list[tuple[str, str, Condition]] = [
+    ("Equ", "Neq", lambda a1, a2: a1 == a2),
+    ("Neq", "Equ", lambda a1, a2: a1 == a2),
+    ("Lt", "Gr", lambda a1, a2: a1 > a2),
+    ("Lt", "Gre", lambda a1, a2: a1 >= a2),
+    ("Lte", "Gr", lambda a1, a2: a1 >= a2),
+    ("Lte", "Gre", lambda a1, a2: a1 >= a2),
+    ("Gr", "Lt", lambda a1, a2: a1 < a2),
+    ("Gr", "Lte", lambda a1, a2: a1 <= a2),
+    ("Gre", "Lt", lambda a1, a2: a1 <= a2),
+    ("Gre", "Lte", lambda a1, a2: a1 <= a2),
+    ("Neq", "Neq", lambda a1, a2: a1 != a2),
+    ("Neq", "Gr", lambda a1, a2: a1 > a2),
+    ("Neq", "Gre", lambda a1, a2: a1 >= a2),
+    ("Neq", "Lte", lambda a1, a2: a1 <= a2),
+    ("Neq", "Lt", lambda a1, a2: a1 < a2),
+    ("Gr", "Neq", lambda a1, a2: a1 < a2),
+    ("Gre", "Neq", lambda a1, a2: a1 <= a2),
+    ("Lt", "Neq", lambda a1, a2: a1 > a2),
+    ("Lte", "Neq", lambda a1, a2: a1 >= a2),
+    ("Neq", "Rng", lambda a1, a, b: a <= a1 <= b),
+    ("Rng", "Neq", lambda a, b, a1: a <= a1 <= b),
+]
+
+# Spec 2.10.1, predicate modification: (first, second, condition, result), on dense numbers.
+MODIFICATION_RULES: list[tuple[str, str, Condition, Maker]] = [
+    ("Rng", "Rng", lambda a, b, c, d: max(a, c) <= min(b, d), lambda a, b, c, d: rng(min(a, c), max(b, d))),
+    ("Rng", "Gr", lambda a, b, c: a <= c <= b, lambda a, b, c: gre(a)),
+    ("Rng", "Gre", lambda a, b, c: a <= c <= b, lambda a, b, c: gre(a)),
+    ("Rng", "Lt", lambda a, b, c: a <= c <= b, lambda a, b, c: lte(b)),
+    ("Rng", "Lte", lambda a, b, c: a <= c <= b, lambda a, b, c: lte(b)),
+    ("Equ", "Gr", lambda a, b: a == b, lambda a, b: gre(a)),
+    ("Equ", "Lt", lambda a, b: a == b, lambda a, b: lte(a)),
+    ("Lt", "Gr", lambda a, b: a == b, lambda a, b: neq(a)),
+]
+
+# The same for attributes that hold whole numbers only.
+INTEGER_RULES: list[tuple[str, str, Condition, Maker]] = [
+    ("Rng", "Rng", lambda a, b, c, d: b + 1 == c, lambda a, b, c, d: rng(a, d)),
+    ("Rng", "Equ", lambda a, b, c: c in (a - 1, b + 1), lambda a, b, c: rng(min(a, c), max(b, c))),
+]
+
+# The same for strings; the result is Exists.
+STRING_RULES: list[tuple[str, str, Condition]] = [
+    *(
+        ("Neq", operator, condition)
+        for operator, condition in [
+            ("Equ", lambda a, b: a == b),
+            ("In", lambda a, b: b in a),
+            ("Nin", lambda a, b: b not in a),
+            ("Stw", lambda a, b: a.startswith(b)),
+            ("End", lambda a, b: a.endswith(b)),
+        ]
+    ),
+    ("Neq", "Neq", lambda a, b: a != b),
+    ("In", "Nin", lambda a, b: a == b),
+]
