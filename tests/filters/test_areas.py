@@ -20,6 +20,7 @@ from godwit.filters.areas import (
     HALF_WAY_ROUND_M,
     M_PER_DEGREE,
     ROUNDING_M,
+    WORLD,
     Area,
     Box,
     Circle,
@@ -28,14 +29,14 @@ from godwit.filters.areas import (
     wrapped,
 )
 from godwit.filters.errors import FilterError
-from godwit.filters.predicates import AnyPredicate, Kind, Outside, Within
+from godwit.filters.filters import attribute, filter_of
+from godwit.filters.predicates import ABSENT, AnyPredicate, Kind, Outside, Within
 
 Floats = npt.NDArray[np.float64]
 Place = tuple[float, float]
 Measure = Callable[[Floats, Floats], Floats]
 
 EVERYWHERE = Circle(0, 0, HALF_WAY_ROUND_M)
-WHOLE_BOX = Box(-90, -180, 90, 180)
 
 latitudes = st.one_of(
     st.floats(-90, 90),
@@ -262,14 +263,20 @@ def test_an_impossible_area_is_refused_with_a_reason(make: Callable[[], Area], c
         (Box(0, 170, 1, 190), Box(0, 170, 1, -170)),
         (Box(0, 170, 1, 180), Box(0, 170, 1, -180)),
         (Box(0, 180, 1, 180), Box(0, -180, 1, -180)),
-        (Box(-90, 0, 90, 360), WHOLE_BOX),
-        (Box(-90, -170, 90, 190), WHOLE_BOX),
-        (Box(-90, -180, 90, 360), WHOLE_BOX),
+        (Box(-90, 0, 90, 360), WORLD),
+        (Box(-90, -170, 90, 190), WORLD),
+        (Box(-90, -180, 90, 360), WORLD),
     ],
 )
 @pytest.mark.feature("content-routing F2")
 def test_equal_areas_are_equal_structs_that_print_alike(one: Area, same: Area) -> None:
     assert (one, hash(one), repr(one)) == (same, hash(same), repr(same))
+
+
+@pytest.mark.feature("content-routing F2")
+def test_a_gap_however_narrow_keeps_a_box_from_going_all_the_way_round() -> None:
+    assert not Box(0, 1e-20, 1, 360).contains(0.5, 1e-21)
+    assert Box(0, 1e-20, 1, 360).contains(0.5, 0)
 
 
 def test_a_line_on_the_date_line_is_not_a_box_all_the_way_round() -> None:
@@ -343,7 +350,7 @@ def test_areas_across_the_date_line_contain_both_sides() -> None:
 @pytest.mark.feature("content-routing F4")
 def test_the_largest_circle_and_box_contain_everything(lat: float, lon: float) -> None:
     assert EVERYWHERE.contains(lat, lon)
-    assert WHOLE_BOX.contains(lat, lon)
+    assert WORLD.contains(lat, lon)
 
 
 @given(areas)
@@ -431,8 +438,7 @@ def coarse_boxes(draw: st.DrawFn) -> Box:
 
 
 @given(coarse_boxes(), coarse_boxes())
-@pytest.mark.feature("content-routing F5")
-@pytest.mark.feature("content-routing F6")
+@pytest.mark.feature("content-routing F5", "content-routing F6")
 def test_boxes_cover_and_overlap_exactly_as_their_places_do(one: Box, other: Box) -> None:
     grid = list(product(range(-90, 91, 45), range(-180, 180, 30)))
     mine, theirs = ({place for place in grid if box.contains(*place)} for box in (one, other))
@@ -441,8 +447,7 @@ def test_boxes_cover_and_overlap_exactly_as_their_places_do(one: Box, other: Box
 
 
 @given(pairs())
-@pytest.mark.feature("content-routing F5")
-@pytest.mark.feature("content-routing F6")
+@pytest.mark.feature("content-routing F5", "content-routing F6")
 def test_no_place_contradicts_covering_or_overlap(pair: tuple[Area, Area]) -> None:
     for one, other in (pair, pair[::-1]):
         inside = [one.contains(*place) for place in sample(other)]
@@ -491,7 +496,7 @@ def test_every_area_covers_and_overlaps_itself(area: Area) -> None:
     assert area.covers(area)
     assert area.overlaps(area)
     assert EVERYWHERE.covers(area)
-    assert WHOLE_BOX.covers(area)
+    assert WORLD.covers(area)
 
 
 @given(latitudes, longitudes, radii, radii)
@@ -508,7 +513,7 @@ def test_of_two_circles_with_one_centre_the_larger_covers(lat: float, lon: float
 def test_areas_that_cover_each_other_are_equal_unless_they_are_everything(pair: tuple[Area, Area]) -> None:
     one, other = pair
     if one.covers(other) and other.covers(one):
-        assert one == other or {one, other} == {EVERYWHERE, WHOLE_BOX}
+        assert one == other or {one, other} == {EVERYWHERE, WORLD}
 
 
 @given(st.data(), areas)
@@ -532,8 +537,7 @@ area_predicates = pairs().flatmap(lambda pair: st.tuples(*(st.sampled_from([With
 
 
 @given(area_predicates)
-@pytest.mark.feature("content-routing F5")
-@pytest.mark.feature("content-routing F6")
+@pytest.mark.feature("content-routing F5", "content-routing F6")
 def test_no_place_contradicts_predicates_inside_and_outside(pair: tuple[Within | Outside, Within | Outside]) -> None:
     one, other = pair
     for place in places_of(one.area, other.area):
@@ -551,3 +555,22 @@ def test_joining_and_intersecting_area_predicates_changes_no_place(pair: tuple[A
         answers = [p.accepts(place, {}) for p in pair]
         assert any(p.accepts(place, {}) for p in union) == any(answers)
         assert both is None or any(p.accepts(place, {}) for p in both) == all(answers)
+
+
+@pytest.mark.parametrize("world", [EVERYWHERE, WORLD])
+@pytest.mark.feature("content-routing F2", "content-routing F26")
+def test_inside_the_world_is_anywhere_and_outside_it_nothing(world: Area) -> None:
+    assert clauses.union(Kind.PLACE, [Within(world)]) == clauses.ALWAYS
+    assert clauses.union(Kind.PLACE, [Within(Circle(0, 0, 5)), Outside(world)]) == (Within(Circle(0, 0, 5)),)
+    assert clauses.union(Kind.PLACE, [Outside(world)]) == clauses.NEVER
+
+
+@pytest.mark.feature("content-routing F6")
+def test_an_attribute_with_the_long_name_of_a_place_may_be_absent_where_the_place_is_there() -> None:
+    near = filter_of(attribute("lat,lon", Within(Circle(0, 0, 1000))))
+    unnamed = filter_of(attribute("lat,lon", ABSENT))
+    here = {"lat": 0, "lon": 0}
+    assert near.matches(here)
+    assert unnamed.matches(here)
+    assert near.overlaps(unnamed)
+    assert unnamed.overlaps(near)

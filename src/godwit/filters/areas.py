@@ -248,3 +248,7 @@ def _wrapped_lon(what: str, lon: float) -> float:
     if not -180 <= lon <= 360:
         raise FilterError(f"{what}: longitude {lon} is outside -180..360")
     return wrapped(lon) + 0.0
+
+
+WORLD = Box(-90.0, -180.0, 90.0, 180.0)
+"""Every place there is; the one other area that holds them all is the largest circle."""

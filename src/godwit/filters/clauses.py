@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from godwit.events import Value
 from godwit.filters import patterns
+from godwit.filters.areas import WORLD
 from godwit.filters.errors import FilterError
 from godwit.filters.predicates import (
     ABOVE_ALL,
@@ -110,6 +111,8 @@ def union(kind: Kind, disjuncts: Iterable[AnyPredicate], *, integers: bool = Fal
         joined = _joined_intervals([p for p in disjuncts if isinstance(p, Interval | Hole)], integers)
         others = [p for p in disjuncts if not isinstance(p, Interval | Hole)]
         return _reduced([*joined, *others]) if others else tuple(joined)
+    if kind is Kind.PLACE:
+        disjuncts = list(_named_plainly(disjuncts))
     if len(disjuncts) < 2:
         return tuple(disjuncts)
     if kind is Kind.RATE:
@@ -119,6 +122,8 @@ def union(kind: Kind, disjuncts: Iterable[AnyPredicate], *, integers: bool = Fal
 
 def intersection(kind: Kind, one: Clause, other: Clause) -> Clause | None:
     """The clause that accepts what both accept, or None where no single clause can say it."""
+    if len(one) == 1 == len(other) and kind is not Kind.NUMBER:
+        return _meet(one[0], other[0])
     if covers(one, other):
         return other
     if covers(other, one):
@@ -219,6 +224,15 @@ def _joined_intervals(predicates: list[Interval | Hole], integers: bool) -> list
         ):
             return [Hole(left)]
     return list(joined)
+
+
+def _named_plainly(places: Iterable[AnyPredicate]) -> Iterator[AnyPredicate]:
+    """Circles and boxes can both be the whole world; inside it is anywhere, and outside it is nothing to accept."""
+    for predicate in places:
+        if not isinstance(predicate, Within | Outside) or not predicate.area.covers(WORLD):
+            yield predicate
+        elif isinstance(predicate, Within):
+            yield EXISTS
 
 
 def _adjacent(hi: Cut, lo: Cut) -> bool:
@@ -353,7 +367,7 @@ class AttributeFilter(msgspec.Struct, frozen=True, array_like=True, cache_hash=T
 
     def overlaps(self, other: AttributeFilter) -> bool:
         """Whether one value may satisfy both, or whether they do not even speak of the same thing."""
-        if self.kind is other.kind or self.kind is Kind.ANY or other.kind is Kind.ANY:
+        if self.kind is other.kind or {self.kind, other.kind} - VALUE_KINDS == {Kind.ANY}:
             one, another = self.clause, other.clause
             if len(one) == 1 == len(another):
                 return one[0].overlaps(another[0])

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from godwit.events import INT_MAX, INT_MIN
 from godwit.filters import clauses, predicates
-from godwit.filters.areas import Area, Box, Circle
+from godwit.filters.areas import WORLD, Area, Box, Circle
 from godwit.filters.canonical import merged
 from godwit.filters.clauses import AttributeFilter, Clause
 from godwit.filters.errors import FilterError
@@ -45,8 +45,6 @@ from godwit.filters.syntax import INFINITY, FilterSyntaxError, Limits, start
 
 Wish = tuple[str, Kind, AnyPredicate]
 """What one predicate of the text asks of one attribute."""
-
-WORLD = Box(-90.0, -180.0, 90.0, 180.0)
 
 _METRES = {"m": 1, "km": 1000}
 _LENGTH = re.compile("(.+?)(km|m)", re.IGNORECASE)

@@ -27,12 +27,12 @@ import math
 from itertools import pairwise
 
 from godwit.filters import patterns, syntax
-from godwit.filters.areas import Area, Circle
+from godwit.filters.areas import WORLD, Area, Circle
 from godwit.filters.canonical import canonical
 from godwit.filters.clauses import AttributeFilter, Clause
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import Filter, FilterSet
-from godwit.filters.meaning import WORLD, Reader
+from godwit.filters.meaning import Reader
 from godwit.filters.predicates import (
     ABOVE_ALL,
     BELOW_ALL,
