@@ -23,9 +23,10 @@ def perfect(one: Filter, other: Filter, *, disjunctions: bool = True, integers: 
     Either covers the other, or they differ in one attribute filter alone. Without `disjunctions` that one must become a
     single predicate: [0, 20] and [30, 40] stay apart. `integers` is for attributes that hold whole numbers only.
     """
-    covering = _covering(one, other)
-    if covering is not None:
-        return covering
+    if one.covers(other):
+        return one
+    if other.covers(one):
+        return other
     mine = [attribute for attribute in one if attribute not in other.attributes]
     theirs = [attribute for attribute in other if attribute not in one.attributes]
     if not len(mine) == len(theirs) == 1:
@@ -37,15 +38,13 @@ def perfect(one: Filter, other: Filter, *, disjunctions: bool = True, integers: 
 
 
 def imperfect(one: Filter, other: Filter, *, disjunctions: bool = True, integers: bool = False) -> Filter | None:
-    """A filter that accepts all that either accepts and perhaps more; None unless both constrain the same attributes.
+    """The perfect merger where there is one, else one that accepts more than either: all attribute filters merged.
 
-    The options are those of `perfect`, and where that merges, this gives the same filter.
+    None unless both constrain the same attributes, of the same kinds. The options are those of `perfect`.
     """
-    covering = _covering(one, other)
-    if covering is not None:
-        return covering
-    if len(one.attributes) != len(other.attributes):
-        return None
+    exact = perfect(one, other, disjunctions=disjunctions, integers=integers)
+    if exact is not None or len(one.attributes) != len(other.attributes):
+        return exact
     together = []
     for mine, theirs in zip(one, other, strict=True):
         merged = _merged(mine, theirs, disjunctions, integers)
@@ -75,12 +74,6 @@ def best_partner(candidates: Iterable[Filter], one: Filter, merge: Merge[Filter]
         if merger is not None and (best is None or _better(merger, best[1])):
             best = candidate, merger
     return best
-
-
-def _covering(one: Filter, other: Filter) -> Filter | None:
-    if one.covers(other):
-        return one
-    return other if other.covers(one) else None
 
 
 def _merged(
