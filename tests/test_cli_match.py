@@ -73,7 +73,7 @@ def test_deliveries_go_to_stdout_and_the_summary_to_stderr(wishes: Path, reading
     result = matching(wishes, readings, "--out", "-")
     assert result.exit_code == 0
     assert ordered(deliveries(result.stdout)) == ordered(EXPECTED)
-    assert "3 events x 3 subscriptions = 3 deliveries" in result.stderr
+    assert "3 events, 3 subscriptions: 3 deliveries" in result.stderr
 
 
 def test_deliveries_in_json_lines_and_parquet_are_the_same(tmp_path: Path, wishes: Path, readings: Path) -> None:
@@ -104,8 +104,8 @@ def test_events_may_come_from_stdin(wishes: Path) -> None:
 
 
 def test_a_limit_stops_after_so_many_events(wishes: Path, readings: Path) -> None:
-    assert "2 events x" in matching(wishes, readings, "--limit", 2).stdout
-    assert "0 events x" in matching(wishes, readings, "--limit", 0).stdout
+    assert "2 events, 3" in matching(wishes, readings, "--limit", 2).stdout
+    assert "0 events, 3" in matching(wishes, readings, "--limit", 0).stdout
 
 
 @pytest.mark.parametrize("form", ["parquet", "txt", "txt.gz", "jsonl.gz"])
@@ -255,7 +255,7 @@ def test_no_events_are_no_error(tmp_path: Path, wishes: Path) -> None:
     (tmp_path / "events.jsonl").touch()
     result = matching(wishes, tmp_path / "events.jsonl", "--out", tmp_path / "out.parquet")
     assert result.exit_code == 0
-    assert "0 events x 3 subscriptions = 0 deliveries" in result.stdout
+    assert "0 events, 3 subscriptions: 0 deliveries" in result.stdout
     assert pq.read_table(tmp_path / "out.parquet").num_rows == 0
 
 
@@ -368,6 +368,16 @@ def test_a_column_that_no_filter_can_test_is_refused_only_where_a_filter_names_i
     assert "column 'tags' is list<" in bad.stderr
 
 
+@pytest.mark.parametrize("name", ["events.csv", "events.parquet"])
+def test_an_attribute_that_is_no_column_is_pointed_out(tmp_path: Path, name: str) -> None:
+    table = pa.table({"delay": [1, 2]})
+    pa_csv.write_csv(table, tmp_path / "events.csv")
+    pq.write_table(table, tmp_path / "events.parquet")
+    result = matching(lines(tmp_path / "wishes.txt", ["dealy > 1"]), tmp_path / name)
+    assert result.exit_code == 0
+    assert f"{name}: filters name what is no column here and so always absent: dealy" in result.stderr
+
+
 def test_columns_that_no_filter_names_still_count_as_events(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1, 2, 3]}), tmp_path / "events.parquet")
     result = matching(lines(tmp_path / "wishes.txt", ["m IS NULL"]), tmp_path / "events.parquet", "--out", "-")
@@ -447,7 +457,7 @@ def test_ctrl_c_leaves_a_summary_of_what_was_done(tmp_path: Path, wishes: Path) 
     assert process.returncode == 130
     assert b"interrupted" in stderr
     assert b"out.partial.jsonl" in stderr
-    assert b"16,384 events x 3 subscriptions = 16,384 deliveries" in stdout
+    assert b"16,384 events, 3 subscriptions: 16,384 deliveries" in stdout
     assert not out.exists()
 
 

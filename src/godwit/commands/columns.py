@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Collection, Set
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,9 +10,12 @@ from pyarrow import types
 
 from godwit.commands.reports import InputError, Reports
 
+MISSING_SHOWN = 8
+
 
 def columns_to_read(path: str, schema: pa.Schema, needed: Set[str], reports: Reports) -> list[str]:
     """The needed columns that the file has. Raises `InputError` where one of them holds what no filter can test."""
+    tell_missing(path, schema.names, needed, reports)
     columns = [name for name in schema.names if name in needed]
     for name in columns:
         found = schema.field(name).type
@@ -21,6 +24,14 @@ def columns_to_read(path: str, schema: pa.Schema, needed: Set[str], reports: Rep
         if types.is_temporal(found):
             reports.say(f"{path}: column {name!r} is {found}; filters see it as seconds since 1970-01-01 UTC")
     return columns or schema.names[:1]
+
+
+def tell_missing(path: str, names: Collection[str], needed: Set[str], reports: Reports) -> None:
+    """Say which attributes of filters are no columns: legal, since they are absent then, but often misspelt."""
+    missing = sorted(needed - set(names))
+    if missing:
+        listed = ", ".join(missing[:MISSING_SHOWN]) + (", ..." if len(missing) > MISSING_SHOWN else "")
+        reports.say(f"{path}: filters name what is no column here and so always absent: {listed}")
 
 
 def matchable(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from godwit.commands.columns import tell_missing
 from godwit.commands.lines import TextFile, grouped
 from godwit.commands.reports import InputError, Reports, shortened
 from godwit.events import INT_MAX, INT_MIN
@@ -36,8 +37,13 @@ class CellType(StrEnum):
     TEXT = "text"
 
 
-def csv_columns(file: TextFile, needed: Set[str], reports: Reports) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-    """The line numbers and the needed columns of each group of rows; bad rows are told and left out."""
+def csv_columns(
+    file: TextFile, needed: Set[str], welcome: str, reports: Reports
+) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+    """The line numbers and the needed columns of each group of rows, with the `welcome` one where the file has it.
+
+    Bad rows are told and left out.
+    """
     rows = _rows(file, reports)
     header = next(rows, None)
     if header is None:
@@ -45,7 +51,8 @@ def csv_columns(file: TextFile, needed: Set[str], reports: Reports) -> Iterator[
     names = header[2]
     if len(set(names)) < len(names):
         raise InputError(f"{file.path}: two columns have the same name: {', '.join(names)}")
-    places = {name: at for at, name in enumerate(names) if name in needed}
+    tell_missing(file.path, names, needed, reports)
+    places = {name: at for at, name in enumerate(names) if name in needed or name == welcome}
     types: dict[str, CellType] = {}
     for numbers, group in grouped(_complete(rows, len(names), file, reports)):
         yield _typed(file.path, numbers, group, places, types, reports)

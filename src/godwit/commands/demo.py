@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from godwit.commands import city
-from godwit.commands.screen import Picture, Plain, Watch
+from godwit.commands.screen import Watch, display_for
 from godwit.commands.wishes import WISHES, Wish, heard, wishes
 from godwit.filters.filters import FilterSet
 from godwit.filters.text import to_text
@@ -78,7 +78,7 @@ class Show:
     def run(self, console: Console, watch: Watch) -> None:
         verifier = Verifier(watch, [filters for _, filters in self.people], self.random)
         shown = 0.0
-        with (Picture if console.is_terminal else Plain)(console, watch) as display:
+        with display_for(console, watch) as display:
             while watch.elapsed_s < watch.seconds:
                 batch, matches = self._step(watch)
                 verifier.work(batch, matches, watch.elapsed_s * VERIFYING_SHARE)

@@ -131,7 +131,7 @@ def _tell(tally: Tally, subscriptions: Sequence[Subscription], reports: Reports,
     seconds = max(time.monotonic() - tally.started, 1e-9)
     silent = np.count_nonzero(tally.wanted == 0)
     lines = [
-        f"{tally.events:,} events x {len(subscriptions):,} subscriptions = {tally.deliveries:,} deliveries",
+        f"{tally.events:,} events, {len(subscriptions):,} subscriptions: {tally.deliveries:,} deliveries",
         f"{tally.unwanted:,} events were wanted by nobody; {silent:,} subscriptions got none",
         f"read and matched in {seconds:.1f} s: {tally.events / seconds:,.0f} events/s",
     ]

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,9 @@ from rich.text import Text
 from godwit.commands import city
 
 MAP_ROWS, MAP_COLUMNS = 11, 40
+WIDTH_MIN, HEIGHT_MIN = 76, 23
 HEARD_MAX = 4
+SPEEDS_MAX = 30
 BUSIEST = 3
 FADE = 0.7
 """How much of the map's heat is left at the next picture."""
@@ -43,7 +46,8 @@ class Watch:
     started: float = field(default_factory=time.monotonic)
     heat: NDArray[np.float64] = field(default_factory=lambda: np.zeros(MAP_ROWS * MAP_COLUMNS))
     heard: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=HEARD_MAX))
-    speeds: deque[float] = field(default_factory=lambda: deque(maxlen=30))
+    speeds: deque[float] = field(default_factory=lambda: deque(maxlen=SPEEDS_MAX))
+    _marked: tuple[int, float] = (0, 0.0)
 
     @property
     def elapsed_s(self) -> float:
@@ -62,9 +66,15 @@ class Watch:
         self.deliveries += len(ids)
         self.matching_s += took_s
         self.wanted += np.bincount(ids, minlength=len(self.wanted))
-        self.speeds.append(len(counts) / max(took_s, 1e-9))
         east, north = city.metres_at(batch.column("lat").to_numpy(), batch.column("lon").to_numpy())
         self.heat += np.bincount(_cells(east, north), weights=counts, minlength=len(self.heat))
+
+    def mark(self) -> None:
+        """Note the speed since the last mark."""
+        events, matching_s = self._marked
+        if self.matching_s > matching_s:
+            self.speeds.append((self.events - events) / (self.matching_s - matching_s))
+        self._marked = (self.events, self.matching_s)
 
     def busiest(self) -> list[int]:
         """The numbers of the subscriptions that heard most so far."""
@@ -80,6 +90,12 @@ def _cells(east_m: city.Floats, north_m: city.Floats) -> city.Ints:
     row = np.clip((1 - north_m / city.HEIGHT_M) * MAP_ROWS, 0, MAP_ROWS - 1).astype(np.int64)
     cells: city.Ints = row * MAP_COLUMNS + column
     return cells
+
+
+def display_for(console: Console, watch: Watch) -> Plain | Picture:
+    """A picture where there is room for one."""
+    roomy = console.is_terminal and console.width >= WIDTH_MIN and console.height >= HEIGHT_MIN
+    return Picture(console, watch) if roomy else Plain(console, watch)
 
 
 class Plain:
@@ -125,10 +141,11 @@ class Picture:
         self.live.stop()
 
     def show(self, busiest: Sequence[tuple[int, str]]) -> None:
-        self.live.update(self._picture(busiest), refresh=True)
+        self.watch.mark()
+        self.live.update(self.picture(busiest), refresh=True)
         self.watch.heat *= FADE
 
-    def _picture(self, busiest: Sequence[tuple[int, str]]) -> RenderableType:
+    def picture(self, busiest: Sequence[tuple[int, str]]) -> RenderableType:
         watch = self.watch
         upper = Table.grid(expand=True)
         upper.add_column(width=MAP_COLUMNS + 4)
@@ -137,17 +154,19 @@ class Picture:
             Panel(city_map(watch), title=f"{city.NAME}: where events find people", padding=(0, 1)),
             Panel(_figures(watch), title="matching", height=MAP_ROWS + 2, padding=(0, 1)),
         )
+        heard = [*watch.heard, *[("", "")] * (HEARD_MAX - len(watch.heard))]
         lower = Table.grid(expand=True, padding=(0, 1, 0, 0))
-        lower.add_column(justify="right", style="cyan", no_wrap=True)
+        lower.add_column(justify="right", style="cyan", no_wrap=True, min_width=13)
         lower.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-        lower.add_row("", Text("some of those who hear something", style="dim"))
-        for who, what in watch.heard:
-            lower.add_row(who, what)
-        for _ in range(HEARD_MAX - len(watch.heard)):
-            lower.add_row("", "")
-        lower.add_row("", Text("the busiest subscriptions", style="dim"))
+        lower.add_row("", Text("some of those who hear something", "dim"))
+        for who, what in heard:
+            lower.add_row(who, Text(what))
+        lower.add_row("", Text("the busiest subscriptions", "dim"))
         for count, text in busiest:
-            lower.add_row(f"{count:,}", text)
+            lower.add_row(f"{count:,}", Text(text))
+        left_s = max(watch.seconds - watch.elapsed_s, 0.0)
+        verdict = Text(watch.verdict(), "bold red" if watch.differences else "green")
+        lower.add_row("", verdict.append(f"   {left_s:.0f} s to go" if left_s else "", "not bold white"))
         return Group(upper, lower)
 
 
@@ -170,6 +189,7 @@ def city_map(watch: Watch) -> Text:
     return drawn
 
 
+@cache
 def _ground(row: int, column: int) -> tuple[str, str]:
     north = np.array([(1 - (row + 0.5) / MAP_ROWS) * city.HEIGHT_M])
     east = (column + 0.5) / MAP_COLUMNS * city.WIDTH_M
@@ -184,15 +204,13 @@ def _figures(watch: Watch) -> RenderableType:
     figures.add_column(justify="right", style="bold")
     figures.add_column()
     figures.add_row(f"{len(watch.wanted):,}", "people subscribe")
-    figures.add_row(f"{watch.events_per_s:,.0f}", "events/s")
-    figures.add_row(f"{watch.deliveries_per_s:,.0f}", "deliveries/s")
+    figures.add_row(Text(f"{watch.events_per_s:,.0f}", "green"), Text("events/s", "green"))
+    figures.add_row(Text(f"{watch.deliveries_per_s:,.0f}", "green"), Text("deliveries/s", "green"))
     figures.add_row(f"{watch.deliveries / max(watch.events, 1):.1f}", "hear of each event")
     figures.add_row("", "")
     figures.add_row(f"{watch.events:,}", "events")
     figures.add_row(f"{watch.deliveries:,}", "deliveries")
-    verdict = Text(watch.verdict(), "green" if not watch.differences else "bold red")
-    left = max(watch.seconds - watch.elapsed_s, 0.0)
-    return Group(figures, Text(_sparks(watch.speeds), "cyan"), verdict, Text(f"@ bad air   {left:.0f} s to go", "dim"))
+    return Group(figures, Text(_sparks(watch.speeds), "cyan"), Text("\n@ bad air  ~ bay  ≈ river", "dim"))
 
 
 def _sparks(speeds: Sequence[float]) -> str:

@@ -144,7 +144,7 @@ def _objects(file: TextFile, reports: Reports) -> Iterator[tuple[int, int, dict[
 
 def _from_csv(path: str, needed: Set[str], reports: Reports) -> Iterator[Events]:
     file = TextFile(path, reports)
-    for numbers, table in csv_columns(file, needed | {ID}, reports):
+    for numbers, table in csv_columns(file, needed, ID, reports):
         yield Events(np.array(numbers, np.int64), table, file.share)
 
 
@@ -154,7 +154,9 @@ def _from_parquet(path: str, needed: Set[str], reports: Reports) -> Iterator[Eve
     for done, part in enumerate(parts):
         try:
             file = pq.ParquetFile(part)
-            columns = columns_to_read(path, file.schema_arrow, needed | {ID}, reports)
+            columns = columns_to_read(str(part), file.schema_arrow, needed, reports)
+            if ID in file.schema_arrow.names and ID not in columns:
+                columns.append(ID)
             read = 0
             for batch in file.iter_batches(ROWS, columns=columns, use_threads=False):
                 numbers = np.arange(before + read + 1, before + read + len(batch) + 1, dtype=np.int64)
