@@ -169,13 +169,30 @@ class Text(msgspec.Struct, frozen=True, tag="text", cache_hash=True):
     def accepts(self, value: Any, values: Values) -> bool:
         return bool(_TEXT_ACCEPTS[self.op](value, self.operand))
 
+    # Where single strings decide they are asked, not remembered: long IN and NOT IN lists would flood the memory.
+
     def covers(self, other: Predicate) -> bool:
-        return isinstance(other, Text) and _text_covers(self, other)
+        if not isinstance(other, Text):
+            return False
+        if other.op is TextOp.EQU:
+            return self.accepts(other.operand, {})
+        if self.op is TextOp.NEQ:
+            return not other.accepts(self.operand, {})
+        if self.op in _PARTS and other.op in _PARTS:
+            return self.op in (other.op, TextOp.IN) and self.accepts(other.operand, {})
+        return _text_covers(self, other)
 
     def overlaps(self, other: Predicate) -> bool:
-        if isinstance(other, Text):
-            return _text_overlaps(self, other)
-        return not isinstance(other, Absent)
+        if not isinstance(other, Text):
+            return not isinstance(other, Absent)
+        if self.op is TextOp.EQU:
+            return other.accepts(self.operand, {})
+        if other.op is TextOp.EQU:
+            return self.accepts(other.operand, {})
+        return (self.negative and other.negative) or _text_overlaps(self, other)
+
+
+_PARTS = frozenset({TextOp.STW, TextOp.END, TextOp.IN})
 
 
 @lru_cache(maxsize=65536)
@@ -189,8 +206,6 @@ def _text_covers(wide: Text, narrow: Text) -> bool:
 
 @lru_cache(maxsize=65536)
 def _text_overlaps(one: Text, other: Text) -> bool:
-    if one.negative and other.negative:
-        return True
     if one.negative:
         return not patterns.contains(one.pattern, other.pattern)
     if other.negative:

@@ -52,7 +52,7 @@ class Limits(msgspec.Struct, frozen=True):
     list_items: int = 1024
     pattern_characters: int = 256
     alternatives: int = 512
-    effort: int = 200_000
+    effort: int = 100_000
 
 
 DEFAULT = Limits()
