@@ -40,7 +40,7 @@ def perfect(one: Filter, other: Filter, *, disjunctions: bool = True, integers: 
 def imperfect(one: Filter, other: Filter, *, disjunctions: bool = True, integers: bool = False) -> Filter | None:
     """The perfect merger where there is one, else one that accepts more than either: all attribute filters merged.
 
-    None unless both constrain the same attributes, of the same kinds. The options are those of `perfect`.
+    Where neither covers the other, both must constrain the same attributes of the same kinds. Options as in `perfect`.
     """
     exact = perfect(one, other, disjunctions=disjunctions, integers=integers)
     if exact is not None or len(one.attributes) != len(other.attributes):
