@@ -159,12 +159,14 @@ def filter_of(*attributes: AttributeFilter) -> Filter:
 
 def alternatives(filters: Iterable[Filter]) -> FilterSet:
     """The canonical set of them: sorted, without those that another one covers."""
-    kept: list[Filter] = []
+    kept: list[tuple[frozenset[str], Filter]] = []
     for one in sorted(set(filters), key=repr):
-        if not any(other.covers(one) for other in kept):
-            kept = [other for other in kept if not one.covers(other)]
-            kept.append(one)
-    return FilterSet(tuple(kept))
+        # A filter can cover only those that speak of all its attributes: the cheap question keeps large sets affordable.
+        names = frozenset([own.name for own in one.attributes])
+        if not any(theirs <= names and other.covers(one) for theirs, other in kept):
+            kept = [(theirs, other) for theirs, other in kept if not (names <= theirs and one.covers(other))]
+            kept.append((names, one))
+    return FilterSet(tuple(one for _, one in kept))
 
 
 def kind_among(disjuncts: Iterable[Predicate]) -> Kind:
