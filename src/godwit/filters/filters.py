@@ -161,7 +161,7 @@ def alternatives(filters: Iterable[Filter]) -> FilterSet:
     """The canonical set of them: sorted, without those that another one covers."""
     kept: list[tuple[frozenset[str], Filter]] = []
     for one in sorted(set(filters), key=repr):
-        # A filter can cover only those that speak of all its attributes: the cheap question keeps large sets affordable.
+        # A filter covers only what speaks of all its attributes; the cheap question keeps large sets affordable.
         names = frozenset([own.name for own in one.attributes])
         if not any(theirs <= names and other.covers(one) for theirs, other in kept):
             kept = [(theirs, other) for theirs, other in kept if not (names <= theirs and one.covers(other))]
