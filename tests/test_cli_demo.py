@@ -91,9 +91,11 @@ def test_a_matcher_that_loses_deliveries_is_found_out(monkeypatch: pytest.Monkey
     assert ", 0 differences" not in result.stdout.splitlines()[-1]
 
 
-def test_ctrl_c_ends_it_with_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_it_with_a_summary_and_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(demo.Show, "run", interrupted)
-    assert CliRunner().invoke(app, ["demo", "--subscriptions", "10"]).exit_code == 130
+    result = CliRunner().invoke(app, ["demo", "--subscriptions", "10"])
+    assert result.exit_code == 130
+    assert "0 events brought 0 deliveries" in result.stdout

@@ -9,8 +9,6 @@ import typer
 
 from godwit import __version__
 
-INTERRUPTED = 130
-
 app = typer.Typer(
     name="godwit",
     help="Content-based publish/subscribe for things that move.",
@@ -135,8 +133,11 @@ def demo(
         godwit demo --seconds 5 --subscriptions 1000000
     """
     from godwit.commands.demo import run
+    from godwit.commands.reports import errors_told
 
-    raise typer.Exit(run(seconds, subscriptions, seed))
+    with errors_told():
+        status = run(seconds, subscriptions, seed)
+    raise typer.Exit(status)
 
 
 @lab.command(
@@ -155,8 +156,4 @@ def structures(context: typer.Context) -> None:
 
 def main() -> None:
     """The console script."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        raise SystemExit(INTERRUPTED) from None
+    app()

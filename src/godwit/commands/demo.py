@@ -124,15 +124,15 @@ def run(seconds: float, people: int, seed: int) -> int:
     console = Console(highlight=False)
     random = np.random.default_rng(seed)
     _introduce(console, people)
+    show = Show(*_prepared(console, people, random), random)
+    watch = Watch(np.zeros(people, np.int64), seconds)
+    status = FINISHED
     try:
-        show = Show(*_prepared(console, people, random), random)
-        watch = Watch(np.zeros(people, np.int64), seconds)
         show.run(console, watch)
     except KeyboardInterrupt:
-        console.print("interrupted")
-        return INTERRUPTED
+        status = INTERRUPTED
     _conclude(console, watch)
-    return WRONG if watch.differences else FINISHED
+    return WRONG if watch.differences else status
 
 
 def _introduce(console: Console, people: int) -> None:

@@ -73,12 +73,15 @@ def _progress(console: Console) -> Progress:
 
 @contextmanager
 def errors_told() -> Iterator[None]:
-    """Turn an `InputError` into one line on stderr and exit status 2."""
+    """Turn an `InputError` into one line on stderr and exit status 2, and Ctrl-C into status 130."""
     try:
         yield
     except InputError as error:
         Reports().say(f"godwit: {error}")
         raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        Reports().say("interrupted")
+        raise typer.Exit(130) from None
 
 
 def printable(text: str) -> str:
