@@ -14,10 +14,12 @@ from itertools import pairwise
 from random import Random
 from typing import TypeVar
 
+from msgspec import structs
+
 from godwit.filters.filters import Filter, attribute, filter_of
 from godwit.filters.predicates import equ
 from godwit.protocols.host import Core, Message, NodeId, Record
-from godwit.protocols.routing.messages import Bsub, Filters, Mig, Sub, Uns
+from godwit.protocols.routing.messages import Bquery, Bsub, Filters, Mig, Sub, Uns
 from godwit.protocols.routing.mft import MftBroker
 from godwit.protocols.routing.recursive import RecursiveBroker
 from godwit.protocols.routing.router import Router
@@ -42,11 +44,14 @@ def mft(name: str, rules: Rules) -> Protocol:
     return Protocol(name, lambda host, tree: MftBroker(host, tree, rules), True)
 
 
+NINE = structs.replace(HARDENED, doubts=False, newer_only=False)
+
 PROTOCOLS = [
     Protocol("first approach", lambda host, tree: RecursiveBroker(host, tree, THESIS), False),
     mft("MFT as published", THESIS),
     mft("MFT, lists as printed", LITERAL),
-    mft("MFT hardened", HARDENED),
+    mft("MFT hardened, H1-H9", NINE),
+    mft("MFT hardened, with H10", HARDENED),
 ]
 
 
@@ -121,6 +126,8 @@ class Client:
         self.say(lambda t: Bsub(self.node.name, tuple(self.wanted), t, 0))
 
     def receive(self, sender: NodeId, message: Message, /) -> None:
+        if isinstance(message, Bquery) and sender == self.broker:
+            self.refresh()
         if isinstance(message, Filters) and sender == self.broker:
             for wanted in self.wanted:
                 if wanted not in message.filters:
@@ -194,10 +201,12 @@ class Model:
         """The link to the parent breaks; both ends notice, what was on it is lost."""
         parent = self.trees[child].parent
         assert parent is not None
-        for pair in ((child, parent), (parent, child)):
-            self.queues.pop(pair, None)
+        lost = {end: self.queues.pop((end, other), deque()) for end, other in ((child, parent), (parent, child))}
         self.trees[parent].neighbours.discard(child)
         self.trees[child].drop(parent)
+        for end, messages in lost.items():
+            for message in messages:
+                self.routers[end].undelivered(message)  # type: ignore[arg-type]
 
     def _move(self) -> None:
         """A broker takes its subtree to another parent of the same partition."""
@@ -296,8 +305,12 @@ def trial(protocol: Protocol, mix: Mix, seed: int, *, settled: bool, refresh: bo
         model.change("merge")
         if settled:
             model.settle()
-    if not model.settle():
-        return ["messages never stop"]
+    for _ in range(3):
+        if not model.settle():
+            return ["messages never stop"]
+        for router in model.routers.values():
+            router.look_round()
+    model.settle()
     if refresh:
         for client in model.clients.values():
             client.refresh()

@@ -12,7 +12,7 @@ from godwit.events import Event
 from godwit.filters.filters import Filter
 from godwit.protocols.host import Host, Message, NodeId, Record, Timer
 from godwit.protocols.routing.courier import Courier, Numbered
-from godwit.protocols.routing.messages import Ack, Bsub, Filters, Mig, Pub, Rep, Sub, Uns
+from godwit.protocols.routing.messages import Ack, Bquery, Bsub, Filters, Mig, Pub, Rep, Sub, Uns
 from godwit.protocols.topology.election import Heartbeat
 
 
@@ -136,6 +136,8 @@ class Subscriber:
                     self.receive(sender, inner)
             case Filters(filters):
                 self._reconcile(filters)
+            case Bquery():
+                self._refresh()
             case Pub(event, hops):
                 self._got(event, hops, "direct")
             case Rep(events, _, hops):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from godwit.protocols.host import Host, Message, NodeId, Timer
 from godwit.protocols.routing.messages import (
     Ack,
+    Bask,
     Bmig,
     Bquery,
     Bsub,
@@ -22,7 +23,7 @@ from godwit.protocols.routing.messages import (
     Uns,
 )
 
-Carried = Sub | Uns | Pub | Rep | Mig | Filters | Rbmig | Btab | Fmig | Bmig | Bquery | Bsub
+Carried = Sub | Uns | Pub | Rep | Mig | Filters | Rbmig | Btab | Fmig | Bmig | Bquery | Bsub | Bask
 
 REMEMBERED = 256
 """How many numbers of each neighbour are kept to recognise a repetition."""

@@ -176,6 +176,20 @@ class Bsub(Message, frozen=True):
         return 10 + 4 * len(self.filters) + (6 if self.origin else 0)
 
 
+class Bask(Message, frozen=True):
+    """MFT, rule H10: whoever has this subscriber attached, let it speak again unless it has since number `t`."""
+
+    subscriber: NodeId
+    t: int
+    h: int
+    origin: NodeId
+    serial: int
+
+    @property
+    def size_b(self) -> int:
+        return 14
+
+
 class Ack(Message, frozen=True):
     """The neighbour has the message with this number of ours."""
 

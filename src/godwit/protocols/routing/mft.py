@@ -7,11 +7,13 @@ Newer wins, and among equals the closer. A (t, h) without filters is a tombstone
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any
 
 from godwit.filters.filters import Filter
 from godwit.protocols.host import Host, Message, NodeId, Record
-from godwit.protocols.routing.messages import Bmig, Bquery, Bsub, Claim, Filters, Mig, Pub, Rep, Sub, Uns
+from godwit.protocols.routing.courier import Carried
+from godwit.protocols.routing.messages import Bask, Bmig, Bquery, Bsub, Claim, Filters, Mig, Pub, Rep, Sub, Uns
 from godwit.protocols.routing.router import Router, is_client
 from godwit.protocols.routing.rules import HARDENED, HOPS_MAX, Rules
 from godwit.protocols.topology.tree import Tree
@@ -34,6 +36,10 @@ class MftBroker(Router):
     def __init__(self, host: Host, tree: Tree, rules: Rules = HARDENED, **options: Any) -> None:
         super().__init__(host, tree, rules, **options)
         self.known: dict[NodeId, Known] = {}
+        self.doubted: dict[NodeId, int] = {}
+        self._put: dict[NodeId, int] = {}
+        self._told: dict[NodeId, int] = {}
+        self._lost: set[NodeId] = set()
         self._serial = 0
         self._floods: OrderedDict[tuple[NodeId, int], None] = OrderedDict()
 
@@ -62,10 +68,11 @@ class MftBroker(Router):
             case Bmig(below, beyond, h):
                 self._broker_moved(sender, below, beyond, h)
             case Bquery(subscriber, t, h):
-                if newer(self._know(subscriber), (t, h)):
-                    self._send_filters(subscriber, sender)
+                self._queried(sender, subscriber, (t, h))
             case Bsub():
                 self._learn(sender, message)
+            case Bask():
+                self._asked(sender, message)
 
     def _know(self, subscriber: NodeId) -> Known:
         return self.known.get(subscriber, UNKNOWN)
@@ -80,6 +87,8 @@ class MftBroker(Router):
             if sender != subscriber and said[0] > known[0]:
                 self.detach(subscriber)
             self.known[subscriber] = (said[0], said[1] + 1)
+            if said[0] > known[0] + 1:  # every message of a client comes to everybody: one has been missed
+                self._doubt([subscriber])
         return accepted
 
     def _subscribe(self, sender: NodeId, wanted: Filter, subscriber: NodeId, said: Known) -> None:
@@ -125,6 +134,7 @@ class MftBroker(Router):
         self.tell(new, Bmig(tuple(below), tuple(beyond)))
         for claim in beyond:
             self.send_queued(claim.subscriber, new)
+        self._ask_doubted()
 
     def returned(self, child: NodeId) -> None:
         if self.rules.acknowledge_control:
@@ -149,6 +159,8 @@ class MftBroker(Router):
                 self.tell(hop, Bmig(tuple(adopted), (), h + 1))
         for claim in adopted:
             self.send_queued(claim.subscriber, sender)
+        if h == 0:
+            self._ask_doubted()
 
     def _weigh(self, sender: NodeId, claim: Claim, travelled: int) -> Claim | None:
         """Adopt a claim as it goes on from here, or refuse it and correct whoever made it."""
@@ -172,9 +184,17 @@ class MftBroker(Router):
             self.tell(sender, Bquery(claim.subscriber, *known))
         elif claim.t < known[0]:
             self._send_filters(claim.subscriber, sender)
+        elif self.routes.hop(claim.subscriber) == sender:
+            self._doubt([claim.subscriber])  # each of us believes that the other knows the way
 
     def _send_filters(self, subscriber: NodeId, to: NodeId) -> None:
-        """All we know of a subscriber; with no filters, that it has left."""
+        """All we know of a subscriber; with no filters, that it has left.
+
+        Where our own way leads through whoever is to be told, the two would point at each other: doubt it instead.
+        """
+        if self.rules.doubts and self.routes.hop(subscriber) == to:
+            self._doubt([subscriber])
+            return
         t, h = self._know(subscriber)
         origin, serial = "", 0
         if self.rules.loops_end:
@@ -182,9 +202,17 @@ class MftBroker(Router):
             origin, serial = self.host.name, self._serial
         self.tell(to, Bsub(subscriber, self.routes.filters(subscriber), t, h, 0, origin, serial))
 
+    def _queried(self, sender: NodeId, subscriber: NodeId, said: Known) -> None:
+        if newer(self._know(subscriber), said):
+            self._send_filters(subscriber, sender)
+
     def _learn(self, sender: NodeId, message: Bsub) -> None:
         subscriber, known = message.subscriber, self._know(message.subscriber)
-        if not newer((message.t, message.hs), known) or self._flooded(message):
+        if not self._is_news(message, known) or self._flooded(message):
+            if self.rules.doubts and subscriber in self.attached and message.t == known[0]:
+                # Our own client, announced from elsewhere: a correction of ours has been overtaken by our moving, and
+                # its way here is one of wrong next hops.
+                self._let_speak(subscriber)
             return
         if sender != subscriber and message.t > known[0]:
             self.detach(subscriber)
@@ -192,11 +220,18 @@ class MftBroker(Router):
         for wanted in message.filters:
             self.routes.add(wanted, sender, subscriber)
         self.known[subscriber] = (message.t, message.hs + message.h + 1)
+        self._told[subscriber] = message.t
         onward = Bsub(subscriber, message.filters, message.t, message.hs, message.h + 1, message.origin, message.serial)
         self.spread(onward, sender)
         self.send_queued(subscriber, sender)
 
-    def _flooded(self, message: Bsub) -> bool:
+    def _is_news(self, message: Bsub, known: Known) -> bool:
+        """Of equal numbers only the word of the broker that has the client counts: anybody else may be out of date."""
+        if self.rules.doubts and message.t == known[0] and message.hs > 1:
+            return False
+        return newer((message.t, message.hs), known)
+
+    def _flooded(self, message: Bsub | Bask) -> bool:
         """H7: whether this flood has passed here before. Its name is its originator's, not the subscriber's number:
         the same broker must be able to correct the same subscriber twice."""
         if not self.rules.loops_end:
@@ -210,3 +245,49 @@ class MftBroker(Router):
         if len(self._floods) > FLOODS_REMEMBERED:
             self._floods.popitem(last=False)
         return False
+
+    def undelivered(self, message: Carried) -> None:
+        match message:
+            case Bmig(below, beyond):
+                self._doubt(claim.subscriber for claim in (*below, *beyond))
+            case Sub(_, subscriber) | Uns(_, subscriber) | Mig(subscriber) | Bsub(subscriber) | Bquery(subscriber):
+                self._doubt([subscriber])
+
+    def _doubt(self, subscribers: Iterable[NodeId]) -> None:
+        if self.rules.doubts:
+            for subscriber in subscribers:
+                self.doubted[subscriber] = self._know(subscriber)[0]
+            self._ask_doubted()
+
+    def look_round(self) -> None:
+        """Doubt whoever has been behind a lost neighbour since the last look: no migration has told where it is now."""
+        lost = {s for s in self.routes.subscribers if not self.is_interface(self.routes.hop(s))}
+        self._doubt(lost & self._lost)
+        self._lost = lost
+
+    def _ask_doubted(self) -> None:
+        """Ask again about everybody who has not spoken since; done after each change of the tree near this broker."""
+        for subscriber, t in list(self.doubted.items()):
+            if self._told.get(subscriber, 0) > t:
+                del self.doubted[subscriber]
+            else:
+                self._serial += 1
+                self._asked(self.host.name, Bask(subscriber, t, 0, self.host.name, self._serial))
+
+    def _asked(self, sender: NodeId, message: Bask) -> None:
+        """Pass the question on once, and share the doubt: whoever migrates next may reach where nobody could before."""
+        subscriber = message.subscriber
+        if self._flooded(message) or self._told.get(subscriber, 0) > message.t:
+            return
+        if subscriber in self.attached:
+            self._let_speak(subscriber)
+        else:
+            self.doubted[subscriber] = message.t
+            self.spread(Bask(subscriber, message.t, message.h + 1, message.origin, message.serial), sender)
+
+    def _let_speak(self, subscriber: NodeId) -> None:
+        """Put the question to an attached client, once for each of its numbers; it answers under the next."""
+        known = self._know(subscriber)
+        if self._put.get(subscriber) != known[0]:
+            self._put[subscriber] = known[0]
+            self.courier.send(subscriber, Bquery(subscriber, *known))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 
 from godwit.events import Event
 from godwit.protocols.host import Host, Message, NodeId, Record
@@ -76,6 +77,9 @@ class Router:
     def returned(self, child: NodeId) -> None:
         """A child that never noticed it was given up; the published protocol does nothing."""
 
+    def undelivered(self, message: Carried) -> None:
+        """A control message did not reach its neighbour before that left; the published protocol does nothing."""
+
     def is_interface(self, name: NodeId | None) -> bool:
         return name in self.attached or name in self.tree.neighbours
 
@@ -88,7 +92,8 @@ class Router:
     def tell(self, to: NodeId, message: Carried) -> None:
         """Send a control message; with H7's companion of 2.7, until the neighbour has it or is none any more."""
         if self.acknowledge and self.rules.acknowledge_control and to in self.tree.neighbours:
-            self.courier.hand(to, message, lambda: None, keep_on=lambda: to in self.tree.neighbours)
+            failed = partial(self.undelivered, message)
+            self.courier.hand(to, message, failed, keep_on=lambda: to in self.tree.neighbours)
         else:
             self.courier.send(to, message)
 
@@ -156,8 +161,12 @@ class Router:
                 if self.queue_max is not None and len(queue) > self.queue_max:
                     self.host.trace(Record("dropped", queue.popleft().id, client=subscriber, note="queue full"))
 
+    def look_round(self) -> None:
+        """Called once in a while; the published protocol does nothing."""
+
     def _retry(self) -> None:
         """Without this a short failure that causes no migration would strand events for ever."""
+        self.look_round()
         for subscriber in list(self.queues):
             hop = self.routes.hop(subscriber)
             if hop is None:

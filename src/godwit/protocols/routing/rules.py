@@ -1,4 +1,4 @@
-"""The published rules of MFT-PubSub and the nine that harden them (spec mft-pubsub 2.12), each by name.
+"""The published rules of MFT-PubSub and those that harden them (spec mft-pubsub 2.12), each by name.
 
 `THESIS` is the protocol as published, `HARDENED` the product's. `LITERAL` is `THESIS` with one more printed slip, kept
 only to show what it costs.
@@ -36,6 +36,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     newer_only: bool = False
     """H8: a client's message is taken only with a new sequence number; the same one from nearer is a duplicate."""
 
+    doubts: bool = False
+    """H10, ours: a control message that could not be handed over makes its sender doubt every subscriber it named. It
+    asks all over the tree, again after each migration, until the subscriber has spoken under a new number."""
+
     acknowledge_control: bool = False
     """Control messages are repeated until the neighbour has them or leaves (2.7)."""
 
@@ -53,8 +57,8 @@ HARDENED = Rules(
     attached_stay=True,
     refresh=True,
     loops_end=True,
+    newer_only=True,
+    doubts=True,
     acknowledge_control=True,
 )
-"""H8 is left out: it helps nowhere in the convergence table and costs where clients move while links break."""
-
 HOPS_MAX = 64
