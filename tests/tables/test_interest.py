@@ -12,9 +12,9 @@ from tests.tables.closed import acceptance
 from tests.worlds import NUMBERS, range_filters
 
 from godwit.filters.filters import Filter, FilterSet, alternatives, attribute, filter_of
-from godwit.filters.language import FILTERS, Filters
+from godwit.filters.language import FILTERS
 from godwit.filters.predicates import equ, rng
-from godwit.tables.interest import DISJUNCTS_MAX, Interest
+from godwit.tables.interest import DISJUNCTS_MAX, Concise, Interest
 from godwit.tables.merging import Update
 
 PAIRS = [{"x": x, "y": y} for x, y in product(NUMBERS, NUMBERS)]
@@ -113,7 +113,7 @@ def test_mergers_stay_short_so_that_a_newcomer_costs_little_however_many_there_a
 
 
 def test_a_language_that_merges_generously_makes_fewer_filters_that_accept_more() -> None:
-    exact, generous = Interest(), Interest(Filters(imperfect=True))
+    exact, generous = Interest(), Interest(Concise(imperfect=True))
     for low in (0, 4):
         wanted = alternatives([filter_of(attribute("x", rng(low, low + 1)), attribute("y", rng(low, low + 1)))])
         exact.add(wanted, "ann")

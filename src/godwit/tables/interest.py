@@ -7,11 +7,10 @@ root-set merging says the same with fewer. Only changes of the result leave the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 
 from godwit.filters.filters import Filter, FilterSet
-from godwit.filters.language import Filters, Language
-from godwit.filters.predicates import Values
+from godwit.filters.language import Filters
 from godwit.tables.forest import LOCAL, Forest
 from godwit.tables.merging import Update
 from godwit.tables.rootset import MergedRoots
@@ -24,10 +23,10 @@ CLIENTS = "clients"
 
 
 class Concise(Filters):
-    """Perfect merging that stops before a merger gets long."""
+    """Merging that stops before a clause gets long; perfect unless told otherwise."""
 
-    def __init__(self, disjuncts_max: int = DISJUNCTS_MAX) -> None:
-        super().__init__()
+    def __init__(self, *, disjuncts_max: int = DISJUNCTS_MAX, imperfect: bool = False) -> None:
+        super().__init__(imperfect=imperfect)
         self.disjuncts_max = disjuncts_max
 
     def merge(self, one: Filter, other: Filter, /) -> Filter | None:
@@ -36,18 +35,31 @@ class Concise(Filters):
             return None
         return merged
 
+    def keys(self, wanted: Filter) -> Iterator[Hashable]:
+        """What it shares with all filters that it merges with, neither covering the other.
+
+        Imperfectly merged, that is the attributes; perfectly, all attribute filters but one, which is not full yet.
+        """
+        attributes = wanted.attributes
+        if self.imperfect:
+            yield tuple(attribute.key for attribute in attributes)
+            return
+        for at, attribute in enumerate(attributes):
+            if len(attribute.clause) < self.disjuncts_max:
+                yield attributes[:at], attribute.key, attributes[at + 1 :]
+
 
 class Interest:
     """What all clients together want. Each call returns the change that it makes to `filters`, as one atomic update.
 
-    An event is accepted by `filters` exactly when some client's filter set accepts it. A client may hold the same
-    filter set several times, and removes it as often.
+    An event is accepted by `filters` exactly when some client's filter set accepts it, or also by chance where merging
+    is imperfect. A client may hold the same filter set several times, and removes it as often.
     """
 
-    def __init__(self, language: Language[Filter, Values] | None = None) -> None:
+    def __init__(self, language: Concise | None = None) -> None:
         language = language or Concise()
         self._table = Forest(language, LOCAL)
-        self._merged = MergedRoots(language, eager=True)
+        self._merged = MergedRoots(language, eager=True, keys=language.keys, perfect=not language.imperfect)
         self._held: dict[str, Counter[FilterSet]] = {}
         self._uses: Counter[Filter] = Counter()
 
@@ -67,18 +79,18 @@ class Interest:
     ) -> Update[Filter]:
         """Several at once, as when a client replaces a filter set: what is in both never leaves `filters`."""
         held = self._held.setdefault(client, Counter())
-        changed = False
+        concerned: dict[Filter, None] = {}
         for wanted in added:
             held[wanted] += 1
-            changed |= self._use(wanted)
+            concerned.update(dict.fromkeys(self._use(wanted)))
         for wanted in removed:
             if held[wanted]:
                 held[wanted] -= 1
-                changed |= self._release(wanted)
+                concerned.update(dict.fromkeys(self._release(wanted)))
         self._held[client] = +held
         if not self._held[client]:
             del self._held[client]
-        return self._merged.follow(self._table.roots()) if changed else Update()
+        return self._follow(concerned)
 
     def filters(self) -> FilterSet:
         """The interest in canonical form: it depends on all that happened, its meaning only on what clients hold."""
@@ -87,18 +99,29 @@ class Interest:
     def clients(self) -> list[str]:
         return list(self._held)
 
-    def _use(self, wanted: FilterSet) -> bool:
-        """Count its filters, and put those into the table that nobody wanted before."""
-        new = [one for one in wanted if not self._uses[one]]
-        self._uses.update(wanted)
-        for one in new:
-            self._table.add(one, CLIENTS)
-        return bool(new)
+    def _use(self, wanted: FilterSet) -> list[Filter]:
+        """Put into the table what nobody wanted before; returns all that may have become a root or ceased to be one."""
+        concerned = []
+        for one in wanted:
+            self._uses[one] += 1
+            if self._uses[one] == 1:
+                self._table.add(one, CLIENTS)
+                concerned += [one, *self._table.children(one)]
+        return concerned
 
-    def _release(self, wanted: FilterSet) -> bool:
-        self._uses.subtract(wanted)
-        unused = [one for one in wanted if not self._uses[one]]
-        for one in unused:
-            del self._uses[one]
-            self._table.remove(one, CLIENTS)
-        return bool(unused)
+    def _release(self, wanted: FilterSet) -> list[Filter]:
+        concerned = []
+        for one in wanted:
+            self._uses[one] -= 1
+            if not self._uses[one]:
+                del self._uses[one]
+                concerned += [one, *self._table.children(one)]
+                self._table.remove(one, CLIENTS)
+        return concerned
+
+    def _follow(self, concerned: Iterable[Filter]) -> Update[Filter]:
+        known = self._merged.roots
+        return self._merged.change(
+            came=[one for one in concerned if self._table.is_root(one) and one not in known],
+            went=[one for one in concerned if one in known and not self._table.is_root(one)],
+        )
