@@ -74,7 +74,7 @@ class Circle(msgspec.Struct, frozen=True, tag="circle"):
             if max(other.north - self.lat, self.lat - other.south) * _SURELY_M_PER_DEGREE > self.radius_m:
                 return False
             return _farthest_m(self.lat, self.lon, other) + ROUNDING_M <= self.radius_m
-        if self.radius_m < other.radius_m:
+        if abs(self.lat - other.lat) * _SURELY_M_PER_DEGREE > self.radius_m - other.radius_m:
             return False
         if self.lat == other.lat and self.lon == other.lon:
             return True
