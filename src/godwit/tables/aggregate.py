@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Generic
 
-from godwit.filters.language import F, Language, N
+from godwit.filters.language import Language
+from godwit.tables.forwarder import Forwarder
 from godwit.tables.merging import Rules, Update, difference, minimal_cover
 from godwit.tables.rootset import MergedRoots
-from godwit.tables.table import Forwarding, Interface
+from godwit.tables.table import F, Forwarding, Interface, N
 
 Ways = frozenset[Interface]
 """The neighbours that a filter goes to: its forwards set."""
@@ -32,13 +32,12 @@ class Mergeable(StrEnum):
     INTERSECTING = "intersecting"
 
 
-class Aggregate(Generic[F, N]):
-    """A forwarding table and what its neighbours hold of it.
+class Aggregate(Forwarder[F, N]):
+    """A forwarder that merges, and knows what each neighbour holds.
 
-    Change the table through `add`, `remove` and `apply` and send each update to its neighbour as one message; then a
-    neighbour holds `told(neighbour)`, which accepts exactly what all other interfaces want (all of that and more where
-    the language merges imperfectly), with never more filters than without merging. Or change the table yourself, as
-    often as you like, and send what `refresh` returns.
+    After its updates a neighbour holds `told(neighbour)`, which accepts exactly what all other interfaces want (all of
+    that and more where the language merges imperfectly), with never more filters than without merging. Whoever changes
+    the table in another way, be it by local merging, sends what `refresh` returns.
 
     Updates name what they remove, also where something added covers it: a neighbour that has dropped it already has
     nothing to do, and one that drops nothing by itself stays right too.
@@ -55,7 +54,7 @@ class Aggregate(Generic[F, N]):
         rules: Rules = Rules.CORRECTED,
         eager: bool = False,
     ) -> None:
-        self.table = table
+        super().__init__(table)
         self.language = language
         self.mergeable = mergeable
         self.rules = rules
@@ -65,17 +64,9 @@ class Aggregate(Generic[F, N]):
         self._told: dict[Interface, list[F]] = {}
         self.refresh()
 
-    def add(self, wanted: F, interface: Interface) -> dict[Interface, Update[F]]:
-        """Note what an interface wants; returns the update for each neighbour whose holding changes."""
-        return self.apply(Update(added=(wanted,)), interface)
-
-    def remove(self, wanted: F, interface: Interface) -> dict[Interface, Update[F]]:
-        return self.apply(Update(removed=(wanted,)), interface)
-
-    def apply(self, update: Update[F], interface: Interface) -> dict[Interface, Update[F]]:
-        """Take in one message of an interface, as a whole."""
-        changed = [self.table.remove(wanted, interface) for wanted in update.removed]
-        changed += [self.table.add(wanted, interface) for wanted in update.added]
+    def apply(self, update: Update[F], source: Interface) -> dict[Interface, Update[F]]:
+        changed = [self.table.remove(wanted, source) for wanted in update.removed]
+        changed += [self.table.add(wanted, source) for wanted in update.added]
         return self.refresh() if any(changed) else {}
 
     def told(self, neighbour: Interface) -> list[F]:
@@ -106,15 +97,15 @@ class Aggregate(Generic[F, N]):
             ways = self.table.forwards(wanted)
             if self.mergeable is Mergeable.EQUAL and wanted not in roots:
                 self._alone[wanted] = ways
-            else:
-                for group in self._groups_of(ways):
-                    groups.setdefault(group, []).append(wanted)
+                continue
+            for group in self._groups_of(ways):
+                groups.setdefault(group, []).append(wanted)
         for ways, members in groups.items():
             self._follow(ways, members)
 
     def _groups_of(self, ways: Ways) -> Iterable[Ways]:
         if self.mergeable is Mergeable.EQUAL:
-            return [ways]
+            return [ways] if ways else []
         return [frozenset({neighbour}) for neighbour in sorted(ways)]
 
     def _follow(self, ways: Ways, members: list[F]) -> None:
