@@ -1,7 +1,7 @@
-"""Which attribute filters does a value satisfy? An index for each kind (spec 2.9, the counting matcher).
+"""Which attribute filters does an event satisfy? Indexes for each kind of predicate (spec 2.9).
 
-Attribute filters are known by number here. An index is told predicates, each with the number of the attribute filter
-that it is a disjunct of, and names the numbers that a value satisfies; some come twice where disjuncts overlap.
+Attribute filters are entered under numbers of the caller's choice. What comes out is the number of each that holds, and
+as often as several of its disjuncts do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from godwit.filters.areas import wrapped
+from godwit.filters.clauses import AttributeFilter
 from godwit.filters.predicates import (
+    ABSENT,
     Exists,
     Flag,
     Hole,
@@ -22,11 +24,61 @@ from godwit.filters.predicates import (
     TextOp,
     Values,
     Within,
+    kind_of,
+    place_of,
 )
 from godwit.tables.intervals import Intervals
 
 Group = dict[Any, dict[int, None]]
 """Numbers by the operand of their predicate, in order of arrival."""
+
+
+class Attributes:
+    """Attribute filters by name and kind; those that a missing attribute satisfies by name only."""
+
+    def __init__(self) -> None:
+        self._indexes: dict[Kind, dict[str, Index]] = {kind: {} for kind in INDEXES}
+        self._absent: dict[str, dict[int, None]] = {}
+
+    def add(self, attribute: AttributeFilter, item: int) -> None:
+        for predicate in attribute.clause:
+            if predicate == ABSENT:
+                self._absent.setdefault(attribute.name, {})[item] = None
+            else:
+                self._index(attribute).add(predicate, item)
+
+    def remove(self, attribute: AttributeFilter, item: int) -> None:
+        for predicate in attribute.clause:
+            if predicate == ABSENT:
+                del self._absent[attribute.name][item]
+                if not self._absent[attribute.name]:
+                    del self._absent[attribute.name]
+            else:
+                self._index(attribute).remove(predicate, item)
+
+    def satisfied(self, event: Values) -> list[int]:
+        found: list[int] = []
+        anything = self._indexes[Kind.ANY]
+        for name, value in event.items():
+            kind = kind_of(value)
+            if kind is not None:
+                for index in (self._indexes[kind].get(name), anything.get(name)):
+                    if index is not None:
+                        found += index.at(value, event)
+        for name, index in self._indexes[Kind.PLACE].items():
+            place = place_of(name, event)
+            if place is not None:
+                found += index.at(place, event)
+        for name, items in self._absent.items():
+            if event.get(name) is None:
+                found += items
+        return found
+
+    def _index(self, attribute: AttributeFilter) -> Index:
+        indexes = self._indexes[attribute.kind]
+        if attribute.name not in indexes:
+            indexes[attribute.name] = INDEXES[attribute.kind]()
+        return indexes[attribute.name]
 
 
 class Index:
