@@ -20,6 +20,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from godwit.cli import app
+from godwit.commands import deliveries as deliveries_of_commands
 from godwit.filters.text import parse
 
 DATA = Path(__file__).parent / "data"
@@ -289,6 +290,35 @@ def test_a_parquet_file_cut_short_is_refused(tmp_path: Path, wishes: Path) -> No
     assert "damaged or no Parquet file" in result.stderr
 
 
+def test_a_parquet_file_with_damaged_pages_is_told_and_what_came_before_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    pq.write_table(pa.table({"n": list(range(300_000))}), path, row_group_size=100_000, use_dictionary=False)
+    start = pq.ParquetFile(path).metadata.row_group(2).column(0).data_page_offset
+    damaged = bytearray(path.read_bytes())
+    damaged[start : start + 2000] = b"\xff" * 2000
+    path.write_bytes(damaged)
+    result = matching(lines(tmp_path / "wishes.txt", ["n < 1000"]), path, "--out", tmp_path / "out.parquet")
+    assert result.exit_code == 2
+    assert f"godwit: {path}: " in result.stderr
+    assert pq.read_table(tmp_path / "out.partial.parquet").num_rows == 1000
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_only_one_of_the_two_comes_from_stdin() -> None:
+    result = matching("-", "-", stdin="")
+    assert result.exit_code == 2
+    assert "cannot both come from stdin" in result.stderr
+
+
+def test_long_ids_are_written_whole(tmp_path: Path, wishes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliveries_of_commands, "CHARACTERS_MAX", 1000)
+    events = lines(
+        tmp_path / "events.jsonl", [{"id": "x" * 300 + str(n), "kind": "air", "pm25": 200} for n in range(20)]
+    )
+    result = matching(wishes, events, "--out", "-")
+    assert [one["event_id"] for one in deliveries(result.stdout)] == ["x" * 300 + str(n) for n in range(20)]
+
+
 def test_deliveries_into_a_folder_that_is_not_there_are_refused_before_the_work(
     tmp_path: Path, wishes: Path, readings: Path
 ) -> None:
@@ -384,8 +414,9 @@ def test_columns_that_no_filter_names_still_count_as_events(tmp_path: Path) -> N
     assert [one["event"] for one in deliveries(result.stdout)] == [1, 2, 3]
 
 
-def test_a_directory_of_parquet_files_is_read_as_spark_writes_it(tmp_path: Path) -> None:
-    folder = tmp_path / "events.parquet"
+@pytest.mark.parametrize("name", ["events.parquet", "events"])
+def test_a_directory_of_parquet_files_is_read_as_spark_writes_it(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
     folder.mkdir()
     for part in (0, 1):
         pq.write_table(pa.table({"n": [2 * part, 2 * part + 1]}), folder / f"part-{part}.parquet")
@@ -461,8 +492,19 @@ def test_ctrl_c_leaves_a_summary_of_what_was_done(tmp_path: Path, wishes: Path) 
     assert not out.exists()
 
 
+def test_a_reader_that_takes_nothing_ends_the_work_in_silence(wishes: Path, readings: Path) -> None:
+    command = [*GODWIT, "match", str(wishes), str(readings), "--out", "-"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        stderr = process.stderr.read()
+    assert process.returncode == 141
+    assert stderr == b""
+
+
 def test_a_reader_that_had_enough_ends_the_work_in_silence(tmp_path: Path, wishes: Path) -> None:
-    events = lines(tmp_path / "events.jsonl", [READINGS[0]] * 50_000)
+    events = lines(tmp_path / "events.jsonl", [READINGS[0]] * 20_000)
     command = [*GODWIT, "match", str(wishes), str(events), "--out", "-"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -475,8 +517,9 @@ def test_a_reader_that_had_enough_ends_the_work_in_silence(tmp_path: Path, wishe
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
-def test_a_full_disk_is_one_clear_line(tmp_path: Path, wishes: Path) -> None:
-    events = lines(tmp_path / "events.jsonl", [READINGS[0]] * 2_000)
+@pytest.mark.parametrize("count", [1, 2_000])
+def test_a_full_disk_is_one_clear_line(tmp_path: Path, wishes: Path, count: int) -> None:
+    events = lines(tmp_path / "events.jsonl", [READINGS[0]] * count)
     with open("/dev/full", "w") as full:
         command = [*GODWIT, "match", str(wishes), str(events), "--out", "-"]
         process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,15 +20,24 @@ from godwit.commands.lines import STDIN, cannot_open, suffix
 from godwit.commands.reports import InputError
 from godwit.commands.sources import Events
 from godwit.commands.subscriptions import SubscriptionId
+from godwit.events import Value
+
+Ints = NDArray[np.int64]
 
 STDOUT = STDIN
 DELIVERIES_MAX = 1 << 20
-"""Written at a time: Arrow text arrays end at 2 GiB."""
+CHARACTERS_MAX = 1 << 27
+"""Written at a time, whichever is reached first: Arrow's text arrays end at 2 GiB."""
+
+Ids = Sequence[Value | None]
 
 
 class Writer(Protocol):
-    def write(self, events: Events, rows: NDArray[np.int64], subscriptions: NDArray[np.int64]) -> None:
-        """Event `rows[i]` of `events` goes to subscription number `subscriptions[i]`, for each i."""
+    def write(self, numbers: Ints, ids: Ids, rows: Ints, subscriptions: Ints) -> None:
+        """For each i, event `rows[i]` goes to subscription `subscriptions[i]`; an event has a number and maybe an id.
+
+        `ids` is empty where no event has one.
+        """
 
     def close(self) -> None: ...
 
@@ -45,14 +55,17 @@ class Deliveries:
             self.file = sys.stdout.buffer if self.growing is None else self.growing.open("wb")
         except OSError as error:
             raise cannot_open(path, error) from None
-        self.writer = make(self.file, subscriptions)
+        self.writer: Writer = make(self.file, subscriptions)
+        self.longest_name = max((len(str(name)) for name in subscriptions), default=0)
 
-    def write(self, events: Events, offsets: NDArray[np.int64], subscriptions: NDArray[np.int64]) -> None:
+    def write(self, events: Events, offsets: Ints, subscriptions: Ints) -> None:
         """The subscriptions of event i are `subscriptions[offsets[i]:offsets[i + 1]]`."""
+        ids = events.ids()
         rows = np.repeat(np.arange(len(events)), np.diff(offsets))
-        for start in range(0, len(rows), DELIVERIES_MAX):
-            part = slice(start, start + DELIVERIES_MAX)
-            self.writer.write(events, rows[part], subscriptions[part])
+        longest = max((len(str(name)) for name in ids), default=0) + self.longest_name
+        step = min(DELIVERIES_MAX, max(1, CHARACTERS_MAX // (longest + 1)))
+        for start in range(0, len(rows), step):
+            self.writer.write(events.numbers, ids, rows[start : start + step], subscriptions[start : start + step])
 
     def finish(self) -> None:
         """Close and give the file its name."""
@@ -64,7 +77,12 @@ class Deliveries:
         """Close and leave what was written under the name returned; None where it went to stdout."""
         with suppress(OSError):
             self._close()
-        return str(self.growing) if self.growing is not None else None
+        if self.growing is not None:
+            return str(self.growing)
+        with suppress(OSError):
+            # The interpreter flushes stdout once more on its way out, and would complain of what is known already.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+        return None
 
     def _close(self) -> None:
         self.writer.close()
@@ -80,10 +98,10 @@ class JsonLines:
         self.file = file
         self.tails = pa.array([f"{_json(name)}}}\n" for name in subscriptions], pa.string())
 
-    def write(self, events: Events, rows: NDArray[np.int64], subscriptions: NDArray[np.int64]) -> None:
+    def write(self, numbers: Ints, ids: Ids, rows: Ints, subscriptions: Ints) -> None:
         # Each event and each subscription is spelled once; a delivery is the two spellings put together, in Arrow.
         wanted, heads = np.unique(rows, return_inverse=True)
-        spelled = pa.array(_heads(events, wanted), pa.string())
+        spelled = pa.array([_head(numbers, ids, row) for row in wanted.tolist()], pa.string())
         lines = pc.binary_join_element_wise(spelled.take(pa.array(heads)), self.tails.take(pa.array(subscriptions)), "")
         _, ends, text = lines.buffers()
         length = int(np.frombuffer(ends, np.int32)[len(lines)])
@@ -105,11 +123,10 @@ class Parquet:
         self.schema = pa.schema(fields)
         self.file = pq.ParquetWriter(file, self.schema, compression="zstd")
 
-    def write(self, events: Events, rows: NDArray[np.int64], subscriptions: NDArray[np.int64]) -> None:
-        ids = events.ids()
-        texts = pa.array([None if name is None else str(name) for name in ids] or [None] * len(events), pa.string())
+    def write(self, numbers: Ints, ids: Ids, rows: Ints, subscriptions: Ints) -> None:
+        texts = pa.array([None if name is None else str(name) for name in ids] or [None] * len(numbers), pa.string())
         columns = [
-            pa.array(events.numbers[rows]),
+            pa.array(numbers[rows]),
             texts.take(pa.array(rows)),
             self.names.take(pa.array(subscriptions)),
         ]
@@ -119,13 +136,9 @@ class Parquet:
         self.file.close()
 
 
-def _heads(events: Events, wanted: NDArray[np.int64]) -> list[str]:
-    ids = events.ids()
-    heads = []
-    for row in wanted.tolist():
-        name = f'"event_id":{_json(ids[row])},' if ids and ids[row] is not None else ""
-        heads.append(f'{{"event":{events.numbers[row]},{name}"subscription":')
-    return heads
+def _head(numbers: Ints, ids: Ids, row: int) -> str:
+    name = f'"event_id":{_json(ids[row])},' if ids and ids[row] is not None else ""
+    return f'{{"event":{numbers[row]},{name}"subscription":'
 
 
 def _json(value: object) -> str:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
 from godwit.commands import city
+from godwit.commands.matcher import make_ready
 from godwit.commands.screen import Watch, display_for
 from godwit.commands.wishes import WISHES, Wish, heard, wishes
+from godwit.events import Value
 from godwit.filters.filters import FilterSet
 from godwit.filters.text import to_text
 from godwit.tables.batch import Batch
@@ -22,6 +26,7 @@ from godwit.tables.index import Index, Matches
 EVENTS = 2048
 """In a batch."""
 
+CHUNK = 1 << 13
 HEARD_EVERY_S = 0.7
 VERIFYING_SHARE = 0.15
 VERIFYING_STEP = 2000
@@ -41,20 +46,20 @@ class Verifier:
         self.spent_s = 0.0
         self._checks: Iterator[bool] = iter(())
 
-    def work(self, batch: Batch, matches: Matches, until_s: float) -> None:
+    def work(self, events: pa.RecordBatch, matches: Matches, until_s: float) -> None:
         """Check events, of this batch if none is under way, until so much time went into it since the beginning."""
         while self.spent_s < until_s:
             begun = time.perf_counter()
             same = next(self._checks, None)
             if same is None:
-                self._checks = self._check(batch, matches, int(self.random.integers(len(batch))))
+                event = int(self.random.integers(len(events)))
+                self._checks = self._check(values_of(events, event), matches[event])
             self.spent_s += time.perf_counter() - begun
 
-    def _check(self, batch: Batch, matches: Matches, event: int) -> Iterator[bool]:
+    def _check(self, values: Mapping[str, Value], ids: NDArray[np.int64]) -> Iterator[bool]:
         """Whether matcher and filters agree, part by part; the event counts as verified at the end."""
-        values = batch.values(event)
         found = np.zeros(len(self.subscriptions), np.bool_)
-        found[matches[event]] = True
+        found[ids] = True
         same = True
         for start in range(0, len(found), VERIFYING_STEP):
             part = self.subscriptions[start : start + VERIFYING_STEP]
@@ -80,39 +85,43 @@ class Show:
         shown = 0.0
         with display_for(console, watch) as display:
             while watch.elapsed_s < watch.seconds:
-                batch, matches = self._step(watch)
-                verifier.work(batch, matches, watch.elapsed_s * VERIFYING_SHARE)
+                events, matches = self._step(watch)
+                verifier.work(events, matches, watch.elapsed_s * VERIFYING_SHARE)
                 if watch.elapsed_s - shown >= display.every_s:
                     shown = watch.elapsed_s
                     display.show(self._busiest(watch))
-            verifier.work(batch, matches, verifier.spent_s + VERIFYING_AFTERWARDS_S)
+            verifier.work(events, matches, verifier.spent_s + VERIFYING_AFTERWARDS_S)
             display.show(self._busiest(watch))
 
-    def _step(self, watch: Watch) -> tuple[Batch, Matches]:
+    def _step(self, watch: Watch) -> tuple[pa.RecordBatch, Matches]:
         events = self.city.events(EVENTS)
         begun = time.perf_counter()
-        batch = Batch.from_arrow(events)
-        matches = self.index.match_batch(batch)
+        matches = self.index.match_batch(Batch.from_arrow(events))
         watch.count(events, matches.counts, matches.ids, time.perf_counter() - begun)
         watch.cloud = self.city.cloud()
         if watch.elapsed_s - self.heard_at > HEARD_EVERY_S:
             self.heard_at = watch.elapsed_s
-            self._hear(watch, batch, matches)
-        return batch, matches
+            self._hear(watch, events, matches)
+        return events, matches
 
-    def _hear(self, watch: Watch, batch: Batch, matches: Matches) -> None:
+    def _hear(self, watch: Watch, events: pa.RecordBatch, matches: Matches) -> None:
         """Let one person be heard, each time one with another kind of wish, or most would wait for taxis."""
         self.turn += 1
         wish = WISHES[self.turn % len(WISHES)]
-        for event in self.random.permutation(len(batch)).tolist():
+        for event in self.random.permutation(len(events)).tolist():
             for person in matches[event][:50].tolist():
                 if self.people[person][0] is wish:
-                    told = heard(wish, self.people[person][1], batch.values(event))
+                    told = heard(wish, self.people[person][1], values_of(events, event))
                     watch.heard.append((name_of(person), told))
                     return
 
     def _busiest(self, watch: Watch) -> list[tuple[int, str]]:
         return [(int(watch.wanted[at]), to_text(self.people[at][1])) for at in watch.busiest()]
+
+
+def values_of(events: pa.RecordBatch, event: int) -> dict[str, Value]:
+    row = events.slice(event, 1).to_pylist()[0]
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def name_of(person: int) -> str:
@@ -148,15 +157,17 @@ def _introduce(console: Console, people: int) -> None:
 
 def _prepared(console: Console, people: int, random: np.random.Generator) -> tuple[Index, list[tuple[Wish, FilterSet]]]:
     begun = time.monotonic()
-    subscriptions = list(
-        track(wishes(random, people), "writing subscriptions", people, console=console, transient=True)
-    )
-    written = time.monotonic()
+    written = wishes(random, people)
+    subscriptions = list(track(written, "writing subscriptions", people, console=console, transient=True))
+    console.print(f"written in {time.monotonic() - begun:.1f} s")
+    make_ready(console.print)
+    begun = time.monotonic()
     index = Index()
-    for person, (_, filters) in enumerate(track(subscriptions, "building the index", console=console, transient=True)):
-        index.add(person, filters)
-    built = time.monotonic()
-    console.print(f"written in {written - begun:.1f} s, indexed in {built - written:.1f} s; now the events\n")
+    chunks = range(0, people, CHUNK)
+    for start in track(chunks, "building the index", console=console, transient=True):
+        part = subscriptions[start : start + CHUNK]
+        index.add_many(range(start, start + len(part)), (filters for _, filters in part))
+    console.print(f"indexed in {time.monotonic() - begun:.1f} s; now the events\n")
     return index, subscriptions
 
 

@@ -92,7 +92,7 @@ def suffix(path: str) -> str:
 
 def cannot_open(path: str, error: OSError) -> InputError:
     """The reason a user understands, for an error of the operating system."""
-    return InputError(f"{path}: {(error.strerror or str(error)).lower()}")
+    return InputError(f"{path}: {error.strerror.lower() if error.strerror else error}")
 
 
 def _opened(path: str) -> BinaryIO:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from godwit.commands.deliveries import STDOUT, Deliveries
+from godwit.commands.lines import STDIN
+from godwit.commands.matcher import make_ready
 from godwit.commands.reports import Bar, InputError, Reports, printable, shortened
 from godwit.commands.sources import Events, names_in, read_events
 from godwit.commands.subscriptions import Subscription, read_subscriptions
@@ -20,9 +21,9 @@ from godwit.tables.index import Index
 
 FINISHED, BAD_LINES, UNREADABLE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
-PIECE_ROWS = 1 << 16
-PIECE_DELIVERIES = 1 << 22
-"""Events are handed to the index so many at a time that about this many deliveries come back: memory stays bounded."""
+PIECE_ROWS_MIN, PIECE_ROWS_MAX = 1 << 8, 1 << 16
+PIECE_PAIRS = 1 << 26
+"""Events go to the index so many at a time that no more pairs can come back, should all match all: 512 MiB."""
 
 TOP = 5
 
@@ -46,10 +47,13 @@ class Tally:
 
 def run(subscriptions_path: str, events_path: str, out: str | None, limit: int | None) -> int:
     """Match, write, report; the exit status."""
+    if subscriptions_path == events_path == STDIN:
+        raise InputError("subscriptions and events cannot both come from stdin")
     reports = Reports()
     subscriptions = read_subscriptions(subscriptions_path, reports)
     if not subscriptions:
         raise InputError(f"{subscriptions_path}: no subscription to match with")
+    make_ready(reports.say)
     index = Index()
     index.add_many(range(len(subscriptions)), (one.filters for one in subscriptions))
     deliveries = None if out is None else Deliveries(out, [one.id for one in subscriptions])
@@ -57,13 +61,10 @@ def run(subscriptions_path: str, events_path: str, out: str | None, limit: int |
     needed = {name for one in subscriptions for part in one.filters for own in part for name in names_in(own)}
     events = _limited(read_events(events_path, needed, reports), limit)
     status = _matched(index, events, deliveries, tally, reports)
-    if status == PIPE_CLOSED:
-        # The interpreter flushes stdout once more on its way out; nobody reads it, so nobody must hear of it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return status
-    if deliveries is not None and not _kept(deliveries, status, reports):
-        status = UNREADABLE
-    _tell(tally, subscriptions, reports, out)
+    if deliveries is not None and status != FINISHED and (partial := deliveries.abandon()) is not None:
+        reports.say(f"the deliveries found so far are in {partial}")
+    if status != PIPE_CLOSED:
+        _tell(tally, subscriptions, reports, out)
     return status or (BAD_LINES if reports.bad else FINISHED)
 
 
@@ -72,7 +73,7 @@ def _matched(
 ) -> int:
     try:
         with Bar(reports.console, "matching") as bar:
-            for events in _pieces(source, tally):
+            for events in _pieces(source, len(tally.wanted)):
                 content = events.content
                 batch = Batch.from_events(content) if isinstance(content, list) else Batch.from_arrow(content)
                 matches = index.match_batch(batch)
@@ -80,6 +81,8 @@ def _matched(
                     deliveries.write(events, matches.offsets, matches.ids)
                 tally.count(matches.offsets, matches.ids)
                 bar.update(events.share, f"{tally.events:,} events, {tally.deliveries:,} deliveries")
+        if deliveries is not None:
+            deliveries.finish()
     except InputError as error:
         reports.say(f"godwit: {error}")
         return UNREADABLE
@@ -94,15 +97,11 @@ def _matched(
     return FINISHED
 
 
-def _pieces(source: Iterable[Events], tally: Tally) -> Iterator[Events]:
-    """The events in pieces that fit `PIECE_DELIVERIES`, judged by how many subscriptions wanted those before."""
+def _pieces(source: Iterable[Events], subscriptions: int) -> Iterator[Events]:
+    rows = int(np.clip(PIECE_PAIRS // subscriptions, PIECE_ROWS_MIN, PIECE_ROWS_MAX))
     for events in source:
-        at = 0
-        while at < len(events):
-            expected = max(tally.deliveries / tally.events, 1.0) if tally.events else len(tally.wanted)
-            rows = int(np.clip(PIECE_DELIVERIES / expected, 16, PIECE_ROWS))
+        for at in range(0, len(events), rows):
             yield events.slice(at, at + rows)
-            at += rows
 
 
 def _limited(source: Iterable[Events], limit: int | None) -> Iterator[Events]:
@@ -112,19 +111,6 @@ def _limited(source: Iterable[Events], limit: int | None) -> Iterator[Events]:
         left -= len(events)
         if left <= 0:
             return
-
-
-def _kept(deliveries: Deliveries, status: int, reports: Reports) -> bool:
-    """Give the deliveries their name if they are all there, else say where the finished part stays."""
-    if status == FINISHED:
-        try:
-            deliveries.finish()
-        except OSError as error:
-            reports.say(f"godwit: {deliveries.path}: {error.strerror}")
-            return False
-    elif (partial := deliveries.abandon()) is not None:
-        reports.say(f"the deliveries found so far are in {partial}")
-    return True
 
 
 def _tell(tally: Tally, subscriptions: Sequence[Subscription], reports: Reports, out: str | None) -> None:

@@ -65,7 +65,7 @@ def read_events(path: str, needed: Set[str], reports: Reports) -> Iterator[Event
     Bad lines are told to `reports` and left out. Raises `InputError` when nothing more can be read; what was yielded
     before stays good.
     """
-    reader = _READERS.get(suffix(path))
+    reader = _from_parquet if Path(path).is_dir() else _READERS.get(suffix(path))
     if reader is None:
         raise InputError(f"{path}: the name must end in {', '.join(_READERS)} (text also with .gz), or be - for stdin")
     yield from reader(path, needed, reports)
