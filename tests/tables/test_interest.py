@@ -112,6 +112,20 @@ def test_mergers_stay_short_so_that_a_newcomer_costs_little_however_many_there_a
     assert interest.filters() == FilterSet()
 
 
+@given(range_filters(), range_filters(), st.booleans())
+def test_filters_that_merge_have_a_key_in_common(one: Filter, other: Filter, imperfect: bool) -> None:
+    language = Concise(imperfect=imperfect)
+    if language.merge(one, other) is not None and not one.covers(other) and not other.covers(one):
+        assert set(language.keys(one)) & set(language.keys(other))
+
+
+def test_a_full_clause_takes_part_in_no_merger() -> None:
+    language = Concise(disjuncts_max=2)
+    one, two = (filter_of(attribute("x", *map(equ, values))) for values in ((1,), (2, 3)))
+    assert language.merge(one, two) is None
+    assert not list(language.keys(two))
+
+
 def test_a_language_that_merges_generously_makes_fewer_filters_that_accept_more() -> None:
     exact, generous = Interest(), Interest(Concise(imperfect=True))
     for low in (0, 4):

@@ -12,7 +12,8 @@ from tests.tables.closed import acceptance, uncovered
 from tests.worlds import NUMBERS, SMALL, Sets, range_filters, small_sets, span
 
 from godwit.filters.filters import Filter, attribute, filter_of
-from godwit.filters.language import FILTERS, Filters
+from godwit.filters.language import FILTERS, Counted, Filters
+from godwit.filters.merging import best_partner
 from godwit.filters.predicates import gre, lt, rng
 from godwit.tables.merging import Merger, Rules, add_components, minimal_cover
 from godwit.tables.rootset import MergedRoots
@@ -110,6 +111,34 @@ def test_real_filters_keep_their_meaning_when_merged(steps: list[Filter], eager:
         else:
             assert accepts(merged.propagated()) == accepts(wanted)
         assert len(merged.propagated()) <= len(roots)
+
+
+@pytest.mark.feature("content-routing F31")
+@given(toggles, st.booleans())
+def test_knowing_that_merging_is_perfect_saves_work_and_changes_nothing(
+    steps: list[frozenset[int]], eager: bool
+) -> None:
+    language: Counted[frozenset[int], int] = Counted(Sets())
+    spared: Counted[frozenset[int], int] = Counted(Sets())
+    plain, perfect = MergedRoots(language, eager=eager), MergedRoots(spared, eager=eager, perfect=True)
+    wanted: dict[frozenset[int], None] = {}
+    for step in steps:
+        toggle(wanted, step)
+        roots = uncovered(Sets(), wanted)
+        assert plain.follow(roots) == perfect.follow(roots)
+    assert spared.count["covers"] <= language.count["covers"]
+
+
+@pytest.mark.feature("content-routing F31")
+def test_the_partner_may_be_chosen_by_what_comes_out() -> None:
+    def box(x: tuple[int, int], *y: tuple[int, int]) -> Filter:
+        return filter_of(attribute("x", rng(*x)), attribute("y", *(rng(*ends) for ends in y)))
+
+    first, best = MergedRoots(FILTERS), MergedRoots(FILTERS, partner=best_partner)
+    for merged in (first, best):
+        merged.follow([box((0, 1), (5, 6)), box((1, 3), (0, 1))])
+    assert first.add(box((0, 1), (0, 1))).added == (box((0, 1), (0, 1), (5, 6)),)
+    assert best.add(box((0, 1), (0, 1))).added == (box((0, 3), (0, 1)),)
 
 
 @pytest.mark.feature("content-routing F31")
