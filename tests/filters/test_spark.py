@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from godwit.events import INT_MAX, INT_MIN, Value
@@ -25,13 +26,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, expr, lit
 
 COLUMNS = {
-    "i": ("bigint", Kind.NUMBER),
-    "d": ("double", Kind.NUMBER),
-    "s": ("string", Kind.STRING),
-    "odd `name.x": ("string", Kind.STRING),
-    "b": ("boolean", Kind.BOOL),
-    "lat": ("double", Kind.NUMBER),
-    "lon": ("double", Kind.NUMBER),
+    "i": (pa.int64(), Kind.NUMBER),
+    "d": (pa.float64(), Kind.NUMBER),
+    "s": (pa.string(), Kind.STRING),
+    "odd `name.x": (pa.string(), Kind.STRING),
+    "b": (pa.bool_(), Kind.BOOL),
+    "lat": (pa.float64(), Kind.NUMBER),
+    "lon": (pa.float64(), Kind.NUMBER),
 }
 KINDS = {name: kind for name, (_, kind) in COLUMNS.items()}
 
@@ -109,9 +110,8 @@ def rows() -> list[dict[str, Value]]:
 
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession, rows: list[dict[str, Value]]) -> DataFrame:
-    schema = ", ".join(f"`{name.replace('`', '``')}` {of_type}" for name, (of_type, _) in COLUMNS.items())
-    values = [tuple(row.get(name) for name in COLUMNS) for row in rows]
-    return spark.createDataFrame(values, schema).coalesce(1).cache()
+    schema = pa.schema([(name, of_type) for name, (of_type, _) in COLUMNS.items()])
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema)).coalesce(1).cache()
 
 
 def matched(frame: DataFrame, conditions: list[str]) -> list[list[bool]]:
@@ -230,9 +230,8 @@ def test_another_kind_is_false_and_never_cast() -> None:
 def test_where_takes_the_condition_compiled_too(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
     spark.conf.set("spark.sql.codegen.wholeStage", "true")
-    frame = spark.createDataFrame(
-        [("reading", 160.0), ("reading", math.nan), ("alarm", 200.0)], "kind string, pm25 double"
-    )
+    events = {"kind": ["reading", "reading", "alarm"], "pm25": [160.0, math.nan, 200.0]}
+    frame = spark.createDataFrame(pa.table(events))
     found = frame.where(to_spark(parse("kind = 'reading' AND pm25 > 150"))).collect()
     assert [tuple(row) for row in found] == [("reading", 160.0)]
 
