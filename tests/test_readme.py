@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from tests.pages import blocks, page, run
+import shlex
+
+import pytest
+from tests.pages import ROOT, blocks, page, run
+from typer.testing import CliRunner
 
 import godwit
+from godwit.cli import app
 
 
 def test_the_first_filter_can_be_parsed() -> None:
@@ -15,3 +20,14 @@ def test_the_python_example_runs_as_it_stands() -> None:
     readme = page("README.md")
     assert blocks(readme, "python")
     run(readme)
+
+
+COMMANDS = [line for line in blocks(page("README.md"), "sh")[1].splitlines() if " lab " not in line]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_the_commands_do_what_they_say(line: str) -> None:
+    command, *arguments = shlex.split(line, comments=True)
+    assert command == "godwit"
+    paths = [str(ROOT / one) if one.startswith("examples/") else one for one in arguments]
+    assert CliRunner().invoke(app, paths).exit_code == 0
