@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
@@ -25,8 +26,17 @@ class Step(NamedTuple):
 def histories(
     filters: st.SearchStrategy[Any], *, interfaces: list[Interface] = INTERFACES, steps_max: int = 25
 ) -> st.SearchStrategy[list[Step]]:
-    picks = st.none() | st.none() | st.integers(0, 1000)
-    return st.lists(st.builds(Step, filters, st.sampled_from(interfaces), picks), max_size=steps_max)
+    """A few filters that come and go in an order that the dice decide: long lives are cheap to draw that way."""
+
+    def lived(pool: list[Any], seed: int, steps: int) -> list[Step]:
+        dice = Random(seed)
+        return [
+            Step(dice.choice(pool), dice.choice(interfaces), dice.randrange(1000) if dice.random() < 0.3 else None)
+            for _ in range(steps)
+        ]
+
+    pools = st.lists(filters, min_size=1, max_size=12) | st.lists(filters, min_size=8, max_size=12)
+    return st.builds(lived, pools, st.integers(0, 2**32), st.integers(1, steps_max) | st.just(steps_max))
 
 
 def entries(table: Table[F, Any]) -> list[tuple[F, Interface]]:

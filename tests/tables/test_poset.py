@@ -155,10 +155,24 @@ def test_a_duplicate_costs_no_covering_test() -> None:
         table.add(span(0, high), f"i{high}")
     language.count.clear()
     assert table.add(span(0, 3), "i1")
-    assert not table.add(span(0, 3), "i5")
     assert not table.add(span(0, 3), "i1")
     assert language.count["covers"] == 0
     assert table.interfaces(span(0, 3)) == {"i1", "i3"}
+
+
+@pytest.mark.feature("content-routing F9")
+@pytest.mark.parametrize("holder", ["older", "younger"])
+def test_an_equivalent_filter_replaces_what_the_interface_had(holder: str) -> None:
+    """Else a neighbour could withdraw only what it told first, and it does not know which that was."""
+    older, younger = ("older", span(0, 1)), ("younger", span(0, 1))
+    had, asked = (older, younger) if holder == "older" else (younger, older)
+    table: Poset[Labelled, int] = Poset(LabelledSets())
+    table.add(older, "a")
+    table.add(younger, "b")
+    table.add(had, "x")
+    assert table.add(asked, "x")
+    assert "x" in table.interfaces(asked)
+    assert "x" not in table.interfaces(had)
 
 
 @pytest.mark.feature("content-routing F9")

@@ -201,7 +201,8 @@ class Forest(Generic[F, N]):
         while stack:
             node = stack.pop()
             if node.uses(interface) and self.language.covers(node.filter, wanted):
-                if interface in node.interfaces:
+                # What is no wider than the new filter is replaced by it: what a neighbour tells last, it will withdraw.
+                if interface in node.interfaces and not self.language.covers(wanted, node.filter):
                     return True
                 stack.extend(node.children)
         return False

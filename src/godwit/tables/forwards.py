@@ -71,7 +71,8 @@ class RoutingForest(Forest[F, N]):
     """The non-redundant forest between neighbouring routers.
 
     A forest shows one coverer of each filter, so the others have to be looked for. With `approximate` that is left out
-    when a filter is added: a neighbour may be told more than it needs, never less; removal is exact in both modes.
+    for the filter that is added or removed: a neighbour may be told more than it needs, never less. What a removal
+    uncovers is exact in both modes.
     """
 
     def __init__(
@@ -102,23 +103,25 @@ class RoutingForest(Forest[F, N]):
         return [node.filter for root in self._roots for node in (root, *root.children)]
 
     def announce(self, wanted: F, interface: Interface, /) -> frozenset[Interface]:
-        told = self.approximate_forwards if self.approximate else self.forwards
-        before = told(wanted)
-        return told(wanted) - before if self.add(wanted, interface) else NOBODY
+        before = self._told(wanted)
+        return self._told(wanted) - before if self.add(wanted, interface) else NOBODY
 
     def retract(self, wanted: F, interface: Interface, /) -> dict[Interface, list[F]]:
         node = self._nodes.get(wanted)
         if node is None or interface not in node.interfaces:
             return {}
-        before = self._exact(node)
+        before = self._told(wanted)
         children = list(node.children)
         self.remove(wanted, interface)
-        lost = before - self.forwards(wanted)
+        lost = before - self._told(wanted)
         learn: dict[Interface, list[F]] = {e: [] for e in sorted(lost)}
         for other in self._uncovered(node, children, lost) if lost else ():
             for e in sorted(self._exact(other) & lost):
                 learn[e].append(other.filter)
         return learn
+
+    def _told(self, wanted: F) -> frozenset[Interface]:
+        return self.approximate_forwards(wanted) if self.approximate else self.forwards(wanted)
 
     def _approximate(self, node: Node[F]) -> frozenset[Interface]:
         told = others(self.neighbours, node.interfaces)

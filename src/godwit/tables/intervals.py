@@ -102,6 +102,6 @@ def _home(lo: Cut, hi: Cut) -> tuple[int, int]:
 
 
 def _key(value: Number) -> int:
-    """A whole number that orders as the value does; only integers beyond 2^53 may have to share one."""
-    (bits,) = _BITS.unpack(_DOUBLE.pack(value + 0.0))
-    return int(bits) if bits >= 0 else -(2**63) - int(bits)
+    """A natural number that orders as the value does; only integers beyond 2^53 may have to share one."""
+    bits: int = _BITS.unpack(_DOUBLE.pack(value + 0.0))[0]
+    return bits + 2**63 if bits >= 0 else -bits

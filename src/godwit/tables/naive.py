@@ -12,7 +12,8 @@ from godwit.tables.table import DEFAULT, F, Interface, N
 class Naive(Generic[F, N]):
     """Every filter with its interfaces, in the order of arrival.
 
-    With `pruned`, an interface keeps only the most general of its filters, as poset and non-redundant forest do.
+    With `pruned`, an interface keeps only the most general of its filters, of equivalent ones the last, as the poset
+    and the non-redundant forest do.
     """
 
     def __init__(
@@ -25,7 +26,7 @@ class Naive(Generic[F, N]):
 
     def add(self, wanted: F, interface: Interface, /) -> bool:
         mine = [f for f, users in self._held.items() if interface in users]
-        if wanted in mine or (self.pruned and any(self.language.covers(f, wanted) for f in mine)):
+        if wanted in mine or (self.pruned and any(self._strictly_covers(f, wanted) for f in mine)):
             return False
         self._held.setdefault(wanted, set()).add(interface)
         if self.pruned:
@@ -91,11 +92,14 @@ class Naive(Generic[F, N]):
     def __contains__(self, wanted: object, /) -> bool:
         return wanted in self._held
 
+    def _strictly_covers(self, wide: F, narrow: F) -> bool:
+        return self.language.covers(wide, narrow) and not self.language.covers(narrow, wide)
+
     def _coverers(self, wanted: F) -> Iterator[F]:
         """Those that suppress it; of two filters that cover each other, the older suppresses the younger."""
         older = True
         for f in self._held:
             if f == wanted:
                 older = False
-            elif self.language.covers(f, wanted) and (older or not self.language.covers(wanted, f)):
+            elif self._strictly_covers(f, wanted) or (older and self.language.covers(f, wanted)):
                 yield f

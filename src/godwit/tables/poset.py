@@ -30,8 +30,9 @@ class Node(Generic[F]):
 class Poset(Generic[F, N]):
     """Covering as a graph without shortcuts.
 
-    With `pruned` an interface keeps only the most general of its filters: whoever withdraws one must send what it had
-    covered along (spec 2.2). Without, every filter stays until its own removal, as local clients need it.
+    With `pruned` an interface keeps only the most general of its filters, and of equivalent ones the last: whoever
+    withdraws one must send what it had covered along (spec 2.2). Without, every filter stays until its own removal, as
+    local clients need it.
     """
 
     def __init__(self, language: Language[F, N] = DEFAULT, *, pruned: bool = True) -> None:
@@ -48,12 +49,13 @@ class Poset(Generic[F, N]):
             node = self._insert(wanted, unless=interface if self.pruned else None)
             if node is None:
                 return False
-        elif interface in node.interfaces or self._redundant(node, interface):
+        elif interface in node.interfaces or self._redundant(ancestors(node), wanted, interface):
             return False
         node.interfaces.add(interface)
         self._users.add(node.kind, interface)
         if self.pruned:
-            self._release(list(_closure(node.children, _down)), interface)
+            # Above the node only equivalent filters can still have the interface.
+            self._release([*ancestors(node), *_closure(node.children, _down)], interface)
         return True
 
     def remove(self, wanted: F, interface: Interface, /) -> bool:
@@ -106,8 +108,14 @@ class Poset(Generic[F, N]):
     def __contains__(self, wanted: object, /) -> bool:
         return wanted in self._nodes
 
-    def _redundant(self, node: Node[F], interface: Interface) -> bool:
-        return self.pruned and any(interface in above.interfaces for above in ancestors(node))
+    def _redundant(self, above: Iterable[Node[F]], wanted: F, interface: Interface | None) -> bool:
+        """Whether the interface has something wider. If it is no wider than the new filter, the new one replaces it.
+
+        A neighbour relies on that: what it tells last is what it will withdraw.
+        """
+        return self.pruned and any(
+            interface in node.interfaces and not self.language.covers(wanted, node.filter) for node in above
+        )
 
     def _insert(self, wanted: F, unless: Interface | None) -> Node[F] | None:
         """A new node between its neighbours in the order; None where the interface already has something wider."""
@@ -143,7 +151,7 @@ class Poset(Generic[F, N]):
         seen = set(queue)
         while queue:
             node = queue.popleft()
-            if unless is not None and unless in node.interfaces:
+            if self._redundant([node], wanted, unless):
                 return None
             closer = covering(node.children)
             if not closer:
