@@ -1,4 +1,7 @@
-"""Hop-by-hop acknowledgement (spec mft-pubsub 2.7): a message is the neighbour's, or its sender still has it."""
+"""Hop-by-hop acknowledgement (spec mft-pubsub 2.7): a message is the neighbour's, or its sender still has it.
+
+Each repetition waits twice as long as the one before: on a shared radio, insisting is what keeps the answer from coming.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,10 @@ class Numbered(Message, frozen=True):
 class Courier:
     """Sends with or without acknowledgement. What `failed` is told of was not acknowledged: it may yet have arrived."""
 
-    def __init__(self, host: Host, *, timeout_s: float = 0.1, tries: int = 3) -> None:
+    def __init__(self, host: Host, *, timeout_s: float = 0.1, tries: int = 3, timeout_max_s: float = 3.2) -> None:
         self.host = host
         self.timeout_s = timeout_s
+        self.timeout_max_s = timeout_max_s
         self.tries = tries
         self._serial = 0
         self._waiting: dict[tuple[NodeId, int], Timer] = {}
@@ -81,7 +85,8 @@ class Courier:
                 self._forget(to, numbered.serial)
                 failed()
 
-        self._waiting[to, numbered.serial] = self.host.after(self.timeout_s, again)
+        wait = min(self.timeout_s * 2 ** (tries - 1), self.timeout_max_s) * self.host.random.uniform(1.0, 1.25)
+        self._waiting[to, numbered.serial] = self.host.after(wait, again)
 
     def acknowledged(self, sender: NodeId, ack: Ack) -> None:
         arrived = self._acknowledged.get((sender, ack.serial))

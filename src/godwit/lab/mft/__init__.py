@@ -1,0 +1,1 @@
+"""The published evaluation of MFT-PubSub against AODV (spec mft-pubsub part 3)."""

@@ -1,0 +1,236 @@
+"""One run of the published evaluation: so many nodes walking about for 700 s, and what came of every event.
+
+A run is decided by its `Configuration`. Mobility and publications depend on the seed and the node names alone, so that
+all protocols see the same world.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from godwit.events import Event
+from godwit.filters.filters import Filter, attribute, filter_of
+from godwit.filters.predicates import equ
+from godwit.protocols.adhoc.aodv import AodvNode, AodvOptions
+from godwit.protocols.host import NodeId
+from godwit.protocols.routing.clients import ClientOptions, Publisher, Subscriber
+from godwit.protocols.routing.mft import MftBroker
+from godwit.protocols.routing.process import BrokerProcess
+from godwit.protocols.routing.rules import HARDENED, THESIS, Rules
+from godwit.protocols.topology.election import Choice, ElectionOptions
+from godwit.sim.mobility import Waypoint
+from godwit.sim.radio import CC2420, Radio
+from godwit.sim.recorder import Trace
+from godwit.sim.world import Node, World
+
+SIDES_M = {2: 35.0, 4: 45.0, 8: 60.0, 16: 80.0, 32: 110.0}
+"""C2 to C32: so many subscribers and as many brokers, two publishers, at about 200 m2 a node."""
+
+PUBLISHERS = 2
+ROLES = {"b": "broker", "s": "subscriber", "p": "publisher"}
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    size: int
+    speed_mps: float
+    seed: int
+    protocol: str = "mft"
+    """mft as published, hardened, or aodv."""
+    workload: str = "unicast"
+    side_m: float = 0.0
+    publish_s: float = 500.0
+    drain_s: float = 200.0
+    period_s: float = 1.0
+    choice: Choice = Choice.FIRST
+    hold_s: float = 0.0
+    refresh_s: float = 10.0
+    payload_b: int = 16
+    expanding_ring: bool = True
+
+    def __post_init__(self) -> None:
+        if self.size not in SIDES_M and not self.side_m:
+            raise ValueError(f"size {self.size}: give side_m, or one of {', '.join(map(str, SIDES_M))}")
+        if self.protocol not in ("mft", "hardened", "aodv"):
+            raise ValueError(f"protocol {self.protocol!r}: mft, hardened or aodv")
+        if self.workload not in ("unicast", "multicast"):
+            raise ValueError(f"workload {self.workload!r}: unicast or multicast")
+        if self.speed_mps < 0 or self.publish_s <= 0 or self.drain_s < 0 or self.period_s <= 0:
+            raise ValueError("speeds and times must be positive")
+
+    @property
+    def width_m(self) -> float:
+        return self.side_m or SIDES_M[self.size]
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """What the spec's metrics are made of (3.3), for one run."""
+
+    published: int
+    wanted: int
+    """(event, subscriber) pairs that somebody wanted: the honest denominator."""
+    routed: int
+    """Pairs that a broker knew of when the event came in: the published denominator. AODV: all of them."""
+    delivered: int
+    replayed: int
+    duplicates: int
+    delay_mean_s: float
+    delay_direct_mean_s: float
+    delay_replayed_mean_s: float
+    hops_mean: float
+    messages_per_node: float
+    messages_per_node_without_beacons: float
+    bytes_per_node: float
+    messages_by_role: dict[str, float]
+    messages_by_type: dict[str, int]
+    migrations_per_min: float
+    attachments_per_min: float
+    dropped: dict[str, int]
+    receptions: int
+    wall_s: float
+    digest: str
+
+    @property
+    def rate(self) -> float:
+        return self.delivered / self.routed if self.routed else 0.0
+
+    @property
+    def honest_rate(self) -> float:
+        return self.delivered / self.wanted if self.wanted else 0.0
+
+
+def wants(configuration: Configuration, subscriber: NodeId) -> Filter:
+    """Unicast: each subscriber wants what names it. Multicast: all want the same."""
+    name = subscriber if configuration.workload == "unicast" else "everybody"
+    return filter_of(attribute("to", equ(name)))
+
+
+def run(configuration: Configuration) -> Result:
+    started = time.perf_counter()
+    trace = Trace(frozenset({"published", "routed", "delivered", "duplicate"}))
+    world = World(configuration.seed, partial(Radio, profile=CC2420), trace)
+    assert isinstance(world.medium, Radio)
+    subscribers = [f"s{i:02d}" for i in range(configuration.size)]
+    brokers = [f"b{i:02d}" for i in range(configuration.size)]
+    publishers = [f"p{i}" for i in range(PUBLISHERS)]
+    walk = Waypoint(
+        width_m=configuration.width_m,
+        height_m=configuration.width_m,
+        speed_mps=(configuration.speed_mps, configuration.speed_mps),
+    )
+    start = _starter(configuration)
+    for name in (*brokers, *subscribers, *publishers):
+        world.medium.place(name, walk)
+        world.add(name, partial(start, name))
+    _schedule(configuration, world, publishers, subscribers)
+    world.run(configuration.publish_s + configuration.drain_s)
+    return _measured(configuration, world, world.medium, trace, time.perf_counter() - started)
+
+
+def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
+    rules = HARDENED if configuration.protocol == "hardened" else THESIS
+    period = configuration.period_s
+    election = ElectionOptions(
+        period_s=period,
+        leader_timeout_s=3 * period,
+        child_timeout_s=3 * period,
+        choice=configuration.choice,
+        hold_s=configuration.hold_s,
+    )
+    client = ClientOptions(
+        timeout_s=3 * period,
+        sticky_s=configuration.hold_s,
+        refresh_s=configuration.refresh_s if rules.refresh else None,
+    )
+
+    def start(name: NodeId, node: Node) -> Any:
+        if configuration.protocol == "aodv":
+            return AodvNode(node, AodvOptions(expanding_ring=configuration.expanding_ring))
+        if name.startswith("b"):
+            node.disk["boots"] = node.disk.get("boots", 0) + 1
+            router = partial(_router, rules=rules, period_s=period)
+            return BrokerProcess(node, router, election, incarnation=node.disk["boots"])
+        if name.startswith("s"):
+            return Subscriber(node, [wants(configuration, name)], client, disk=node.disk)
+        return Publisher(node, client)
+
+    return start
+
+
+def _router(host: Any, tree: Any, *, rules: Rules, period_s: float) -> MftBroker:
+    return MftBroker(host, tree, rules, acknowledge=True, retry_s=period_s, replay_batch=4)
+
+
+def _schedule(configuration: Configuration, world: World, publishers: list[NodeId], subscribers: list[NodeId]) -> None:
+    """Each publisher, once a second: one event to one subscriber, or to all. The dice are the workload's own."""
+    payload = bytes(configuration.payload_b)
+    for publisher in publishers:
+        dice = world.streams.stream("workload", publisher)
+        phase = dice.random()
+        for sequence in range(int(configuration.publish_s)):
+            target = dice.choice(subscribers)
+            at = sequence + phase
+            aim = "everybody" if configuration.workload == "multicast" else target
+            event = Event(publisher, sequence, attributes={"to": aim}, time=at, payload=payload)
+            world.engine.at(at, partial(_publish, world, publisher, event, aim, subscribers))
+
+
+def _publish(world: World, publisher: NodeId, event: Event, aim: str, subscribers: list[NodeId]) -> None:
+    core = world.nodes[publisher].core
+    if isinstance(core, Publisher):
+        core.publish(event)
+    elif isinstance(core, AodvNode):
+        for subscriber in subscribers if aim == "everybody" else [aim]:
+            core.publish(event, subscriber)
+
+
+def _measured(configuration: Configuration, world: World, radio: Radio, trace: Trace, wall_s: float) -> Result:
+    events = PUBLISHERS * int(configuration.publish_s)
+    wanted = events * (configuration.size if configuration.workload == "multicast" else 1)
+    routed = {(row[3], row[4], row[5]) for row in trace.of("routed")}
+    delivered = trace.of("delivered")
+    born = {(row[3], row[4]): row[0] for row in trace.of("published")}
+    delays = [(row[0] - born[row[3], row[4]], row[10]) for row in delivered]
+    by_role: Counter[str] = Counter()
+    by_type: Counter[str] = Counter()
+    for (name, kind), count in radio.sent.items():
+        by_role[ROLES[name[0]]] += count
+        by_type[kind] += count
+    nodes = len(world.nodes)
+    total, beacons = sum(by_type.values()), by_type["Heartbeat"] + by_type["Hello"]
+    roles = Counter(ROLES[name[0]] for name in world.nodes)
+    minutes = (configuration.publish_s + configuration.drain_s) / 60
+    return Result(
+        published=events,
+        wanted=wanted,
+        routed=wanted if configuration.protocol == "aodv" else len(routed),
+        delivered=len(delivered),
+        replayed=sum(how == "replayed" for _, how in delays),
+        duplicates=trace.counts["duplicate"],
+        delay_mean_s=_mean(delay for delay, _ in delays),
+        delay_direct_mean_s=_mean(delay for delay, how in delays if how == "direct"),
+        delay_replayed_mean_s=_mean(delay for delay, how in delays if how == "replayed"),
+        hops_mean=_mean(row[9] for row in delivered),
+        messages_per_node=total / nodes,
+        messages_per_node_without_beacons=(total - beacons) / nodes,
+        bytes_per_node=sum(radio.sent_b.values()) / nodes,
+        messages_by_role={role: by_role[role] / count for role, count in roles.items()},
+        messages_by_type=dict(by_type),
+        migrations_per_min=trace.counts["migrated"] / minutes,
+        attachments_per_min=trace.counts["attached"] / minutes,
+        dropped=dict(radio.dropped),
+        receptions=radio.received,
+        wall_s=wall_s,
+        digest=trace.digest,
+    )
+
+
+def _mean(values: Any) -> float:
+    known = list(values)
+    return statistics.fmean(known) if known else 0.0

@@ -1,0 +1,1 @@
+"""Protocols that need no infrastructure at all, only whoever is within earshot."""
