@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests import worlds
 
 from godwit.events import INT_MAX, INT_MIN, Value
-from godwit.filters import merging
+from godwit.filters import merging, syntax
 from godwit.filters.areas import Box, Circle
 from godwit.filters.canonical import canonical
 from godwit.filters.clauses import AttributeFilter
@@ -41,6 +41,7 @@ from godwit.filters.predicates import (
     neq,
     rng,
 )
+from godwit.filters.spark import to_spark
 from godwit.filters.text import FilterError, FilterSyntaxError, Limits, parse, to_text
 
 Truth = bool | None
@@ -490,6 +491,30 @@ def test_errors_name_the_column_and_what_was_expected(text: str, column: int, pr
     assert (caught.value.line, caught.value.column) == (1, column)
 
 
+def test_every_place_in_a_sentence_can_be_left_and_reached() -> None:
+    targets = {place for row in syntax.ROWS.values() for place in row.values()}
+    assert targets == set(syntax.ROWS)
+    assert all(syntax.ROWS.values())
+
+
+def test_a_predicate_of_your_own_has_no_text() -> None:
+    class Odd:
+        def accepts(self, value: object, values: object) -> bool:
+            return True
+
+        def covers(self, other: object) -> bool:
+            return self is other
+
+        def overlaps(self, other: object) -> bool:
+            return True
+
+    own = Filter((AttributeFilter("a", Kind.NUMBER, (Odd(),)),))  # type: ignore[arg-type]
+    with pytest.raises(FilterError, match="attribute 'a': no text says"):
+        to_text(own)
+    with pytest.raises(FilterError, match="attribute 'a': no Spark condition says"):
+        to_spark(own)
+
+
 def test_in_a_text_of_several_lines_errors_name_the_line() -> None:
     with pytest.raises(FilterSyntaxError, match=r"^filter, line 3, column 6: expected") as caught:
         parse("a = 'x\ny' AND\n b = ")
@@ -514,6 +539,7 @@ def some(word: str, count: int) -> str:
         (" AND ".join(f"(a{at} = 1 OR b{at} = 1)" for at in range(100)), "1024 alternatives .* at most 512"),
         (some("(a{0} = 1 AND b{0} = 1)", 120) + " OR NOT (" + some("(c{0} = 1 AND d{0} = 1)", 8) + ")", None),
         ("NOT (" + some("(c{0} = 1 AND d{0} = 1)", 12) + ")", "alternatives"),
+        ("type IN (" + ",".join(f"'{at}'" for at in range(1000)) + ")", "1000 alternatives"),
         ("a NOT IN (" + ",".join(f"'{at}'" for at in range(1000)) + ")", "too many conditions on the same attributes"),
         (some("a LIKE '" + 120 * "_x" + "%{0}'", 60), "too many conditions on the same attributes"),
     ],

@@ -17,10 +17,13 @@ def canonical(filters: Iterable[Filter]) -> FilterSet:
     The order in which they are given does not matter, and the canonical form of a canonical set is itself. Two sets
     that accept the same can still differ: the best merging is NP-complete (spec 2.10.1).
     """
-    found = alternatives(merged(filters))
-    while len(fewer := merged(found)) < len(found.filters):
-        found = alternatives(fewer)
-    return found
+    found = merged(filters)
+    if len(found) < 2:
+        return FilterSet(tuple(found))
+    uncovered = alternatives(found)
+    while len(found := merged(uncovered)) < len(uncovered.filters):
+        uncovered = alternatives(found)
+    return uncovered
 
 
 def merged(filters: Iterable[Filter]) -> list[Filter]:

@@ -107,9 +107,8 @@ class Reader:
                 return self._all_of(node, parts) if together else self._any_of(node, parts)
             case exp.Boolean():
                 return [EVERYTHING] if node.this is not negated else []
-            case exp.Escape():
-                return self._predicate(node, negated is not bool(node.this.args.get("negate")))
-        return self._predicate(node, negated is not bool(node.args.get("negate")))
+        unescaped = node.this if isinstance(node, exp.Escape) else node
+        return self._predicate(node, negated is not bool(unescaped.args.get("negate")))
 
     def _any_of(self, node: exp.Expr, parts: list[list[Filter]]) -> list[Filter]:
         found = merged(one for part in parts for one in part)
@@ -152,20 +151,18 @@ class Reader:
         return FilterSyntaxError(problem, self.text, start(node))
 
     def _predicate(self, node: exp.Expr, negated: bool) -> list[Filter]:
-        wishes = self._wishes(node)
         by_key: dict[tuple[str, Kind], list[AnyPredicate]] = {}
-        for name, kind, wish in wishes:
+        for name, kind, wish in self._wishes(node):
             by_key.setdefault((name, kind), []).append(wish)
         if not negated:
-            filters = (conjunction([attribute(name, *ps, kind=kind)]) for (name, kind), ps in by_key.items())
-            return merged(one for one in filters if one is not None)
-        if Kind.RATE in (kind for _, kind in by_key):
+            wanted = [attribute(name, *wishes, kind=kind) for (name, kind), wishes in by_key.items()]
+            return self._any_of(node, [[Filter((own,)) for own in wanted if own.clause]])
+        if ("", Kind.RATE) in by_key:
             raise self._error(
                 node, "a rate is no property of an event: there is nothing that NOT rate(...) could match"
             )
-        opposite = self._joined(
-            node, [AttributeFilter(*key, clause) for key, ps in by_key.items() for clause in _none_of(key[1], ps)]
-        )
+        unwanted = [(key, clause) for key, wishes in by_key.items() for clause in _none_of(key[1], wishes)]
+        opposite = self._joined(node, [AttributeFilter(*key, clause) for key, clause in unwanted])
         return [opposite] if opposite is not None else []
 
     def _wishes(self, node: exp.Expr) -> list[Wish]:
@@ -185,7 +182,9 @@ class Reader:
                 return [self._like(node.this, self._escape(node.expression))]
             case exp.Anonymous():
                 return [self._call(node)]
-        return [self._comparison(node)]
+        if type(node) in _MIRRORED:
+            return [self._comparison(node)]
+        raise self._error(node, "not a condition of this language")
 
     def _comparison(self, node: exp.Expr) -> Wish:
         operator, left, right = type(node), node.this, node.expression

@@ -136,8 +136,6 @@ def tree(text: str, limits: Limits) -> exp.Expr:
     tokens = [token for _, token in words]
     try:
         condition = _Parser(dialect=_DIALECT).parse_into(exp.Condition, tokens, text)[0]
-    except RecursionError:
-        raise FilterError("filter: nested too deeply for what is left of the stack") from None
     except SqlglotError as error:
         raise FilterError("filter: not a condition") from error
     assert condition is not None

@@ -63,7 +63,10 @@ def parse(text: str, limits: Limits = DEFAULT) -> FilterSet:
 
     Raises `FilterError` for any other text, and for one that asks for more than `limits` grants.
     """
-    return canonical(Reader(text, limits).alternatives(syntax.tree(text, limits)))
+    try:
+        return canonical(Reader(text, limits).alternatives(syntax.tree(text, limits)))
+    except RecursionError:
+        raise FilterError("filter: nested too deeply for what is left of the stack") from None
 
 
 def to_text(filters: FilterSet | Filter) -> str:
