@@ -1,6 +1,6 @@
 """Hop-by-hop acknowledgement (spec mft-pubsub 2.7): a message is the neighbour's, or its sender still has it.
 
-Each repetition waits twice as long as the one before: on a shared radio, insisting is what keeps the answer from coming.
+Each repetition waits twice as long as the one before: on a shared radio it is insisting that keeps the answer away.
 """
 
 from __future__ import annotations

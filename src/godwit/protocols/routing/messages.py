@@ -176,18 +176,24 @@ class Bsub(Message, frozen=True):
         return 10 + 4 * len(self.filters) + (6 if self.origin else 0)
 
 
-class Bask(Message, frozen=True):
-    """MFT, rule H10: whoever has this subscriber attached, let it speak again unless it has since number `t`."""
+class Doubt(msgspec.Struct, frozen=True, array_like=True):
+    """A subscriber of whom something may have been missed, and the number it had then."""
 
     subscriber: NodeId
     t: int
+
+
+class Bask(Message, frozen=True):
+    """MFT, rule H10: whoever has one of these attached, let it speak again unless it has since."""
+
+    doubts: tuple[Doubt, ...]
     h: int
     origin: NodeId
     serial: int
 
     @property
     def size_b(self) -> int:
-        return 14
+        return 8 + 6 * len(self.doubts)
 
 
 class Ack(Message, frozen=True):

@@ -6,6 +6,7 @@ Newer wins, and among equals the closer. A (t, h) without filters is a tombstone
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from godwit.filters.filters import Filter
 from godwit.protocols.host import Host, Message, NodeId, Record
 from godwit.protocols.routing.courier import Carried
-from godwit.protocols.routing.messages import Bask, Bmig, Bquery, Bsub, Claim, Filters, Mig, Pub, Rep, Sub, Uns
+from godwit.protocols.routing.messages import Bask, Bmig, Bquery, Bsub, Claim, Doubt, Filters, Mig, Pub, Rep, Sub, Uns
 from godwit.protocols.routing.router import Router, is_client
 from godwit.protocols.routing.rules import HARDENED, HOPS_MAX, Rules
 from godwit.protocols.topology.tree import Tree
@@ -40,6 +41,8 @@ class MftBroker(Router):
         self._put: dict[NodeId, int] = {}
         self._told: dict[NodeId, int] = {}
         self._lost: set[NodeId] = set()
+        self._asked_at = -math.inf
+        self._ask_again = False
         self._serial = 0
         self._floods: OrderedDict[tuple[NodeId, int], None] = OrderedDict()
 
@@ -238,7 +241,10 @@ class MftBroker(Router):
             return False
         if message.h >= HOPS_MAX:
             return True
-        name = (message.origin or message.subscriber, message.serial or message.t)
+        if isinstance(message, Bsub) and not message.origin:
+            name = (message.subscriber, message.t)
+        else:
+            name = (message.origin, message.serial)
         if name in self._floods:
             return True
         self._floods[name] = None
@@ -264,26 +270,33 @@ class MftBroker(Router):
         lost = {s for s in self.routes.subscribers if not self.is_interface(self.routes.hop(s))}
         self._doubt(lost & self._lost)
         self._lost = lost
+        if self._ask_again:
+            self._ask_doubted()
 
     def _ask_doubted(self) -> None:
-        """Ask again about everybody who has not spoken since; done after each change of the tree near this broker."""
-        for subscriber, t in list(self.doubted.items()):
-            if self._told.get(subscriber, 0) > t:
-                del self.doubted[subscriber]
-            else:
-                self._serial += 1
-                self._asked(self.host.name, Bask(subscriber, t, 0, self.host.name, self._serial))
+        """Ask again about whoever has not spoken since; after each change of the tree near here, but not too often."""
+        self.doubted = {s: t for s, t in self.doubted.items() if self._told.get(s, 0) <= t}
+        now = self.host.now()
+        self._ask_again = self.acknowledge and now - self._asked_at < self.retry_s
+        if self.doubted and not self._ask_again:
+            self._asked_at = now
+            self._serial += 1
+            doubts = tuple(Doubt(subscriber, t) for subscriber, t in self.doubted.items())
+            self._asked(self.host.name, Bask(doubts, 0, self.host.name, self._serial))
 
     def _asked(self, sender: NodeId, message: Bask) -> None:
         """Pass the question on once, and share the doubt: whoever migrates next may reach where nobody could before."""
-        subscriber = message.subscriber
-        if self._flooded(message) or self._told.get(subscriber, 0) > message.t:
+        if self._flooded(message):
             return
-        if subscriber in self.attached:
-            self._let_speak(subscriber)
-        else:
-            self.doubted[subscriber] = message.t
-            self.spread(Bask(subscriber, message.t, message.h + 1, message.origin, message.serial), sender)
+        open_doubts = [doubt for doubt in message.doubts if self._told.get(doubt.subscriber, 0) <= doubt.t]
+        for doubt in open_doubts:
+            if doubt.subscriber in self.attached:
+                self._let_speak(doubt.subscriber)
+            else:
+                self.doubted[doubt.subscriber] = doubt.t
+        onward = tuple(doubt for doubt in open_doubts if doubt.subscriber not in self.attached)
+        if onward:
+            self.spread(Bask(onward, message.h + 1, message.origin, message.serial), sender)
 
     def _let_speak(self, subscriber: NodeId) -> None:
         """Put the question to an attached client, once for each of its numbers; it answers under the next."""
