@@ -48,6 +48,9 @@ from godwit.filters.predicates import (
 
 Clause = tuple[AnyPredicate, ...]
 
+# Looked up once: a member of an enum costs a call in Python 3.11, and long IN lists ask for it with every item.
+_EQU = TextOp.EQU
+
 NEVER: Clause = ()
 ALWAYS: Clause = (EXISTS,)
 
@@ -270,7 +273,7 @@ def _is_plain(predicate: AnyPredicate) -> bool:
 
 
 def _is_equality(predicate: AnyPredicate) -> bool:
-    return isinstance(predicate, Text) and predicate.op is TextOp.EQU
+    return isinstance(predicate, Text) and predicate.op is _EQU
 
 
 def _insert(kept: list[AnyPredicate], plain: Iterable[AnyPredicate], new: AnyPredicate) -> None:
@@ -346,14 +349,18 @@ class AttributeFilter(msgspec.Struct, frozen=True, array_like=True, cache_hash=T
     def _matches_otherwise(self, value: Value | None, values: Values) -> bool:
         """The same for all that is not a plain value of the kind asked for."""
         found: object = value
-        if self.kind is Kind.RATE:
-            return True
-        if self.kind is Kind.PLACE:
+        if self.kind in VALUE_KINDS:
+            if value is None or kind_of(value) is not self.kind:
+                return False
+        elif self.kind is Kind.ANY:
+            if value is None:
+                return ABSENT in self.clause
+            if kind_of(value) is None:
+                return False
+        elif self.kind is Kind.PLACE:
             found = place_of(self.name, values)
-        elif value is None:
-            return ABSENT in self.clause
-        elif kind_of(value) is None or self.kind not in (Kind.ANY, kind_of(value)):
-            return False
+        else:
+            return True
         return found is not None and any(p.accepts(found, values) for p in self.clause)
 
     def covers(self, other: AttributeFilter) -> bool:

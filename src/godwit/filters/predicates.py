@@ -145,6 +145,9 @@ class TextOp(StrEnum):
 POSITIVE = {TextOp.NEQ: TextOp.EQU, TextOp.NIN: TextOp.IN, TextOp.NLIKE: TextOp.LIKE}
 """Each refusing operator and the one that it negates."""
 
+# A member of an enum is looked up by a call in Python 3.11, which would be most of the cost of comparing two texts.
+_EQU, _NEQ, _IN = TextOp.EQU, TextOp.NEQ, TextOp.IN
+
 
 class Text(msgspec.Struct, frozen=True, tag="text", cache_hash=True):
     """Strings by equality, prefix, suffix, substring or LIKE pattern, and the negations.
@@ -174,20 +177,20 @@ class Text(msgspec.Struct, frozen=True, tag="text", cache_hash=True):
     def covers(self, other: Predicate) -> bool:
         if not isinstance(other, Text):
             return False
-        if other.op is TextOp.EQU:
+        if other.op is _EQU:
             return self.accepts(other.operand, {})
-        if self.op is TextOp.NEQ:
+        if self.op is _NEQ:
             return not other.accepts(self.operand, {})
         if self.op in _PARTS and other.op in _PARTS:
-            return self.op in (other.op, TextOp.IN) and self.accepts(other.operand, {})
+            return self.op in (other.op, _IN) and self.accepts(other.operand, {})
         return _text_covers(self, other)
 
     def overlaps(self, other: Predicate) -> bool:
         if not isinstance(other, Text):
             return not isinstance(other, Absent)
-        if self.op is TextOp.EQU:
+        if self.op is _EQU:
             return other.accepts(self.operand, {})
-        if other.op is TextOp.EQU:
+        if other.op is _EQU:
             return self.accepts(other.operand, {})
         return (self.negative and other.negative) or _text_overlaps(self, other)
 
