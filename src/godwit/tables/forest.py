@@ -136,6 +136,10 @@ class Forest(Generic[F, N]):
         """The roots of exactly this type (spec 1.4: Get-Roots)."""
         return [node.filter for node in self._roots.of(kind)]
 
+    def tops(self, kind: str | None) -> list[Node[F]]:
+        """The root nodes that something of this type may have to do with; all of them where the type is open."""
+        return list(self._roots.near(kind))
+
     def is_root(self, wanted: F) -> bool:
         node = self._nodes.get(wanted)
         return node is not None and node.parent is None
