@@ -50,6 +50,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     period_s: float = 1.0
     choice: Choice = Choice.FIRST
     hold_s: float = 0.0
+    patience_s: float = 0.0
     refresh_s: float = 10.0
     payload_b: int = 16
     expanding_ring: bool = True
@@ -142,10 +143,12 @@ def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
         child_timeout_s=3 * period,
         choice=configuration.choice,
         hold_s=configuration.hold_s,
+        patience_s=configuration.patience_s,
     )
     client = ClientOptions(
         timeout_s=3 * period,
         sticky_s=configuration.hold_s,
+        patience_s=configuration.patience_s,
         refresh_s=configuration.refresh_s if rules.refresh else None,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
@@ -20,6 +21,8 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 3.0
     sticky_s: float = 0.0
     """A new broker is taken only if the present one's copy of the round does not come within this time (F37)."""
+    patience_s: float = 0.0
+    """A broker heard within this time is kept, whoever brings the rounds first."""
     refresh_s: float | None = None
     """H6: how often a subscriber repeats all its filters; None is the thesis, which never does."""
     remembered: int = 100_000
@@ -45,12 +48,14 @@ class Attachment:
         if home is not None:
             host.after(0.0, lambda: self._join(home))
         self._home = home
+        self._heard_at = -math.inf
 
     def heard(self, sender: NodeId, beat: Heartbeat) -> None:
         """A client on a broker's own device stays with that broker and does not listen."""
         if self._home is not None:
             return
         if sender == self.broker:
+            self._heard_at = self.host.now()
             self._broker_timer = self._restarted(self._broker_timer, self._lost)
         known = self._seen.get(beat.leader, (-1, -1))
         better = self._leader is None or beat.leader <= self._leader
@@ -66,6 +71,8 @@ class Attachment:
             self._consider(sender)
 
     def _consider(self, sender: NodeId) -> None:
+        if self.broker is not None and self.host.now() - self._heard_at < self.options.patience_s:
+            return
         if self.broker is None or not self.options.sticky_s:
             self._join(sender)
         elif self._pending is None:
@@ -76,6 +83,7 @@ class Attachment:
         if self.broker is not None:
             self.last_broker = self.broker
         self.broker = broker
+        self._heard_at = self.host.now()
         self._broker_timer = self._restarted(self._broker_timer, self._lost)
         self.host.trace(Record("attached", peer=broker))
         self.joined(broker, self.last_broker)

@@ -52,6 +52,8 @@ class ElectionOptions(msgspec.Struct, frozen=True, kw_only=True):
     choice: Choice = Choice.FIRST
     hold_s: float = 0.0
     """How long a decision, and the repetition with it, waits for better copies of the same round."""
+    patience_s: float = 0.0
+    """How long a silent parent is kept though others bring the rounds: on the air a lost copy is no lost parent."""
 
 
 class Election:
@@ -72,6 +74,7 @@ class Election:
         self._round = 0
         self._seen: dict[NodeId, tuple[int, int]] = {}
         self._last_heard: dict[NodeId, float] = {}
+        self._last_beat: dict[NodeId, Heartbeat] = {}
         self._given_up: set[NodeId] = set()
         self._copies: list[tuple[NodeId, Heartbeat]] = []
         self._leader_timer: Timer | None = None
@@ -90,6 +93,7 @@ class Election:
 
     def receive(self, sender: NodeId, beat: Heartbeat) -> None:
         self._note_neighbour(sender, beat)
+        self._last_beat[sender] = beat
         if self._is_fresh(beat):
             self._take(sender, beat)
         elif self._copies and (beat.leader, beat.incarnation, beat.round) == _name(self._copies[0][1]):
@@ -141,6 +145,8 @@ class Election:
     def _chosen(self) -> tuple[NodeId, Heartbeat]:
         copies = [(sender, beat) for sender, beat in self._copies if beat.parent != self.host.name] or self._copies
         mine = next(((sender, beat) for sender, beat in copies if sender == self.parent), None)
+        if mine is None and self.parent is not None and self._is_patient(self.parent, copies[0][1]):
+            return self.parent, msgspec.structs.replace(copies[0][1], hops=self.hops - 1)
         match self.options.choice:
             case Choice.STICKY if mine is not None:
                 return mine
@@ -150,6 +156,17 @@ class Election:
                     return mine
                 return min(((s, b) for s, b in copies if b.hops == least), key=lambda copy: (copy[1].load, copy[0]))
         return copies[0]
+
+    def _is_patient(self, parent: NodeId, round_now: Heartbeat) -> bool:
+        """Keep a parent that was heard lately under the same leader, unless it hangs from this broker or below it."""
+        last = self._last_beat.get(parent)
+        return (
+            last is not None
+            and self.heard_since(parent, self.host.now() - self.options.patience_s)
+            and last.leader == round_now.leader == self.leader
+            and last.hops < self.hops
+            and last.parent != self.host.name
+        )
 
     def _repeat(self, beat: Heartbeat) -> None:
         self.host.broadcast(
