@@ -162,7 +162,7 @@ def test_a_bad_event_is_told_by_file_line_and_reason_and_the_others_are_matched(
     assert result.exit_code == 1
     assert f"{events}:2: " in result.stderr
     assert BAD_EVENTS[bad] in result.stderr
-    assert "1 bad lines" in result.stderr
+    assert "bad lines, left out: 1\n" in result.stderr
     assert "\x1b" not in result.stderr
     assert sorted(one["event"] for one in deliveries(result.stdout)) == [1, 1, 4]
 
@@ -196,7 +196,7 @@ def test_of_many_bad_lines_twenty_are_shown_and_all_are_counted(tmp_path: Path, 
     result = matching(wishes, events)
     assert result.exit_code == 1
     assert result.stderr.count("not JSON") == 20
-    assert "50 bad lines" in result.stdout
+    assert "bad lines, left out: 50\n" in result.stdout
 
 
 BAD_WISHES = {

@@ -118,12 +118,13 @@ def _tell(tally: Tally, subscriptions: Sequence[Subscription], reports: Reports,
     silent = np.count_nonzero(tally.wanted == 0)
     lines = [
         f"{tally.events:,} events, {len(subscriptions):,} subscriptions: {tally.deliveries:,} deliveries",
-        f"{tally.unwanted:,} events were wanted by nobody; {silent:,} subscriptions got none",
+        f"events that nobody wanted: {tally.unwanted:,}; subscriptions without a delivery: {silent:,}",
         f"read and matched in {seconds:.1f} s: {tally.events / seconds:,.0f} events/s",
     ]
     if reports.bad:
-        lines.append(f"{reports.bad:,} bad lines were left out")
-    lines += _most_wanted(tally, subscriptions)
+        lines.append(f"bad lines, left out: {reports.bad:,}")
+    if tally.deliveries:
+        lines += ["most deliveries:", *_most_wanted(tally, subscriptions)]
     if out is None:
         lines.append("No deliveries were written: --out FILE writes them, --out - prints them.")
     stream = sys.stderr if out == STDOUT else sys.stdout

@@ -14,7 +14,9 @@ from godwit.tables.index import Index
 
 def make_ready(say: Callable[[str], None]) -> None:
     """Load the kernels, or compile them and say so; later calls on any index find them ready."""
-    with told_if_slow(say, "compiling the matcher for this machine, which happens only once and takes a minute ..."):
+    with told_if_slow(
+        say, "getting the matcher ready; the first time on a machine it is compiled, which takes a minute ..."
+    ):
         index = Index()
         index.add_many([0], [EVERYTHING])
         index.match_batch(Batch.from_arrow(pa.RecordBatch.from_pydict({"a": ["x"], "b": [1.0]})))
