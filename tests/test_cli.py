@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
 
 import godwit
+from godwit import cli
 from godwit.cli import app
 from godwit.commands import explain
 
@@ -66,3 +68,25 @@ def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     result = CliRunner().invoke(app, ["filter", "explain", "a = 1"])
     assert result.exit_code == 130
     assert result.stderr == "interrupted\n"
+
+
+def test_an_experiment_gets_its_arguments_and_gives_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = ModuleType("godwit.lab.structures")
+    experiment.main = lambda arguments: len(arguments)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, experiment.__name__, experiment)
+    assert CliRunner().invoke(app, ["lab", "structures", "--seed", "7", "--help"]).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("missing", "reason"), [("godwit.lab.structures", "does not have it yet"), ("scipy", "install godwit[lab]")]
+)
+def test_an_experiment_that_cannot_run_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, missing: str, reason: str
+) -> None:
+    def absent(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.setattr(cli, "import_module", absent)
+    result = CliRunner().invoke(app, ["lab", "structures"])
+    assert result.exit_code == 2
+    assert reason in result.stderr

@@ -145,11 +145,13 @@ def demo(
     add_help_option=False,
 )
 def structures(context: typer.Context) -> None:
-    """Posets, forests and merging: covering operations counted, claim by claim."""
+    """Judge published claims on posets, forests and merging."""
     try:
         experiment = import_module("godwit.lab.structures")
-    except ImportError as missing:
-        typer.echo(f"godwit: lab structures cannot run here: {missing}", err=True)
+    except ModuleNotFoundError as missing:
+        known = missing.name is not None and missing.name.startswith("godwit.")
+        reason = "this version does not have it yet" if known else f"it needs {missing.name}: install godwit[lab]"
+        typer.echo(f"godwit: lab structures cannot run: {reason}", err=True)
         raise typer.Exit(2) from None
     raise typer.Exit(experiment.main(context.args))
 
