@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from tests.protocols.overlay import Broker, Overlay, topic
+from tests.protocols.overlay import Broker, Overlay, mft, topic
 
 from godwit.events import Event
-from godwit.protocols.host import Core, Host, NodeId
+from godwit.protocols.host import Core, Host
 from godwit.protocols.routing.messages import Bmig, Bsub, Claim, Pub, Rbmig
-from godwit.protocols.routing.mft import MftBroker
 from godwit.protocols.routing.phoenix import PhoenixBroker
 from godwit.protocols.routing.recursive import RecursiveBroker
 from godwit.protocols.routing.rules import HARDENED, THESIS, Rules
@@ -127,17 +126,11 @@ def test_example_b_takes_the_recursive_approach_twelve_messages() -> None:
 
 
 def seven(rules: Rules) -> Overlay:
-    overlay = Overlay(lambda host, tree: MftBroker(host, tree, rules), EDGES)
+    overlay = Overlay(mft(rules), EDGES)
     for i in range(1, 8):
         overlay.subscribe(f"s{i}", f"b{i}", f"f{i}", t=1)
     overlay.settle()
     return overlay
-
-
-def mft(overlay: Overlay, name: NodeId) -> MftBroker:
-    broker = overlay.broker(name)
-    assert isinstance(broker, MftBroker)
-    return broker
 
 
 def claims(*triples: tuple[str, int, int]) -> tuple[Claim, ...]:
@@ -148,7 +141,7 @@ def claims(*triples: tuple[str, int, int]) -> tuple[Claim, ...]:
 @pytest.mark.feature("mft-pubsub F8")
 def test_every_broker_knows_how_far_each_subscriber_is(rules: Rules) -> None:
     overlay = seven(rules)
-    assert {name: mft(overlay, name).known["s7"] for name in overlay.trees} == {
+    assert {name: overlay.mft(name).known["s7"] for name in overlay.trees} == {
         "b7": (1, 1), "b3": (1, 2), "b1": (1, 3), "b6": (1, 3), "b2": (1, 4), "b4": (1, 5), "b5": (1, 5),
     }  # fmt: skip
 
@@ -198,4 +191,4 @@ def test_example_b_takes_thirteen_messages_and_ends_right(rules: Rules) -> None:
         ("b6", "b5", "s6", (topic("f6"),), (1, 1), 0),
     ]
     expected = {"b6": 1, "b5": 2, "b2": 3, "b1": 4, "b3": 4, "b4": 4, "b7": 5}
-    assert {name: mft(overlay, name).known["s6"] for name in expected} == {n: (1, h) for n, h in expected.items()}
+    assert {name: overlay.mft(name).known["s6"] for name in expected} == {n: (1, h) for n, h in expected.items()}
