@@ -6,6 +6,7 @@ all protocols see the same world.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections import Counter
@@ -19,8 +20,9 @@ from godwit.events import Event
 from godwit.filters.filters import Filter, attribute, filter_of
 from godwit.filters.predicates import equ
 from godwit.protocols.adhoc.aodv import AodvNode, AodvOptions
-from godwit.protocols.host import NodeId
+from godwit.protocols.host import Message, NodeId
 from godwit.protocols.routing.clients import ClientOptions, Publisher, Subscriber
+from godwit.protocols.routing.courier import Numbered
 from godwit.protocols.routing.mft import MftBroker
 from godwit.protocols.routing.process import BrokerProcess
 from godwit.protocols.routing.rules import HARDENED, THESIS, Rules
@@ -52,6 +54,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     hold_s: float = 0.0
     patience_s: float = 0.0
     refresh_s: float = 10.0
+    retry_s: float = 1.0
+    """How often a broker looks at its queues, and at most how often it asks about subscribers it doubts (H10)."""
+    without: tuple[str, ...] = ()
+    """Hardened rules that are left out, by their names in `Rules`."""
     payload_b: int = 16
     expanding_ring: bool = True
 
@@ -62,12 +68,23 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"protocol {self.protocol!r}: mft, hardened or aodv")
         if self.workload not in ("unicast", "multicast"):
             raise ValueError(f"workload {self.workload!r}: unicast or multicast")
-        if self.speed_mps < 0 or self.publish_s <= 0 or self.drain_s < 0 or self.period_s <= 0:
-            raise ValueError("speeds and times must be positive")
+        if unknown := set(self.without) - set(Rules.__struct_fields__):
+            raise ValueError(f"no rule is called {', '.join(sorted(unknown))}: {', '.join(Rules.__struct_fields__)}")
+        for name in ("size", "speed_mps", "publish_s", "period_s", "refresh_s", "retry_s"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} {getattr(self, name):g}: must be more than 0")
+        for name in ("side_m", "drain_s", "hold_s", "patience_s", "payload_b"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} {getattr(self, name):g}: must not be negative")
 
     @property
     def width_m(self) -> float:
         return self.side_m or SIDES_M[self.size]
+
+    @property
+    def rules(self) -> Rules:
+        rules = HARDENED if self.protocol == "hardened" else THESIS
+        return msgspec.structs.replace(rules, **dict.fromkeys(self.without, False))
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -90,6 +107,11 @@ class Result(msgspec.Struct, kw_only=True):
     bytes_per_node: float
     messages_by_role: dict[str, float]
     messages_by_type: dict[str, int]
+    """Acknowledged messages by what they carry, repetitions included."""
+    repeated_by_type: dict[str, int]
+    messages_by_depth: dict[str, float]
+    """What a broker so many hops from its leader sends in a heartbeat period, heartbeats left out."""
+    beats_by_depth: dict[str, int]
     migrations_per_min: float
     attachments_per_min: float
     dropped: dict[str, int]
@@ -106,6 +128,35 @@ class Result(msgspec.Struct, kw_only=True):
         return self.delivered / self.wanted if self.wanted else 0.0
 
 
+class Counting(Radio):
+    """A radio that also counts what acknowledged messages carry, which of them are repetitions, and who sends how deep.
+
+    A broker sends one heartbeat a round, so `beats_by_depth` is how many broker-rounds were spent at each depth.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world, CC2420)
+        self.by_type: Counter[str] = Counter()
+        self.repeated: Counter[str] = Counter()
+        self.by_depth: Counter[int] = Counter()
+        self.beats_by_depth: Counter[int] = Counter()
+        self._numbers: set[tuple[NodeId, int]] = set()
+
+    def count(self, sender: NodeId, message: Message) -> int:
+        inner = message.message if isinstance(message, Numbered) else message
+        kind = type(inner).__name__
+        self.by_type[kind] += 1
+        if isinstance(message, Numbered):
+            key = (sender, message.serial)
+            self.repeated[kind] += key in self._numbers
+            self._numbers.add(key)
+        core = self.world.nodes[sender].core
+        if isinstance(core, BrokerProcess):
+            counts = self.beats_by_depth if kind == "Heartbeat" else self.by_depth
+            counts[core.election.hops] += 1
+        return super().count(sender, message)
+
+
 def wants(configuration: Configuration, subscriber: NodeId) -> Filter:
     """Unicast: each subscriber wants what names it. Multicast: all want the same."""
     name = subscriber if configuration.workload == "unicast" else "everybody"
@@ -115,8 +166,8 @@ def wants(configuration: Configuration, subscriber: NodeId) -> Filter:
 def run(configuration: Configuration) -> Result:
     started = time.perf_counter()
     trace = Trace(frozenset({"published", "routed", "delivered", "duplicate"}))
-    world = World(configuration.seed, partial(Radio, profile=CC2420), trace)
-    assert isinstance(world.medium, Radio)
+    world = World(configuration.seed, Counting, trace)
+    assert isinstance(world.medium, Counting)
     subscribers = [f"s{i:02d}" for i in range(configuration.size)]
     brokers = [f"b{i:02d}" for i in range(configuration.size)]
     publishers = [f"p{i}" for i in range(PUBLISHERS)]
@@ -135,7 +186,7 @@ def run(configuration: Configuration) -> Result:
 
 
 def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
-    rules = HARDENED if configuration.protocol == "hardened" else THESIS
+    rules = configuration.rules
     period = configuration.period_s
     election = ElectionOptions(
         period_s=period,
@@ -157,7 +208,7 @@ def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
             return AodvNode(node, AodvOptions(expanding_ring=configuration.expanding_ring))
         if name.startswith("b"):
             node.disk["boots"] = node.disk.get("boots", 0) + 1
-            router = partial(_router, rules=rules, period_s=period)
+            router = partial(_router, rules=rules, retry_s=configuration.retry_s)
             return BrokerProcess(node, router, election, incarnation=node.disk["boots"])
         if name.startswith("s"):
             return Subscriber(node, [wants(configuration, name)], client, disk=node.disk)
@@ -166,8 +217,8 @@ def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
     return start
 
 
-def _router(host: Any, tree: Any, *, rules: Rules, period_s: float) -> MftBroker:
-    return MftBroker(host, tree, rules, acknowledge=True, retry_s=period_s, replay_batch=4)
+def _router(host: Any, tree: Any, *, rules: Rules, retry_s: float) -> MftBroker:
+    return MftBroker(host, tree, rules, acknowledge=True, retry_s=retry_s, replay_batch=4)
 
 
 def _schedule(configuration: Configuration, world: World, publishers: list[NodeId], subscribers: list[NodeId]) -> None:
@@ -193,7 +244,7 @@ def _publish(world: World, publisher: NodeId, event: Event, aim: str, subscriber
             core.publish(event, subscriber)
 
 
-def _measured(configuration: Configuration, world: World, radio: Radio, trace: Trace, wall_s: float) -> Result:
+def _measured(configuration: Configuration, world: World, radio: Counting, trace: Trace, wall_s: float) -> Result:
     events = PUBLISHERS * int(configuration.publish_s)
     wanted = events * (configuration.size if configuration.workload == "multicast" else 1)
     routed = {(row[3], row[4], row[5]) for row in trace.of("routed")}
@@ -201,12 +252,10 @@ def _measured(configuration: Configuration, world: World, radio: Radio, trace: T
     born = {(row[3], row[4]): row[0] for row in trace.of("published")}
     delays = [(row[0] - born[row[3], row[4]], row[10]) for row in delivered]
     by_role: Counter[str] = Counter()
-    by_type: Counter[str] = Counter()
-    for (name, kind), count in radio.sent.items():
+    for (name, _), count in radio.sent.items():
         by_role[ROLES[name[0]]] += count
-        by_type[kind] += count
     nodes = len(world.nodes)
-    total, beacons = sum(by_type.values()), by_type["Heartbeat"] + by_type["Hello"]
+    total, beacons = radio.by_type.total(), radio.by_type["Heartbeat"] + radio.by_type["Hello"]
     roles = Counter(ROLES[name[0]] for name in world.nodes)
     minutes = (configuration.publish_s + configuration.drain_s) / 60
     return Result(
@@ -224,7 +273,10 @@ def _measured(configuration: Configuration, world: World, radio: Radio, trace: T
         messages_per_node_without_beacons=(total - beacons) / nodes,
         bytes_per_node=sum(radio.sent_b.values()) / nodes,
         messages_by_role={role: by_role[role] / count for role, count in roles.items()},
-        messages_by_type=dict(by_type),
+        messages_by_type=dict(radio.by_type),
+        repeated_by_type=dict(radio.repeated),
+        messages_by_depth={str(depth): radio.by_depth[depth] / n for depth, n in sorted(radio.beats_by_depth.items())},
+        beats_by_depth={str(depth): n for depth, n in sorted(radio.beats_by_depth.items())},
         migrations_per_min=trace.counts["migrated"] / minutes,
         attachments_per_min=trace.counts["attached"] / minutes,
         dropped=dict(radio.dropped),
