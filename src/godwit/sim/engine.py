@@ -46,9 +46,9 @@ class Engine:
         self._sequence = count().__next__
 
     def at(self, time: float, call: Call) -> None:
-        """Schedule a call that nobody will cancel. The past is refused: a protocol that asks for it has a bug."""
-        if not time >= self.now:
-            raise ValueError(f"cannot schedule at {time}: it is {self.now} already")
+        """Schedule a call that nobody will cancel. The past, and never, are refused: who asks for them has a bug."""
+        if not self.now <= time < inf:
+            raise ValueError(f"cannot schedule at {time}: it is {self.now} already, and time never ends")
         heappush(self._heap, (time, self._sequence(), call))
 
     def after(self, delay_s: float, call: Call) -> Timer:

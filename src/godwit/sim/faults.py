@@ -1,4 +1,4 @@
-"""Faults on a schedule: crashes, restarts, cuts, partitions, skewed clocks, lossy links. All of it replays from the seed."""
+"""Faults: crashes, restarts, cuts, partitions, skewed clocks, lossy links. All of it replays from the seed."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class Faults:
         for here, there in ((a, b), (b, a)):
             link = self._wired.links[here][there]
             link.loss, link.duplication = loss, duplication
+        self.world.nodes[a].trace(Record("lossy", peer=b, note=f"loss {loss} duplication {duplication}"))
 
     def partition(self, *sides: Iterable[NodeId]) -> None:
         """Cut every link between different sides."""

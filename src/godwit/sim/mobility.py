@@ -7,6 +7,7 @@ one moment cost a few array operations whatever the models are.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from random import Random
 from typing import Any, Protocol
 
@@ -49,7 +50,7 @@ class Still(msgspec.Struct, frozen=True):
 
 
 class Waypoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Random waypoint: a uniform target in the area, straight there, perhaps a pause, and again."""
+    """Random waypoint: a uniform target in the area, straight there, a pause where one is given, and again."""
 
     width_m: float
     height_m: float
@@ -60,7 +61,7 @@ class Waypoint(msgspec.Struct, frozen=True, kw_only=True):
         return dice.uniform(0, self.width_m), dice.uniform(0, self.height_m)
 
     def next(self, dice: Random, time_s: float, x_m: float, y_m: float, heading: float, /) -> Leg:
-        if self.pause_s and dice.random() < 0.5:
+        if self.pause_s and not math.isnan(heading):
             return Leg(self.pause_s)
         target_x, target_y = self.start(dice)
         distance = math.hypot(target_x - x_m, target_y - y_m)
@@ -100,10 +101,6 @@ class Mass(msgspec.Struct, frozen=True, kw_only=True):
 
     def next(self, dice: Random, time_s: float, x_m: float, y_m: float, heading: float, /) -> Leg:
         angle = dice.uniform(0, 2 * math.pi) if math.isnan(heading) else dice.gauss(heading, self.turn_rad)
-        if not 0 < x_m < self.width_m:
-            angle = math.pi - angle
-        if not 0 < y_m < self.height_m:
-            angle = -angle
         duration = max(0.1, dice.gauss(*self.change_s))
         return inside(self.width_m, self.height_m, x_m, y_m, angle, dice.uniform(*self.speed_mps), duration)
 
@@ -119,6 +116,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.times_s or len({len(self.times_s), len(self.xs_m), len(self.ys_m)}) != 1:
             raise ValueError("a recording needs as many times as places, and at least one")
+        if not all(map(math.isfinite, (*self.times_s, *self.xs_m, *self.ys_m))) or not self.gap_max_s > 0:
+            raise ValueError("times, places and the longest gap of a recording must be finite numbers")
         if any(b <= a for a, b in zip(self.times_s, self.times_s[1:], strict=False)):
             raise ValueError("the times of a recording must increase")
 
@@ -126,7 +125,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         return (self.xs_m[0], self.ys_m[0]) if self.times_s[0] <= 0 else NOWHERE
 
     def next(self, dice: Random, time_s: float, x_m: float, y_m: float, heading: float, /) -> Leg:
-        after = int(np.searchsorted(self.times_s, time_s, side="right"))
+        after = bisect_right(self.times_s, time_s)
         if after == len(self.times_s):
             return Leg(math.inf, jump=NOWHERE)
         wait = self.times_s[after] - time_s
@@ -140,20 +139,27 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NOWHERE = (math.nan, math.nan)
+EDGE_M = 1e-6
 
 
 def inside(
     width_m: float, height_m: float, x_m: float, y_m: float, angle: float, speed_mps: float, duration_s: float
 ) -> Leg:
-    """A leg that ends at the edge of the area if it would cross it."""
-    vx, vy = speed_mps * math.cos(angle), speed_mps * math.sin(angle)
+    """A leg that starts inwards, mirrored at an edge it stands on, and ends where it would cross another."""
+    vx = _inwards(speed_mps * math.cos(angle), x_m, width_m)
+    vy = _inwards(speed_mps * math.sin(angle), y_m, height_m)
     for position, velocity, size in ((x_m, vx, width_m), (y_m, vy, height_m)):
         if velocity:
             room = (size - position if velocity > 0 else -position) / velocity
             duration_s = min(duration_s, room)
-    if duration_s <= 1e-9:
-        return Leg(0.01, (width_m / 2 - x_m) * 0.1, (height_m / 2 - y_m) * 0.1)
     return Leg(duration_s, vx, vy)
+
+
+def _inwards(velocity: float, position: float, size: float) -> float:
+    # A leg that ended at the edge ends a rounding error beside it.
+    if position < EDGE_M:
+        return abs(velocity)
+    return -abs(velocity) if position > size - EDGE_M else velocity
 
 
 class Field:
@@ -169,6 +175,8 @@ class Field:
         self.version = 0
 
     def add(self, name: NodeId, model: Model) -> None:
+        if name in self.index:
+            raise ValueError(f"{name!r} has its place already")
         dice = self.streams.stream("mobility", name)
         x, y = model.start(dice)
         self.index[name] = len(self.names)
@@ -197,6 +205,8 @@ class Field:
             x, y = x + vx * (end - start), y + vy * (end - start)
             heading = math.atan2(vy, vx) if vx or vy else math.nan
             leg = self._models[node].next(self._dice[node], end, x, y, heading)
+            if not leg.duration_s > 0:
+                raise ValueError(f"{self.names[node]!r} would stand still in time: a leg of {leg.duration_s} s")
             if leg.jump is not None:
                 x, y = leg.jump
             vx, vy, start, end = leg.vx_mps, leg.vy_mps, end, end + leg.duration_s

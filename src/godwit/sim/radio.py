@@ -9,60 +9,60 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.mobility import Field, Model
-
-if TYPE_CHECKING:
-    from godwit.sim.world import World
+from godwit.sim.world import Traffic, World
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 STEP_S = 0.1
 """Positions, and with them powers, are taken anew this often: at 10 m/s a node moves a metre meanwhile."""
 
 
-class Air:
+class Air(Traffic):
     """What all radios share: where the nodes are, and what was sent and heard."""
 
     def __init__(self, world: World) -> None:
+        super().__init__()
         self.world = world
         self.field = Field(world.streams)
-        self.sent: Counter[tuple[NodeId, str]] = Counter()
-        self.sent_b: Counter[NodeId] = Counter()
-        self.received = 0
-        self._rows: dict[int, tuple[int, Any]] = {}
+        self._rows: dict[int, Any] = {}
+        self._places: tuple[int, Array, Array] | None = None
 
     def place(self, name: NodeId, model: Model) -> None:
         """Put a node of the world somewhere; a node that is nowhere neither sends nor hears."""
         self.field.add(name, model)
-        self._rows.clear()
+        self._places = None
 
-    def count(self, sender: NodeId, message: Message) -> int:
-        size = message.size_b
-        self.sent[sender, type(message).__name__] += 1
-        self.sent_b[sender] += size
-        return size
+    def silence(self, name: NodeId, /) -> None:
+        """Nothing waits inside an ideal radio."""
 
     def _row(self, node: int) -> Any:
         """What `_computed_row` says of a node, kept for one step, or for ever where nobody moves."""
         step = int(self.world.engine.now / STEP_S) if self.field.moving else -1
-        known = self._rows.get(node)
-        if known is None or known[0] != step:
-            known = self._rows[node] = (step, self._computed_row(node))
-        return known[1]
+        if self._places is None or self._places[0] != step:
+            # Taken once for everybody, so that within a step the way there is as long as the way back.
+            self._places = (step, *self.field.positions(self.world.engine.now))
+            self._rows.clear()
+        row = self._rows.get(node)
+        if row is None:
+            row = self._rows[node] = self._computed_row(node, self._places[1], self._places[2])
+        return row
 
-    def _computed_row(self, node: int) -> Any:
+    def _computed_row(self, node: int, x_m: Array, y_m: Array) -> Any:
         raise NotImplementedError
 
-    def _distances(self, node: int) -> Array:
-        x, y = self.field.positions(self.world.engine.now)
-        distances: Array = np.hypot(x - x[node], y - y[node])
-        distances[node] = math.nan
-        return distances
+
+def distances_m(node: int, x_m: Array, y_m: Array) -> Array:
+    """From one node to all; NaN to itself, and where an end is nowhere."""
+    distances: Array = np.hypot(x_m - x_m[node], y_m - y_m[node])
+    distances[node] = math.nan
+    return distances
 
 
 class Disc(Air):
@@ -73,8 +73,9 @@ class Disc(Air):
         self.range_m = range_m
         self.bits_per_s = bits_per_s
 
-    def _computed_row(self, node: int) -> list[NodeId]:
-        return [self.field.names[i] for i in np.flatnonzero(self._distances(node) <= self.range_m)]
+    def _computed_row(self, node: int, x_m: Array, y_m: Array) -> list[NodeId]:
+        near = np.flatnonzero(distances_m(node, x_m, y_m) <= self.range_m)
+        return [self.field.names[other] for other in near]
 
     def broadcast(self, sender: NodeId, message: Message, /) -> None:
         hearers = self._row(self.field.index[sender])
@@ -110,6 +111,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     doubling: bool = False
     always_back_off: bool = False
     queue_max: int = 32
+    """Frames that wait in a node, the one on the air among them; a message that does not fit in whole is dropped."""
+    mtu_b: int | None = None
+    """The longest frame, overhead included: a longer message goes in pieces, and only who hears all of them has it."""
     noise_bandwidth_ratio: float = 1.0
     """Noise bandwidth over bit rate: how much better a bit is heard than its signal-to-noise ratio says."""
     capture: float | None = None
@@ -135,13 +139,19 @@ CC2420 = Profile(
     sigma_db=4.0,
     one_way_sigma_db=1.0,
 )
-"""Castalia's stock CC2420 and CSMA: 2.4 GHz, 0 dBm, log-distance with shadowing, one try, no acknowledgement."""
+"""Castalia's stock CC2420 and CSMA: 2.4 GHz, 0 dBm, log-distance with shadowing, one try, no acknowledgement.
+
+Castalia lets a frame be as long as it likes; with `mtu_b=IEEE_802_15_4_B` it is as short as the real one.
+"""
+
+IEEE_802_15_4_B = 127 + 6
+"""The longest frame of 802.15.4, and the preamble and length before it."""
 
 WIFI_TWO_RAY = Profile(
     tx_dbm=24.5,
-    sensitivity_dbm=-64.4,
+    sensitivity_dbm=-64.375,
     noise_dbm=-101.0,
-    busy_dbm=-78.0,
+    busy_dbm=-78.072,
     bits_per_s=2_000_000.0,
     overhead_b=58,
     back_off_s=31 * 20e-6,
@@ -153,39 +163,68 @@ WIFI_TWO_RAY = Profile(
 """The classic 914 MHz card: heard to 250 m, sensed to 550 m, two-ray ground, frames without acknowledgement."""
 
 
-class Frame:
-    """A transmission under way: its power everywhere, and the worst that has disturbed it so far."""
+class Parcel:
+    """A message on its way, in one frame or several; `heard_by` has everything so far, None before the first frame."""
 
-    __slots__ = ("disturbance_mw", "message", "power_mw", "sender", "size_b", "to")
+    __slots__ = ("heard_by", "message", "to")
 
-    def __init__(self, sender: int, to: NodeId | None, message: Message, size_b: int) -> None:
-        self.sender = sender
-        self.to = to
+    def __init__(self, message: Message, to: NodeId | None) -> None:
         self.message = message
+        self.to = to
+        self.heard_by: list[int] | None = None
+
+
+class Frame:
+    """A transmission: its power everywhere, and the worst that has disturbed it so far; None, nothing has."""
+
+    __slots__ = ("disturbance_mw", "is_first", "is_last", "parcel", "power_mw", "size_b")
+
+    def __init__(self, parcel: Parcel, size_b: int, is_first: bool, is_last: bool) -> None:
+        self.parcel = parcel
         self.size_b = size_b
+        self.is_first = is_first
+        self.is_last = is_last
         self.power_mw: Array
-        self.disturbance_mw: Array
+        self.disturbance_mw: Array | None = None
+
+
+class Station:
+    """One node's side of the radio: what it has to send, how often in a row it found the air busy, and its dice."""
+
+    __slots__ = ("mac_dice", "queue", "reception_dice", "waits")
+
+    def __init__(self, mac_dice: Random, reception_dice: Random) -> None:
+        self.queue: deque[Frame] = deque()
+        self.waits = 0
+        self.mac_dice = mac_dice
+        self.reception_dice = reception_dice
 
 
 class Radio(Air):
     """CSMA over a shared channel. A frame is heard where its signal is good enough against noise and all other signals.
 
-    Disturbance is additive and taken at its worst over the frame; a node that sends hears nothing meanwhile.
+    Disturbance is additive and taken at its worst over the frame; a node that sends hears nothing meanwhile. Listening
+    and turning round take no time, so that of two who are in range only hidden ones collide.
     """
 
     def __init__(self, world: World, profile: Profile = CC2420) -> None:
         super().__init__(world)
         self.profile = profile
         self.dropped: Counter[NodeId] = Counter()
-        self._queues: dict[int, deque[Frame]] = {}
-        self._waits: dict[int, int] = {}
-        self._active: list[Frame] = []
+        self.frames = 0
+        self._stations: list[Station] = []
+        self._active: dict[int, Frame] = {}
         self._noise_mw = _mw(profile.noise_dbm)
         self._busy_mw = _mw(profile.busy_dbm)
         self._sensitivity_mw = _mw(profile.sensitivity_dbm)
         self._shadow_seed = world.streams.stream("shadowing").getrandbits(63)
-        self._dice = world.streams.stream("reception")
-        self._mac_dice: dict[int, Any] = {}
+
+    def place(self, name: NodeId, model: Model) -> None:
+        if self._active:
+            raise ValueError(f"{name!r} cannot be placed while somebody sends: place everybody first")
+        super().place(name, model)
+        streams = self.world.streams
+        self._stations.append(Station(streams.stream("mac", name), streams.stream("reception", name)))
 
     def broadcast(self, sender: NodeId, message: Message, /) -> None:
         self._enqueue(sender, None, message)
@@ -193,104 +232,127 @@ class Radio(Air):
     def send(self, sender: NodeId, to: NodeId, message: Message, /) -> None:
         self._enqueue(sender, to, message)
 
+    def silence(self, name: NodeId, /) -> None:
+        """Whoever crashes in the middle of a frame is understood by nobody, though it was on the air."""
+        node = self.field.index[name]
+        self._stations[node].queue.clear()
+        if node in self._active:
+            self._active[node].parcel.heard_by = []
+
     def _enqueue(self, sender: NodeId, to: NodeId | None, message: Message) -> None:
         node = self.field.index[sender]
-        queue = self._queues.setdefault(node, deque())
-        if len(queue) >= self.profile.queue_max:
+        queue = self._stations[node].queue
+        frames = self._frames(Parcel(message, to), message.size_b)
+        if len(queue) + len(frames) > self.profile.queue_max:
             self.dropped[sender] += 1
             return
-        queue.append(Frame(node, to, message, message.size_b + self.profile.overhead_b))
-        if len(queue) == 1:
-            self._waits[node] = 0
-            if self.profile.always_back_off:
-                self._back_off(node)
-            else:
-                self._attempt(node)
+        was_idle = not queue
+        queue.extend(frames)
+        if was_idle:
+            self._next(node)
 
-    def _attempt(self, node: int) -> None:
-        """Listen; speak if nobody is heard, else wait a random time that grows with every disappointment."""
-        if not self._queues[node]:
-            return
-        heard_mw = sum(frame.power_mw[node] for frame in self._active)
-        if heard_mw > self._busy_mw:
-            self._waits[node] += 1
+    def _frames(self, parcel: Parcel, size_b: int) -> list[Frame]:
+        overhead, mtu = self.profile.overhead_b, self.profile.mtu_b
+        if mtu is None or size_b + overhead <= mtu:
+            return [Frame(parcel, size_b + overhead, True, True)]
+        starts = range(0, size_b, mtu - overhead)
+        return [Frame(parcel, min(mtu, size_b - start + overhead), start == 0, start == starts[-1]) for start in starts]
+
+    def _next(self, node: int) -> None:
+        """Start on the first frame of the queue."""
+        self._stations[node].waits = 0
+        if self.profile.always_back_off:
             self._back_off(node)
         else:
-            self._begin(node)
+            self._attempt(node, self._stations[node].queue[0])
+
+    def _attempt(self, node: int, frame: Frame) -> None:
+        """Listen; speak if nobody is heard, else wait a random time that grows with every disappointment."""
+        station = self._stations[node]
+        if not station.queue or station.queue[0] is not frame:
+            return
+        if self._active and self._is_busy(node):
+            station.waits += 1
+            self._back_off(node)
+        else:
+            self._begin(node, frame)
+
+    def _is_busy(self, node: int) -> bool:
+        """Others are heard, or what this node sent before a crash is still on the air."""
+        return node in self._active or sum(f.power_mw[node] for f in self._active.values()) > self._busy_mw
 
     def _back_off(self, node: int) -> None:
-        turns = max(1, self._waits[node])
+        station = self._stations[node]
+        turns, frame = max(1, station.waits), station.queue[0]
         window = self.profile.back_off_s * (2 ** min(turns - 1, 5) if self.profile.doubling else turns)
-        dice = self._mac_dice.get(node)
-        if dice is None:
-            dice = self._mac_dice[node] = self.world.streams.stream("mac", self.field.names[node])
         engine = self.world.engine
-        engine.at(engine.now + dice.random() * window, lambda: self._attempt(node))
+        engine.at(engine.now + station.mac_dice.random() * window, lambda: self._attempt(node, frame))
 
-    def _begin(self, node: int) -> None:
-        frame = self._queues[node][0]
-        name = self.field.names[node]
-        self.count(name, frame.message)
+    def _begin(self, node: int, frame: Frame) -> None:
+        self.frames += 1
+        if frame.is_first:
+            self.count(self.field.names[node], frame.parcel.message)
         frame.power_mw = self._row(node)
-        frame.disturbance_mw = np.zeros(len(frame.power_mw))
-        self._active.append(frame)
+        self._active[node] = frame
         if len(self._active) > 1:
             self._disturb()
         engine = self.world.engine
         engine.at(engine.now + frame.size_b * 8 / self.profile.bits_per_s, lambda: self._end(node, frame))
 
     def _disturb(self) -> None:
-        total = sum(frame.power_mw for frame in self._active)
-        for frame in self._active:
-            frame.disturbance_mw = np.maximum(frame.disturbance_mw, total - frame.power_mw)
-            for other in self._active:
-                if other is not frame:
-                    frame.disturbance_mw[other.sender] = math.inf
+        total: Any = sum(frame.power_mw for frame in self._active.values())
+        for node, frame in self._active.items():
+            others = total - frame.power_mw
+            others[[other for other in self._active if other != node]] = math.inf
+            worst = frame.disturbance_mw
+            frame.disturbance_mw = others if worst is None else np.maximum(worst, others)
 
     def _end(self, node: int, frame: Frame) -> None:
-        self._active.remove(frame)
-        queue = self._queues[node]
-        queue.popleft()
-        sender = self.field.names[node]
-        for hearer in self._hearers(frame):
-            self.received += 1
-            self.world.deliver(sender, hearer, frame.message)
-        if queue:
-            self._waits[node] = 0
-            if self.profile.always_back_off:
-                self._back_off(node)
-            else:
-                self._attempt(node)
+        del self._active[node]
+        parcel, queue, names = frame.parcel, self._stations[node].queue, self.field.names
+        heard_by = self._hearers(frame)
+        parcel.heard_by = (
+            heard_by if parcel.heard_by is None else [other for other in heard_by if other in parcel.heard_by]
+        )
+        if frame.is_last:
+            self.received += len(parcel.heard_by)
+            for other in parcel.heard_by:
+                self.world.deliver(names[node], names[other], parcel.message)
+        # Until here the frame has kept its place: whatever its hearers make this node say waits behind it.
+        if queue and queue[0] is frame:
+            queue.popleft()
+            if queue:
+                self._next(node)
 
-    def _hearers(self, frame: Frame) -> list[NodeId]:
-        names = self.field.names
-        if frame.to is not None:
-            candidates = [self.field.index[frame.to]]
+    def _hearers(self, frame: Frame) -> list[int]:
+        powers, disturbances, to = frame.power_mw, frame.disturbance_mw, frame.parcel.to
+        if to is not None:
+            candidates = [self.field.index[to]]
         else:
-            candidates = np.flatnonzero(frame.power_mw >= self._sensitivity_mw).tolist()
-        powers, disturbances = frame.power_mw, frame.disturbance_mw
+            candidates = np.flatnonzero(powers >= self._sensitivity_mw).tolist()
         heard = []
         for node in candidates:
             power = powers[node]
-            if power >= self._sensitivity_mw and self._is_heard(power, disturbances[node], frame.size_b):
-                heard.append(names[node])
+            disturbance = 0.0 if disturbances is None else disturbances[node]
+            if power >= self._sensitivity_mw and self._is_heard(node, power, disturbance, frame.size_b):
+                heard.append(node)
         return heard
 
-    def _is_heard(self, power_mw: float, disturbance_mw: float, size_b: int) -> bool:
+    def _is_heard(self, node: int, power_mw: float, disturbance_mw: float, size_b: int) -> bool:
         ratio = power_mw / (self._noise_mw + disturbance_mw)
         if self.profile.capture is not None:
             return ratio >= self.profile.capture
         chance = _frame_success(
             round(100 * math.log10(ratio)) if ratio > 1e-3 else -300, size_b, self.profile.noise_bandwidth_ratio
         )
-        return chance > 0.999999 or (chance > 1e-6 and self._dice.random() < chance)
+        return chance > 0.999999 or (chance > 1e-6 and self._stations[node].reception_dice.random() < chance)
 
-    def _computed_row(self, node: int) -> Array:
+    def _computed_row(self, node: int, x_m: Array, y_m: Array) -> Array:
         """The power of this node's signal everywhere, in milliwatts; nothing at the node itself and nowhere."""
-        distances = np.maximum(self._distances(node), 0.1)
+        distances = np.maximum(distances_m(node, x_m, y_m), 0.1)
         loss_db = self._path_loss_db(distances)
         if self.profile.sigma_db or self.profile.one_way_sigma_db:
-            loss_db = loss_db + self._shadowing_db(node)
+            loss_db = loss_db + self._shadowing_db(node, x_m, y_m)
         # Rounded, so that the last bit of somebody else's logarithm cannot change a trace.
         power_dbm = np.round(self.profile.tx_dbm - loss_db, 6)
         return np.nan_to_num(10 ** (power_dbm / 10), nan=0.0)
@@ -305,13 +367,11 @@ class Radio(Air):
         ground = 40 * np.log10(distances_m) - 40 * math.log10(height)
         return np.where(distances_m < crossover, free, ground)
 
-    def _shadowing_db(self, node: int) -> Array:
+    def _shadowing_db(self, node: int, x_m: Array, y_m: Array) -> Array:
         """Normal deviates that depend on the two cells the ends are in: the same places have the same shadow always."""
-        x, y = self.field.positions(self.world.engine.now)
         width = self.profile.cell_m
-        cells = np.nan_to_num(np.floor(x / width)).astype(np.int64) * 1_000_003 + np.nan_to_num(
-            np.floor(y / width)
-        ).astype(np.int64)
+        column, row = (np.nan_to_num(np.floor(at / width)).astype(np.int64) for at in (x_m, y_m))
+        cells = column * 1_000_003 + row
         low, high = np.minimum(cells, cells[node]), np.maximum(cells, cells[node])
         both = _normal(_mixed(self._shadow_seed, low, high)) * self.profile.sigma_db
         here = np.full_like(cells, cells[node])

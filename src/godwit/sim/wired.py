@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
 
 from godwit.protocols.host import Message, NodeId
-
-if TYPE_CHECKING:
-    from godwit.sim.world import World
+from godwit.sim.world import Traffic, World
 
 Latency = float | Callable[[Random], float]
 
@@ -27,7 +24,7 @@ class Link:
     up: bool = True
     life: int = 0
     free_at_s: float = 0.0
-    last_arrival_s: float = field(default=0.0)
+    last_arrival_s: float = 0.0
 
     def arrival_s(self, now_s: float, message: Message) -> float:
         """When a message sent now arrives: behind all that is before it, however the latency is drawn."""
@@ -37,11 +34,17 @@ class Link:
         self.last_arrival_s = max(self.last_arrival_s, self.free_at_s + latency)
         return self.last_arrival_s
 
+    def lose_all(self) -> None:
+        """Forget what is in flight; whoever sends next does not wait behind it."""
+        self.life += 1
+        self.free_at_s = self.last_arrival_s = 0.0
 
-class Wired:
-    """A graph of links. `broadcast` reaches every neighbour over its link."""
+
+class Wired(Traffic):
+    """A graph of links. `broadcast` reaches every neighbour over its link, and counts as a message on each."""
 
     def __init__(self, world: World) -> None:
+        super().__init__()
         self.world = world
         self.links: dict[NodeId, dict[NodeId, Link]] = {}
 
@@ -55,18 +58,27 @@ class Wired:
         for here, there in ((a, b), (b, a)):
             link = self.links[here][there]
             link.up = False
-            link.life += 1
+            link.lose_all()
 
     def heal(self, a: NodeId, b: NodeId) -> None:
         for here, there in ((a, b), (b, a)):
             self.links[here][there].up = True
+
+    def silence(self, name: NodeId, /) -> None:
+        """A crash ends every conversation, so that nobody's old words reach the node's next life."""
+        for there, link in self.links.get(name, {}).items():
+            link.lose_all()
+            self.links[there][name].lose_all()
 
     def neighbours(self, name: NodeId) -> list[NodeId]:
         return [there for there, link in self.links.get(name, {}).items() if link.up]
 
     def send(self, sender: NodeId, to: NodeId, message: Message, /) -> None:
         link = self.links.get(sender, {}).get(to)
-        if link is None or not link.up or (link.loss and link.dice.random() < link.loss):
+        if link is None or not link.up:
+            return
+        self.count(sender, message)
+        if link.loss and link.dice.random() < link.loss:
             return
         self._carry(link, sender, to, message)
         if link.duplication and link.dice.random() < link.duplication:
@@ -81,6 +93,7 @@ class Wired:
 
         def arrive() -> None:
             if link.life == life:
+                self.received += 1
                 self.world.deliver(sender, to, message)
 
         self.world.engine.at(link.arrival_s(self.world.engine.now, message), arrive)

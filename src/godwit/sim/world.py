@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any, Protocol
@@ -18,6 +19,24 @@ class Medium(Protocol):
 
     def send(self, sender: NodeId, to: NodeId, message: Message, /) -> None: ...
     def broadcast(self, sender: NodeId, message: Message, /) -> None: ...
+    def silence(self, name: NodeId, /) -> None:
+        """The node has crashed: whatever of its messages has not left it is gone."""
+
+
+class Traffic:
+    """What a medium has carried: messages and bytes by sender, and how often somebody received one."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[tuple[NodeId, str]] = Counter()
+        self.sent_b: Counter[NodeId] = Counter()
+        self.received = 0
+
+    def count(self, sender: NodeId, message: Message) -> int:
+        """Note one message sent; its size."""
+        size = message.size_b
+        self.sent[sender, type(message).__name__] += 1
+        self.sent_b[sender] += size
+        return size
 
 
 class Recorder(Protocol):
@@ -74,10 +93,11 @@ class Node:
     def crash(self) -> None:
         self.core = None
         self.life += 1
+        self.world.medium.silence(self.name)
 
     def restart(self, *, keep_disk: bool = True) -> None:
-        """A new core, as at first boot but for what is on the disk."""
-        self.life += 1
+        """A new core, as at first boot but for what is on the disk. A node that is up goes down first."""
+        self.crash()
         if not keep_disk:
             self.disk.clear()
         self.core = self.start(self)
