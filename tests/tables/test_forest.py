@@ -16,9 +16,10 @@ from tests.worlds import SMALL, Labelled, LabelledSets, Sets, labelled_sets, sma
 from godwit.filters.filters import Filter, attribute, filter_of
 from godwit.filters.language import Counted, Language
 from godwit.filters.predicates import Values, equ, gre, rng
-from godwit.tables.forest import BF, LOCAL, NRF, PF, Forest, Pruning, Rules, by_interface, by_rate, by_size
+from godwit.tables.forest import BF, LOCAL, NRF, PF, Forest, Pruning, Rules
 from godwit.tables.naive import Naive
 from godwit.tables.poset import Poset
+from godwit.tables.trees import by_interface, by_rate, by_size
 
 BALANCED = replace(LOCAL, order=by_interface, indexed=True)
 RULES = {

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from godwit.filters.language import Language
 from godwit.tables.forest import NRF, Forest, Pruning, Rules
+from godwit.tables.kin import KeysOf
 from godwit.tables.nodes import Node
 from godwit.tables.poset import Poset, ancestors
 from godwit.tables.table import DEFAULT, F, Interface, N
@@ -82,10 +83,11 @@ class RoutingForest(Forest[F, N]):
         neighbours: Iterable[Interface] = (),
         approximate: bool = False,
         rules: Rules = NRF,
+        keys: KeysOf | None = None,
     ) -> None:
         if rules.pruning is not Pruning.ALL:
             raise ValueError("forwards sets need a forest without redundant filters: rules with Pruning.ALL")
-        super().__init__(language, rules)
+        super().__init__(language, rules, keys=keys)
         self.neighbours = frozenset(neighbours)
         self.approximate = approximate
 

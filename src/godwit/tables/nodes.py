@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, KeysView
+from collections.abc import Hashable, Iterable, Iterator, KeysView
 from typing import Generic
 
+from godwit.tables.kin import Kin
 from godwit.tables.table import F, Interface
 
 
 class Node(Generic[F]):
-    """A filter in a forest. `parent` is None at a root; `size` counts the node itself; smaller `age` is older."""
+    """A filter in a forest. `parent` is None at a root; `size` counts the node itself; smaller `age` is older.
 
-    __slots__ = ("age", "children", "filter", "index", "interfaces", "kind", "parent", "size")
+    `kin` finds children by their keys; it is there once they are many.
+    """
 
-    def __init__(self, wanted: F, kind: str | None, age: int, *, indexed: bool) -> None:
+    __slots__ = ("age", "children", "filter", "index", "interfaces", "keys", "kin", "kind", "parent", "size")
+
+    def __init__(
+        self, wanted: F, kind: str | None, age: int, keys: Iterable[Hashable] = (), *, indexed: bool = False
+    ) -> None:
         self.filter = wanted
         self.kind = kind
         self.age = age
+        self.keys = dict.fromkeys(keys).keys()
+        self.kin: Kin[Node[F]] | None = None
         self.interfaces: set[Interface] = set()
         self.parent: Node[F] | None = None
         self.children: dict[Node[F], None] = {}
@@ -49,6 +57,8 @@ class Node(Generic[F]):
         self.parent = parent
         if parent is not None:
             parent.children[self] = None
+            if parent.kin is not None:
+                parent.kin.add(self)
             _resize(parent, self.size)
             if self.index is not None:
                 _spread(parent, self.interfaces | self.index.keys())
@@ -57,6 +67,8 @@ class Node(Generic[F]):
         parent, self.parent = self.parent, None
         if parent is not None:
             del parent.children[self]
+            if parent.kin is not None:
+                parent.kin.remove(self)
             _resize(parent, -self.size)
             if self.index is not None:
                 _retract(parent, self.interfaces | self.index.keys())

@@ -11,10 +11,11 @@ from typing import Generic
 
 from godwit.filters.filters import Filter
 from godwit.filters.predicates import Kind, Rate
-from godwit.tables.forest import LOCAL, Forest, Rules, by_rate
+from godwit.tables.forest import LOCAL, Forest, Rules
 from godwit.tables.nodes import Node
 from godwit.tables.partition import event_type
 from godwit.tables.table import F, Interface, N
+from godwit.tables.trees import by_rate
 
 
 def rate_of(wanted: Filter) -> float | None:
