@@ -43,7 +43,12 @@ def test_a_run_in_pieces_is_the_same_run(times: list[float], stops: list[float])
 
 def test_what_a_call_schedules_for_now_runs_now_and_after_what_was_there() -> None:
     engine, ran = Engine(), list[str]()
-    engine.at(1.0, lambda: (ran.append("first"), engine.at(1.0, lambda: ran.append("third"))))
+
+    def first() -> None:
+        ran.append("first")
+        engine.at(1.0, lambda: ran.append("third"))
+
+    engine.at(1.0, first)
     engine.at(1.0, lambda: ran.append("second"))
     engine.run(1.0)
     assert ran == ["first", "second", "third"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ def test_a_link_keeps_the_order_under_any_latency(seed: int, gaps_s: list[float]
     time = 0.0
     for number, gap in enumerate(gaps_s):
         time += gap
-        world.engine.at(time, lambda number=number: world.nodes["a"].send("b", Word(number)))
+        world.engine.at(time, partial(world.nodes["a"].send, "b", Word(number)))
     world.run()
     assert nodes["b"].numbers == list(range(len(gaps_s)))
 
