@@ -156,6 +156,90 @@ def structures(context: typer.Context) -> None:
     raise typer.Exit(experiment.main(context.args))
 
 
+@lab.command("mft")
+def lab_mft(
+    quick: Annotated[bool, typer.Option("--quick", help="Short runs and few cells: about three minutes.")] = False,
+    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers; all of them.")] = None,
+    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 2,4,6,8,10.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each cell; 10.")] = None,
+    protocols: Annotated[str | None, typer.Option(metavar="LIST", help="Of mft,hardened,aodv; all of them.")] = None,
+    workload: Annotated[str, typer.Option(help="unicast: an event to one subscriber; multicast: to all.")] = "unicast",
+    seconds: Annotated[
+        float | None, typer.Option(min=1.0, metavar="S", help="How long publishers publish; 500. Then two fifths more.")
+    ] = None,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where results and report go.")] = "lab-mft",
+    report_only: Annotated[bool, typer.Option("--report-only", help="Write the report again, run nothing.")] = False,
+) -> None:
+    """MFT-PubSub beside AODV: the published grid of sizes and speeds, claim by claim.
+
+    Examples:
+
+        godwit lab mft --quick
+
+        godwit lab mft --sizes 2,8,32 --speeds 2,8 --seeds 3 --out mine
+
+    Writes results.parquet, one row for each run, report.html and report.md. The same command goes on where an
+    interrupted one stopped: what this version has finished is not run again.
+
+    Exit status: 0, whatever the verdicts are; 2 for bad options; 130 after Ctrl-C.
+    """
+    from godwit.commands.lab import mft
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = mft(
+            quick=quick,
+            sizes=sizes,
+            speeds=speeds,
+            seeds=seeds,
+            protocols=protocols,
+            workload=workload,
+            seconds=seconds,
+            out=out,
+            report_only=report_only,
+        )
+    raise typer.Exit(status)
+
+
+@lab.command("trees")
+def lab_trees(
+    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers; 8,16.")] = None,
+    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 4,8.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each cell; 3.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=1.0, metavar="S", help="How long publishers publish; 100. Then two fifths more.")
+    ] = None,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where results and table go.")] = "lab-trees",
+) -> None:
+    """Steadier broker trees beside the published one: migrations, deliveries and messages in the same worlds.
+
+    Exit status: 0; 2 for bad options; 130 after Ctrl-C. The same command goes on where an interrupted one stopped.
+    """
+    from godwit.commands.lab import compare_trees
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = compare_trees(sizes=sizes, speeds=speeds, seeds=seeds, seconds=seconds, out=out)
+    raise typer.Exit(status)
+
+
+@lab.command("convergence")
+def lab_convergence(
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trials of each kind.")] = 400,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where counts and table go.")] = "lab-convergence",
+) -> None:
+    """Random moves, splits and merges: do the routing tables converge, rule set by rule set?
+
+    Exit status: 0; 2 for bad options; 130 after Ctrl-C. The same command goes on where an interrupted one stopped.
+    """
+    from godwit.commands.lab import convergence
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = convergence(seeds=seeds, out=out)
+    raise typer.Exit(status)
+
+
 def main() -> None:
     """The console script."""
     app()

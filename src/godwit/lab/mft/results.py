@@ -20,7 +20,7 @@ class Row(msgspec.Struct, frozen=True):
     version: str = __version__
 
 
-class Unreadable(Exception):
+class ResultsError(Exception):
     """A results file that this version cannot continue or report on; the message says why."""
 
 
@@ -66,22 +66,24 @@ def _read(path: Path) -> list[Row]:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise Unreadable(f"{path}: not a Parquet file: {error}") from None
+        raise ResultsError(f"{path}: not a Parquet file: {error}") from None
     if absent := [name for name in SCHEMA.names if name not in table.column_names]:
-        raise Unreadable(f"{path}: column {absent[0]!r} is missing; was it written by another version?")
+        raise ResultsError(f"{path}: column {absent[0]!r} is missing; was it written by another version?")
     return [_row(row, path) for row in table.to_pylist()]
 
 
 def _row(row: dict[str, Any], path: Path) -> Row:
     whole = {name: dict(value) if pa.types.is_map(SCHEMA.field(name).type) else value for name, value in row.items()}
     try:
-        parts = [
-            msgspec.convert({name: whole[name] for name in kind.__struct_fields__}, kind, strict=False)
-            for kind in (Configuration, Result)
-        ]
-    except (msgspec.ValidationError, KeyError) as error:
-        raise Unreadable(f"{path}: a row makes no sense: {error}") from None
-    return Row(parts[0], parts[1], whole["version"])
+        configuration = msgspec.convert(_part(whole, Configuration), Configuration, strict=False)
+        result = msgspec.convert(_part(whole, Result), Result, strict=False)
+    except msgspec.ValidationError as error:
+        raise ResultsError(f"{path}: a row makes no sense: {error}") from None
+    return Row(configuration, result, str(whole["version"]))
+
+
+def _part(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return {name: row[name] for name in kind.__struct_fields__}
 
 
 def _arrow(kind: Any) -> pa.DataType:

@@ -1,0 +1,88 @@
+"""What an experiment has shown, as one page: claims with verdicts, figures, tables; Markdown, or HTML in one file."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import msgspec
+
+from godwit.lab.claims import Finding, Verdict
+
+CLAIMS_HEADER = ("claim", "published", "verdict", "numbers")
+
+
+class Table(msgspec.Struct, frozen=True):
+    """`note` says how to read it."""
+
+    title: str
+    note: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Page(msgspec.Struct, frozen=True):
+    title: str
+    lead: str
+    findings: Sequence[Finding]
+    tables: Sequence[Table]
+
+
+def markdown(page: Page) -> str:
+    parts = [f"# {page.title}", page.lead]
+    if page.findings:
+        parts += ["## Claims", _markdown_table(CLAIMS_HEADER, _claims(page.findings))]
+    for table in page.tables:
+        parts += [f"## {table.title}", table.note, _markdown_table(table.header, table.rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _claims(found: Sequence[Finding]) -> list[tuple[str, ...]]:
+    return [(f.claim.name, f.claim.text, f.verdict.value, f.numbers) for f in found]
+
+
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #1c2530 }
+table { border-collapse: collapse; font-size: 13px; margin: .5em 0 2em; display: block; overflow-x: auto }
+th, td { border-bottom: 1px solid #d8dee6; padding: .3em .6em; text-align: left; vertical-align: top }
+th { background: #f2f5f8 }
+figure { display: inline-block; width: 520px; max-width: 100%; margin: .5em } img { width: 100% }
+figcaption { font-size: 13px; color: #4a5866 }
+.reproduced { color: #1b7a3d; font-weight: 600 } .not-reproduced { color: #b3261e; font-weight: 600 }
+.not-decidable { color: #7a6a1b; font-weight: 600 }
+"""
+
+
+def html(page: Page, figures: Mapping[str, bytes]) -> str:
+    """One file that needs nothing else; `figures` are PNG pictures by caption."""
+    pictures = "".join(
+        f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+        for caption, png in figures.items()
+    )
+    tables = "".join(
+        f"<h2>{escape(t.title)}</h2><p>{escape(t.note)}</p>{_html_table(t.header, t.rows)}" for t in page.tables
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(page.title)}</title>'
+        f"<style>{STYLE}</style><h1>{escape(page.title)}</h1><p>{escape(page.lead)}</p>"
+        f"<h2>Claims</h2>{_html_table(CLAIMS_HEADER, _claims(page.findings))}"
+        f"<h2>Figures</h2>{pictures}{tables}</html>\n"
+    )
+
+
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(_html_cell(cell) for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_cell(cell: str) -> str:
+    mark = f' class="{cell.replace(" ", "-")}"' if cell in set(Verdict) else ""
+    return f"<td{mark}>{escape(cell)}</td>"
