@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from godwit.cli import app
@@ -469,6 +471,21 @@ def test_real_flights_get_where_each_filter_by_itself_says(tmp_path: Path, form:
     assert len(expected) > 300
     assert {(one["event"], one["subscription"]) for one in out} == expected
     assert len(out) == len(expected)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "csv", "csv.gz", "tsv", "parquet"])
+@given(content=st.binary(max_size=200) | st.text('{}[]",:\n0a-', max_size=60).map(str.encode))
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_stands_in_a_file_there_is_a_status_and_no_traceback(
+    tmp_path: Path, suffix: str, content: bytes
+) -> None:
+    path = tmp_path / f"any.{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") and content[:1] > b"@" else content)
+    good = lines(tmp_path / "good.txt", ["a = 0", "TRUE"])
+    for arguments in ((good, path), (path, good.rename(tmp_path / "good.jsonl"))):
+        result = matching(*arguments)
+        assert result.exit_code in (0, 1, 2)
+        assert isinstance(result.exception, SystemExit | None)
 
 
 def test_ctrl_c_leaves_a_summary_of_what_was_done(tmp_path: Path, wishes: Path) -> None:
