@@ -1,12 +1,14 @@
-"""How hard hypothesis tries: HYPOTHESIS_PROFILE=dev (the default), ci (what `make test` runs) or deep.
+"""How the whole suite is run.
 
-`ci` draws the same examples every time, so that a red run means a change and not the luck of the day.
+HYPOTHESIS_PROFILE says how hard hypothesis tries: `dev` (the default), `ci` (what `make test` runs) or `deep`. `ci`
+draws the same examples every time, so that a red run means a change and not the luck of the day.
 """
 
 from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Timing says more about the neighbours on a shared machine than about the code.
@@ -14,3 +16,11 @@ settings.register_profile("dev", deadline=None, max_examples=60, suppress_health
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, max_examples=100)
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever needs Spark goes to one worker, since a second session takes longer to start than it saves."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))

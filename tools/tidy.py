@@ -134,8 +134,8 @@ def room_of(name: str) -> str:
 
 def may_use(floor: Mapping[str, int], room: str, other: str) -> bool:
     if not other:
-        # The package's own names gather the whole house; only those who live at the top see all of it.
-        return floor[room] == 0
+        # The public names live in pure rooms: those above may use them, those inside would go round in a circle.
+        return room not in PURE
     return room == other or (room, other) in BESIDE or floor[room] < floor.get(other, -1)
 
 
