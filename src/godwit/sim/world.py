@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, Protocol
 
 from godwit.protocols.host import Core, Message, NodeId, Record, RemoteError
+from godwit.protocols.routing.courier import Numbered
 from godwit.sim.engine import Engine, Timer
 from godwit.sim.streams import Streams
 
@@ -34,9 +35,14 @@ class Traffic:
     def count(self, sender: NodeId, message: Message) -> int:
         """Note one message sent; its size."""
         size = message.size_b
-        self.sent[sender, type(message).__name__] += 1
+        self.sent[sender, kind_of(message)] += 1
         self.sent_b[sender] += size
         return size
+
+
+def kind_of(message: Message) -> str:
+    """Its type; of an acknowledged message, the type of what it carries."""
+    return type(message.message if isinstance(message, Numbered) else message).__name__
 
 
 class Recorder(Protocol):
