@@ -11,7 +11,8 @@ from godwit.filters.filters import Filter, attribute, filter_of
 from godwit.filters.predicates import equ
 from godwit.protocols.host import Core, Host, Message, NodeId
 from godwit.protocols.routing.clients import ClientOptions, Subscriber
-from godwit.protocols.routing.messages import Pub, Rep, Sub
+from godwit.protocols.routing.courier import Numbered
+from godwit.protocols.routing.messages import Ack, Pub, Rep, Sub
 from godwit.protocols.routing.mft import MftBroker
 from godwit.protocols.routing.recursive import RecursiveBroker
 from godwit.protocols.routing.router import Router
@@ -67,7 +68,7 @@ class Client:
 
 
 class Logged(Wired):
-    """Anybody can speak to anybody, unless the test has cut the link."""
+    """Anybody can speak to anybody, unless the test has cut the link. The log has no acknowledgements."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -76,8 +77,8 @@ class Logged(Wired):
     def send(self, sender: NodeId, to: NodeId, message: Message, /) -> None:
         if to not in self.links.get(sender, {}):
             self.connect(sender, to)
-        if self.links[sender][to].up:
-            self.log.append((sender, to, message))
+        if self.links[sender][to].up and not isinstance(message, Ack):
+            self.log.append((sender, to, message.message if isinstance(message, Numbered) else message))
         super().send(sender, to, message)
 
 

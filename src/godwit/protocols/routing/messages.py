@@ -187,13 +187,10 @@ class Bask(Message, frozen=True):
     """MFT, rule H10: whoever has one of these attached, let it speak again unless it has since."""
 
     doubts: tuple[Doubt, ...]
-    h: int
-    origin: NodeId
-    serial: int
 
     @property
     def size_b(self) -> int:
-        return 8 + 6 * len(self.doubts)
+        return 2 + 6 * len(self.doubts)
 
 
 class Ack(Message, frozen=True):

@@ -39,10 +39,10 @@ class MftBroker(Router):
         self.known: dict[NodeId, Known] = {}
         self.doubted: dict[NodeId, int] = {}
         self._put: dict[NodeId, int] = {}
+        self._put_at: dict[NodeId, float] = {}
+        self._to_put: set[NodeId] = set()
         self._told: dict[NodeId, int] = {}
         self._lost: set[NodeId] = set()
-        self._asked_at = -math.inf
-        self._ask_again = False
         self._serial = 0
         self._floods: OrderedDict[tuple[NodeId, int], None] = OrderedDict()
 
@@ -74,8 +74,8 @@ class MftBroker(Router):
                 self._queried(sender, subscriber, (t, h))
             case Bsub():
                 self._learn(sender, message)
-            case Bask():
-                self._asked(sender, message)
+            case Bask(doubts):
+                self._ask(doubts, sender)
 
     def _know(self, subscriber: NodeId) -> Known:
         return self.known.get(subscriber, UNKNOWN)
@@ -90,6 +90,8 @@ class MftBroker(Router):
             if sender != subscriber and said[0] > known[0]:
                 self.detach(subscriber)
             self.known[subscriber] = (said[0], said[1] + 1)
+            if sender == subscriber and self.doubted.pop(subscriber, None) is not None:
+                self._let_speak(subscriber)
             if said[0] > known[0] + 1:  # every message of a client comes to everybody: one has been missed
                 self._doubt([subscriber])
         return accepted
@@ -137,7 +139,7 @@ class MftBroker(Router):
         self.tell(new, Bmig(tuple(below), tuple(beyond)))
         for claim in beyond:
             self.send_queued(claim.subscriber, new)
-        self._ask_doubted()
+        self._ask_across(new)
 
     def returned(self, child: NodeId) -> None:
         if self.rules.acknowledge_control:
@@ -163,7 +165,7 @@ class MftBroker(Router):
         for claim in adopted:
             self.send_queued(claim.subscriber, sender)
         if h == 0:
-            self._ask_doubted()
+            self._ask_across(sender)
 
     def _weigh(self, sender: NodeId, claim: Claim, travelled: int) -> Claim | None:
         """Adopt a claim as it goes on from here, or refuse it and correct whoever made it."""
@@ -211,11 +213,12 @@ class MftBroker(Router):
 
     def _learn(self, sender: NodeId, message: Bsub) -> None:
         subscriber, known = message.subscriber, self._know(message.subscriber)
-        if not self._is_news(message, known) or self._flooded(message):
-            if self.rules.doubts and subscriber in self.attached and message.t == known[0]:
-                # Our own client, announced from elsewhere: a correction of ours has been overtaken by our moving, and
-                # its way here is one of wrong next hops.
-                self._let_speak(subscriber)
+        passed = self._flooded(message)
+        if passed or not self._is_news(message, known):
+            if message.t == known[0] and (passed or subscriber in self.attached):
+                # On a tree no flood comes back, nor to the broker of its subscriber: the tree has moved under it, and
+                # its way here may be one of wrong next hops.
+                self._doubt([subscriber])
             return
         if sender != subscriber and message.t > known[0]:
             self.detach(subscriber)
@@ -224,6 +227,8 @@ class MftBroker(Router):
             self.routes.add(wanted, sender, subscriber)
         self.known[subscriber] = (message.t, message.hs + message.h + 1)
         self._told[subscriber] = message.t
+        if message.t > self.doubted.get(subscriber, message.t):
+            del self.doubted[subscriber]
         onward = Bsub(subscriber, message.filters, message.t, message.hs, message.h + 1, message.origin, message.serial)
         self.spread(onward, sender)
         self.send_queued(subscriber, sender)
@@ -234,17 +239,14 @@ class MftBroker(Router):
             return False
         return newer((message.t, message.hs), known)
 
-    def _flooded(self, message: Bsub | Bask) -> bool:
+    def _flooded(self, message: Bsub) -> bool:
         """H7: whether this flood has passed here before. Its name is its originator's, not the subscriber's number:
         the same broker must be able to correct the same subscriber twice."""
         if not self.rules.loops_end:
             return False
         if message.h >= HOPS_MAX:
             return True
-        if isinstance(message, Bsub) and not message.origin:
-            name = (message.subscriber, message.t)
-        else:
-            name = (message.origin, message.serial)
+        name = (message.origin, message.serial) if message.origin else (message.subscriber, message.t)
         if name in self._floods:
             return True
         self._floods[name] = None
@@ -261,46 +263,50 @@ class MftBroker(Router):
 
     def _doubt(self, subscribers: Iterable[NodeId]) -> None:
         if self.rules.doubts:
-            for subscriber in subscribers:
-                self.doubted[subscriber] = self._know(subscriber)[0]
-            self._ask_doubted()
+            self._ask([Doubt(subscriber, self._know(subscriber)[0]) for subscriber in subscribers], self.host.name)
+
+    def _ask(self, doubts: Iterable[Doubt], sender: NodeId) -> None:
+        """Put each question to its subscriber if that is here; else share the doubt and pass it on, once per number.
+
+        So all brokers that are connected share their doubts, and only a new link has to be told of them again.
+        """
+        onward = []
+        for doubt in doubts:
+            subscriber, t = doubt.subscriber, doubt.t
+            if self._told.get(subscriber, 0) > t or self.doubted.get(subscriber, -1) >= t:
+                continue
+            if subscriber in self.attached and self._know(subscriber)[0] >= t:
+                self._let_speak(subscriber)
+            else:
+                self.doubted[subscriber] = t
+                onward.append(doubt)
+        if onward:
+            self.spread(Bask(tuple(onward)), sender)
+
+    def _ask_across(self, neighbour: NodeId) -> None:
+        """Whoever is doubted here may be known where a new link leads."""
+        if self.doubted:
+            self.tell(neighbour, Bask(tuple(Doubt(subscriber, t) for subscriber, t in self.doubted.items())))
+
+    def _let_speak(self, subscriber: NodeId) -> None:
+        """Put the question to an attached client, once for each of its numbers; it answers under the next.
+
+        Not more often than brokers look round: on a lasting cycle every answer would raise the next question.
+        """
+        known, now = self._know(subscriber), self.host.now()
+        if self._put.get(subscriber) == known[0]:
+            return
+        if self.acknowledge and now < self._put_at.get(subscriber, -math.inf) + self.retry_s:
+            self._to_put.add(subscriber)
+            return
+        self._put[subscriber], self._put_at[subscriber] = known[0], now
+        self.courier.send(subscriber, Bquery(subscriber, *known))
 
     def look_round(self) -> None:
         """Doubt whoever has been behind a lost neighbour since the last look: no migration has told where it is now."""
         lost = {s for s in self.routes.subscribers if not self.is_interface(self.routes.hop(s))}
-        self._doubt(lost & self._lost)
+        self._doubt(sorted(lost & self._lost))
         self._lost = lost
-        if self._ask_again:
-            self._ask_doubted()
-
-    def _ask_doubted(self) -> None:
-        """Ask again about whoever has not spoken since; after each change of the tree near here, but not too often."""
-        self.doubted = {s: t for s, t in self.doubted.items() if self._told.get(s, 0) <= t}
-        now = self.host.now()
-        self._ask_again = self.acknowledge and now - self._asked_at < self.retry_s
-        if self.doubted and not self._ask_again:
-            self._asked_at = now
-            self._serial += 1
-            doubts = tuple(Doubt(subscriber, t) for subscriber, t in self.doubted.items())
-            self._asked(self.host.name, Bask(doubts, 0, self.host.name, self._serial))
-
-    def _asked(self, sender: NodeId, message: Bask) -> None:
-        """Pass the question on once, and share the doubt: whoever migrates next may reach where nobody could before."""
-        if self._flooded(message):
-            return
-        open_doubts = [doubt for doubt in message.doubts if self._told.get(doubt.subscriber, 0) <= doubt.t]
-        for doubt in open_doubts:
-            if doubt.subscriber in self.attached:
-                self._let_speak(doubt.subscriber)
-            else:
-                self.doubted[doubt.subscriber] = doubt.t
-        onward = tuple(doubt for doubt in open_doubts if doubt.subscriber not in self.attached)
-        if onward:
-            self.spread(Bask(onward, message.h + 1, message.origin, message.serial), sender)
-
-    def _let_speak(self, subscriber: NodeId) -> None:
-        """Put the question to an attached client, once for each of its numbers; it answers under the next."""
-        known = self._know(subscriber)
-        if self._put.get(subscriber) != known[0]:
-            self._put[subscriber] = known[0]
-            self.courier.send(subscriber, Bquery(subscriber, *known))
+        waiting, self._to_put = self._to_put, set()
+        for subscriber in sorted(waiting & self.attached):
+            self._let_speak(subscriber)
