@@ -1,0 +1,220 @@
+"""C24 to C29: root sets merged once, or as they change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from godwit.lab.claims import Claim
+from godwit.lab.structures import evidence as of
+from godwit.lab.structures.evidence import Evidence, Point
+from godwit.lab.structures.judging import (
+    ALIKE,
+    FLAT,
+    HALF,
+    NEGLIGIBLE,
+    SIMILAR,
+    SUBSTANTIAL,
+    Check,
+    Judgement,
+    curve,
+    short,
+    spread,
+)
+from godwit.lab.structures.merging import IMPERFECT, PERFECT, UNMERGED
+
+UNCHANGED = 0.95
+"""The share of roots left by merging above which nothing has been gained."""
+
+
+def merged_roots_stay_few(found: Evidence) -> Judgement:
+    points = _few_interfaces(found)
+    if len(points) < 2:
+        return None, "one number of filters says nothing about growth"
+    first, last = points[0], points[-1]
+    grown = {name: found.mean(of.roots, name, last) / found.mean(of.roots, name, first) for name in (UNMERGED, PERFECT)}
+    share = found.mean(of.roots, PERFECT, last) / found.mean(of.roots, UNMERGED, last)
+    holds = grown[PERFECT] <= ALIKE < grown[UNMERGED] and share <= HALF
+    return holds, f"{first[1]} to {last[1]} filters: " + "; ".join(
+        f"{name} {curve(found, of.roots, name, points)}" for name in (UNMERGED, PERFECT, IMPERFECT)
+    )
+
+
+def merged_roots_match_faster(found: Evidence) -> Judgement:
+    last = _few_interfaces(found)[-1]
+    ratios = [found.mean(own, PERFECT, last) / found.mean(own, UNMERGED, last) for own in (of.roots, of.tests)]
+    return all(ratio <= HALF for ratio in ratios), f"tests an event with {last[1]} filters: " + "; ".join(
+        f"{name} {found.mean(of.roots, name, last):.0f} naive, {found.mean(of.tests, name, last):.1f} by tree walk"
+        for name in (UNMERGED, PERFECT, IMPERFECT)
+    )
+
+
+def merging_is_affordable(found: Evidence) -> Judgement:
+    costs = {
+        point: (found.mean(of.merging, PERFECT, point), found.mean(of.add, UNMERGED, point))
+        for point in _few_interfaces(found)
+    }
+    last = max(costs)
+    return all(own <= cover for own, cover in costs.values()), (
+        f"{last[1]} filters: merging {short(costs[last][0])}, finding the minimal covers {short(costs[last][1])}"
+    )
+
+
+def interfaces_reduce_merging(found: Evidence) -> Judgement:
+    points = _published(found, filters=max(point[1] for point in found.points()))
+    if len(points) < 2:
+        return None, "one number of interfaces shows no trend"
+    left = [found.mean(of.roots, PERFECT, point) / found.mean(of.roots, UNMERGED, point) for point in points]
+    numbers = ", ".join(f"{share:.0%} with {point[2]}" for share, point in zip(left, points, strict=True))
+    return all(low < high for low, high in pairwise(left)), f"roots left by merging: {numbers} interfaces"
+
+
+def imperfect_is_as_fast(found: Evidence) -> Judgement:
+    points = _few_interfaces(found)
+    ratios = [found.mean(of.tests, IMPERFECT, point) / found.mean(of.tests, PERFECT, point) for point in points]
+    effort = [found.mean(of.merging, IMPERFECT, point) / found.mean(of.merging, PERFECT, point) for point in points]
+    holds = all(1 / FLAT <= ratio <= FLAT for ratio in (*ratios, *effort))
+    return holds, (
+        f"imperfect by perfect: tests an event {min(ratios):.2f} to {max(ratios):.2f},"
+        f" effort of merging {min(effort):.2f} to {max(effort):.2f}"
+    )
+
+
+def imperfect_merges_same_structures(found: Evidence) -> Judgement:
+    points = [point for schema in ("2 mixed", "3 mixed") for point in found.points(schema)]
+    ratios = [found.mean(of.roots, IMPERFECT, point) / found.mean(of.roots, PERFECT, point) for point in points]
+    return all(ratio <= HALF for ratio in ratios) if points else None, "; ".join(
+        f"{point[0]}: {found.mean(of.roots, UNMERGED, point):.0f} roots, {found.mean(of.roots, PERFECT, point):.0f}"
+        f" perfectly merged, {found.mean(of.roots, IMPERFECT, point):.0f} imperfectly"
+        for point in points
+    )
+
+
+def false_positives_vary(found: Evidence) -> Judgement:
+    rates = {point: found.mean(of.false_positives, IMPERFECT, point) for point in _published(found)}
+    some = {point: rate for point, rate in rates.items() if rate}
+    if not some:
+        return None, "no event was unwanted anywhere"
+    holds = max(some.values()) >= SIMILAR * min(some.values())
+    shown = ", ".join(f"{rate:.0%} with {point[1]} filters on {point[2]}" for point, rate in some.items())
+    return holds, f"of the unwanted pairs of event and interface match: {shown} interfaces; everywhere else none"
+
+
+def dynamic_1_to_3(found: Evidence) -> Judgement:
+    points = found.points("1-3 mixed")
+    if len(points) < 2:
+        return None, "one number of filters says nothing about growth"
+    overheads = _overheads(found, points)
+    grown = {name: spread(found, of.roots, name, points) for name in (UNMERGED, PERFECT)}
+    holds = max(overheads) <= NEGLIGIBLE and grown[PERFECT] <= FLAT < grown[UNMERGED]
+    return holds, _dynamic(found, points, overheads)
+
+
+def dynamic_2(found: Evidence) -> Judgement:
+    points, narrow = found.points("2 mixed"), found.points("1-3 mixed")
+    if len(points) < 2 or not narrow:
+        return None, "one number of filters says nothing about growth"
+    overheads = _overheads(found, points)
+    grown = {name: spread(found, of.roots, name, points) for name in (UNMERGED, PERFECT)}
+    holds = grown[PERFECT] <= FLAT < grown[UNMERGED] and overheads[-1] > _overheads(found, narrow)[-1]
+    return holds, _dynamic(found, points, overheads)
+
+
+def dynamic_3(found: Evidence) -> Judgement:
+    points = found.points("3 mixed")
+    if not points:
+        return None, "not run"
+    overheads = _overheads(found, points)
+    left = [found.mean(of.roots, PERFECT, point) / found.mean(of.roots, UNMERGED, point) for point in points]
+    return min(overheads) >= SUBSTANTIAL and min(left) >= UNCHANGED, _dynamic(found, points, overheads)
+
+
+def _overheads(found: Evidence, points: Sequence[Point]) -> list[float]:
+    """What perfect merging adds to the covering tests of the forest, building and replacing together."""
+    return [
+        (found.mean(of.merging, PERFECT, point) + found.mean(of.replace_merging, PERFECT, point))
+        / (found.mean(of.add, UNMERGED, point) + found.mean(of.replace, UNMERGED, point))
+        for point in points
+    ]
+
+
+def _dynamic(found: Evidence, points: Sequence[Point], overheads: Sequence[float]) -> str:
+    return (
+        f"{points[0][1]} to {points[-1][1]} filters: roots {curve(found, of.roots, UNMERGED, points)},"
+        f" merged {curve(found, of.roots, PERFECT, points)}; overhead {min(overheads):.0%} to {max(overheads):.0%}"
+    )
+
+
+def _published(found: Evidence, filters: int | None = None) -> list[Point]:
+    """The points of the published one-shot workload."""
+    return found.points("1-3 mixed", filters=filters)
+
+
+def _few_interfaces(found: Evidence) -> list[Point]:
+    """The curve over the number of filters, with three interfaces."""
+    fewest = min(point[2] for point in _published(found))
+    return [point for point in _published(found) if point[2] == fewest]
+
+
+CHECKS = (
+    Check(
+        Claim("C24", "merged root sets are much smaller, and constant in the number of filters"),
+        "E12",
+        f"merged roots do not grow over the sweep, unmerged ones do; at the end at most {HALF:.0%} of them",
+        merged_roots_stay_few,
+    ),
+    Check(
+        Claim("C24", "matching merged root sets is much faster"),
+        "E12",
+        f"at most {HALF:.0%} of the tests an event, naively and by tree walk, with the most filters",
+        merged_roots_match_faster,
+    ),
+    Check(
+        Claim("C24", "the time for merging is reasonable"),
+        "E12",
+        "attempts to merge and their covering tests are no more than those that find the minimal covers",
+        merging_is_affordable,
+    ),
+    Check(
+        Claim("C25", "more interfaces, fewer filters on each, less benefit"),
+        "E12",
+        "the share of roots left by merging rises with the number of interfaces",
+        interfaces_reduce_merging,
+    ),
+    Check(
+        Claim("C26", "imperfect merging is about as fast as perfect merging"),
+        "E12",
+        f"tests an event and the effort of merging within a factor of {FLAT} on the published workload",
+        imperfect_is_as_fast,
+    ),
+    Check(
+        Claim("C26", "imperfect merging is better where many filters have the same structure"),
+        "E12",
+        f"at most {HALF:.0%} of the roots that perfect merging leaves, with a fixed number of attributes",
+        imperfect_merges_same_structures,
+    ),
+    Check(
+        Claim("C26", "its rate of false positives depends on the parameters"),
+        "E12",
+        f"rates at different points at least a factor of {SIMILAR:g} apart",
+        false_positives_vary,
+    ),
+    Check(
+        Claim("C27", "dynamic, 1-3 attributes: no significant overhead, constant root set where unmerged it grows"),
+        "E13",
+        f"overhead at most {NEGLIGIBLE:.0%}; merged roots within a factor of {FLAT}, unmerged ones beyond",
+        dynamic_1_to_3,
+    ),
+    Check(
+        Claim("C28", "dynamic, 2 attributes: near-constant root set, more overhead"),
+        "E13",
+        f"merged roots within a factor of {FLAT}, unmerged ones beyond; more overhead than with 1-3 attributes",
+        dynamic_2,
+    ),
+    Check(
+        Claim("C29", "dynamic, 3 attributes: substantial overhead, root set not reduced"),
+        "E13",
+        f"overhead at least {SUBSTANTIAL:.0%}; at least {UNCHANGED:.0%} of the roots are left",
+        dynamic_3,
+    ),
+)

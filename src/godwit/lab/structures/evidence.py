@@ -1,0 +1,139 @@
+"""Rows, asked for means and for how often one structure beats another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
+
+from godwit.lab.structures.rows import Measures, Row
+from godwit.lab.structures.settings import Setting
+
+Measure = Callable[[Measures], float]
+"""A figure of one row."""
+
+Point = tuple[str, int, int, int]
+"""Schema, filters, interfaces and clients: a place on a published curve."""
+
+AGREED = 0.75
+"""The share of replications, paired by what they were given, that must agree before an order counts as found."""
+
+
+def point_of(setting: Setting) -> Point:
+    return setting.schema, setting.filters, setting.interfaces, setting.clients
+
+
+class Evidence:
+    """The rows of one experiment. All structures of a replication were given the same, so that they can be paired."""
+
+    def __init__(self, rows: Iterable[Row], experiment: str) -> None:
+        self._found: dict[tuple[Point, str], dict[int, Measures]] = {}
+        for row in rows:
+            if row.setting.experiment == experiment:
+                own = self._found.setdefault((point_of(row.setting), row.structure), {})
+                own[row.setting.replication] = row.measures
+
+    def points(
+        self, schema: str | None = None, *, filters: int | None = None, clients: int | None = None
+    ) -> list[Point]:
+        """In the order of their sizes."""
+        points = {point for point, _ in self._found}
+        return sorted(
+            point
+            for point in points
+            if (schema is None or point[0] == schema)
+            and (filters is None or point[1] == filters)
+            and (clients is None or point[3] == clients)
+        )
+
+    def schemas(self) -> list[str]:
+        return list(dict.fromkeys(point[0] for point, _ in self._found))
+
+    def mean(self, measure: Measure, structure: str, point: Point) -> float:
+        return fmean(measure(own) for own in self._found[point, structure].values())
+
+    def share(
+        self, measure: Measure, less: tuple[str, Point], more: tuple[str, Point], *, or_equal: bool = False
+    ) -> float:
+        """In how many replications the first is less than the second, 0 to 1."""
+        low, high = (self._found[point, structure] for structure, point in (less, more))
+        votes = [measure(low[one]) - measure(high[one]) for one in low if one in high]
+        return fmean(vote < 0 or (or_equal and vote == 0) for vote in votes)
+
+
+def decided(shares: Sequence[float]) -> bool | None:
+    """Whether an order holds at every point; None where the replications do not agree."""
+    if shares and all(share >= AGREED for share in shares):
+        return True
+    return False if any(share <= 1 - AGREED for share in shares) else None
+
+
+def count(value: int | None) -> int:
+    """A count that the row must have."""
+    if value is None:
+        raise ValueError("the rows lack a count that is asked of them")
+    return value
+
+
+def add(own: Measures) -> float:
+    return count(own.add_covers)
+
+
+def remove(own: Measures) -> float:
+    return count(own.remove_covers)
+
+
+def replace(own: Measures) -> float:
+    """The add/remove scenario: removals, what they bring back, and what takes their place."""
+    return count(own.remove_covers) + (own.resend_covers or 0) + count(own.insert_covers)
+
+
+def eliminated(own: Measures) -> float:
+    return count(own.eliminate_covers) / count(own.add_covers)
+
+
+def size(own: Measures) -> float:
+    return count(own.size)
+
+
+def roots(own: Measures) -> float:
+    return count(own.roots)
+
+
+def forwarded(own: Measures) -> float:
+    return count(own.forwarded)
+
+
+def sent(own: Measures) -> float:
+    return count(own.sent)
+
+
+def replace_sent(own: Measures) -> float:
+    return count(own.replace_sent)
+
+
+def tests(own: Measures) -> float:
+    """Filters tested for an event."""
+    return count(own.match_tests) / count(own.events)
+
+
+def predicates(own: Measures) -> float:
+    """Constraints looked at for an event."""
+    return count(own.match_predicates) / count(own.events)
+
+
+def merging(own: Measures) -> float:
+    """What merging spends: covering tests and attempts to merge."""
+    return count(own.merge_tests) + count(own.merge_covers)
+
+
+def replace_merging(own: Measures) -> float:
+    return count(own.replace_merge_tests) + count(own.replace_merge_covers)
+
+
+def false_positives(own: Measures) -> float:
+    """The share of unwanted pairs that match; 0 where there are none."""
+    return count(own.false_positives) / max(count(own.unwanted), 1)
+
+
+def added(own: Measures) -> float:
+    return count(own.added)

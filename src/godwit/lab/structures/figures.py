@@ -1,0 +1,144 @@
+"""The curves of the published figures, drawn from our rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from godwit.lab.structures import evidence as of
+from godwit.lab.structures.evidence import Evidence, Measure, Point
+from godwit.lab.structures.merging import IMPERFECT, PERFECT, UNMERGED
+from godwit.lab.structures.rows import Row
+
+FILTERS, INTERFACES, CLIENTS = 1, 2, 3
+"""Places in a `Point`: what the horizontal axis is."""
+AXES = {FILTERS: "filters", INTERFACES: "interfaces", CLIENTS: "local clients"}
+
+COLOURS = {
+    "PF": "#0072b2",
+    "BF": "#56b4e9",
+    "NRF": "#009e73",
+    "FP": "#d55e00",
+    "NRF exact": "#009e73",
+    "NRF approximate": "#cc79a7",
+    UNMERGED: "#d55e00",
+    PERFECT: "#0072b2",
+    IMPERFECT: "#009e73",
+}
+MARKERS = "osv^Dx"
+"""BF and NRF often lie on PF: markers of different shapes show that they are there."""
+
+
+class Curve(NamedTuple):
+    structure: str
+    measure: Measure
+    label: str
+    clients: int | None = None
+    dashed: bool = False
+
+
+class Panel(NamedTuple):
+    title: str
+    points: list[Point]
+    axis: int
+    curves: Sequence[Curve]
+
+
+Picture = tuple[str, str, list[Panel], int]
+"""File name, what is counted on the vertical axis, panels, and how many of them in a row."""
+
+
+def draw(rows: Iterable[Row], folder: Path) -> list[Path]:
+    """Write the figures that the rows have points for; raises ImportError where matplotlib is not installed."""
+    from matplotlib.figure import Figure
+
+    rows = list(rows)
+    written = []
+    for name, counted, panels, columns in pictures(rows):
+        drawn = [panel for panel in panels if len({point[panel.axis] for point in panel.points}) > 1]
+        if drawn:
+            height = -(-len(drawn) // columns)
+            figure = Figure(figsize=(4.2 * columns, 3.2 * height), layout="constrained")
+            found = Evidence(rows, name.partition("-")[0])
+            for axes, panel in zip(figure.subplots(height, columns, squeeze=False).flat, drawn, strict=False):
+                _plot(axes, found, panel, counted)
+            figure.savefig(folder / f"{name}.png", dpi=110)
+            written.append(folder / f"{name}.png")
+    return written
+
+
+def pictures(rows: Sequence[Row]) -> list[Picture]:
+    """All figures that the source describes; some of their panels may have no points."""
+    local, shared, layered, peers, crowded, once, always = (
+        Evidence(rows, experiment) for experiment in ("E1", "E2", "E3", "E4", "E5", "E12", "E13")
+    )
+    costs = "covering tests"
+    return [
+        ("E1", costs, _phases(local, FILTERS, ("PF", "BF", "NRF", "FP")), 3),
+        ("E2", costs, _phases(shared, INTERFACES, ("PF", "BF", "NRF", "FP")), 2),
+        ("E3", costs, _phases(layered, INTERFACES, ("NRF", "FP")), 3),
+        ("E4-costs", costs, _phases(peers, INTERFACES, ("FP", "NRF exact", "NRF approximate"), clients=0), 3),
+        ("E4-forwarded", "filters", [_forwarded(peers, schema) for schema in peers.schemas()], 3),
+        ("E5", costs, _phases(crowded, CLIENTS, ("FP", "NRF exact", "NRF approximate")), 2),
+        ("E12", "filters in all root sets", _one_shot(once), 2),
+        ("E13", "filters in the root set", [_dynamic(always, schema) for schema in always.schemas()], 3),
+    ]
+
+
+def _phases(found: Evidence, axis: int, structures: Sequence[str], clients: int | None = None) -> list[Panel]:
+    return [
+        Panel(
+            f"{phase}, {schema}",
+            found.points(schema, clients=clients),
+            axis,
+            [Curve(structure, measure, structure) for structure in structures],
+        )
+        for phase, measure in (("add", of.add), ("add/remove", of.replace))
+        for schema in found.schemas()
+    ]
+
+
+def _forwarded(found: Evidence, schema: str) -> Panel:
+    curves = [
+        Curve("FP", of.added, "told to the router", 0),
+        Curve("NRF approximate", of.forwarded, "forwarded, approximate", 0),
+        Curve("NRF exact", of.forwarded, "forwarded, exact", 0),
+        Curve("FP", of.forwarded, "forwarded, with local clients", 1, dashed=True),
+    ]
+    return Panel(schema, found.points(schema), INTERFACES, curves)
+
+
+def _one_shot(found: Evidence) -> list[Panel]:
+    points = found.points("1-3 mixed")
+    if not points:
+        return []
+    most, fewest = max(point[1] for point in points), min(point[2] for point in points)
+    curves = [Curve(name, of.roots, name) for name in (UNMERGED, PERFECT, IMPERFECT)]
+    return [
+        Panel(f"{fewest} interfaces", [point for point in points if point[2] == fewest], FILTERS, curves),
+        Panel(f"{most} filters", [point for point in points if point[1] == most], INTERFACES, curves),
+    ]
+
+
+def _dynamic(found: Evidence, schema: str) -> Panel:
+    curves = [Curve(name, of.roots, name) for name in (UNMERGED, PERFECT, IMPERFECT)]
+    return Panel(f"{schema.removesuffix(' mixed')} attributes", found.points(schema), FILTERS, curves)
+
+
+def _plot(axes: Any, found: Evidence, panel: Panel, counted: str) -> None:
+    for curve, marker in zip(panel.curves, MARKERS, strict=False):
+        points = [point for point in panel.points if curve.clients is None or point[CLIENTS] == curve.clients]
+        axes.plot(
+            [point[panel.axis] for point in points],
+            [found.mean(curve.measure, curve.structure, point) for point in points],
+            marker=marker,
+            markersize=4,
+            color=COLOURS[curve.structure],
+            linestyle="--" if curve.dashed else "-",
+            label=curve.label,
+        )
+    axes.set(title=panel.title, xlabel=AXES[panel.axis], ylabel=counted)
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize="small")

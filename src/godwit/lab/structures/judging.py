@@ -1,0 +1,77 @@
+"""How a claim is decided: what counts as equal, constant or much less, and how the numbers are told.
+
+Where the source speaks of speed, covering and matching tests stand in for it. An order counts as found when at least
+three quarters of the replications show it at every point; where they do not agree, nothing is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from godwit.lab.claims import Claim
+from godwit.lab.structures import evidence as of
+from godwit.lab.structures.evidence import Evidence, Measure, Point
+
+PHASES: tuple[Measure, Measure] = (of.add, of.replace)
+
+ALIKE = 1.1
+"""Costs up to a tenth apart are equal."""
+FLAT = 1.5
+"""What grows by less than half over a whole sweep is about constant."""
+SIMILAR = 2.0
+"""Costs within a factor of two are similar."""
+HALF = 0.5
+"""Much smaller, much faster: at most half."""
+NEGLIGIBLE, SUBSTANTIAL = 0.1, 0.25
+"""Overheads as shares of what the structure costs without."""
+
+Judgement = tuple[bool | None, str]
+"""Whether a claim holds, None where that cannot be said, and the numbers behind it."""
+
+
+class Check(NamedTuple):
+    """`expected` is what the rows of the experiment must show; `note` says why they may not."""
+
+    claim: Claim
+    experiment: str
+    expected: str
+    judge: Callable[[Evidence], Judgement]
+    note: str = ""
+
+
+def spread(found: Evidence, measure: Measure, name: str, points: Sequence[Point]) -> float:
+    """The largest mean over the smallest."""
+    means = [found.mean(measure, name, point) for point in points]
+    return max(means) / min(means)
+
+
+def curve(found: Evidence, measure: Measure, name: str, points: Sequence[Point]) -> str:
+    return f"{short(found.mean(measure, name, points[0]))} to {short(found.mean(measure, name, points[-1]))}"
+
+
+def versus(found: Evidence, names: Sequence[str], point: Point) -> str:
+    return f"{costs(found, of.add, names, point)} add, {costs(found, of.replace, names, point)} add/remove"
+
+
+def costs(found: Evidence, measure: Measure, names: Sequence[str], point: Point) -> str:
+    return " / ".join(f"{name} {short(found.mean(measure, name, point))}" for name in names)
+
+
+def by_schema(found: Evidence, told: Callable[[Point], str]) -> str:
+    """For each schema, at its largest point."""
+    return "; ".join(f"{schema}: {told(found.points(schema)[-1])}" for schema in found.schemas())
+
+
+def ends(found: Evidence, told: Callable[[Point], str]) -> str:
+    """For each schema with the fewest and the most neighbours, without local clients."""
+    points = [point for schema in found.schemas() for point in _first_and_last(found.points(schema, clients=0))]
+    return "; ".join(f"{point[0]}, {point[2]}: {told(point)}" for point in points)
+
+
+def _first_and_last(points: Sequence[Point]) -> list[Point]:
+    return list(dict.fromkeys([points[0], points[-1]])) if points else []
+
+
+def short(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value / 1000:.3g}k"

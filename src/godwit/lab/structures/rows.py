@@ -1,0 +1,128 @@
+"""What was measured: one row for each structure in each setting, in a Parquet file that a later run continues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from godwit.lab.structures.settings import Setting
+
+
+class Measures(msgspec.Struct, kw_only=True):
+    """Counts, None where an experiment has no such thing. Costs are covering tests unless the name says otherwise."""
+
+    size: int | None = None
+    """Filters in the structure once built."""
+    roots: int | None = None
+    """Filters that no other covers; with merging, those propagated in their place."""
+    added: int | None = None
+    """Filters that the interfaces told while building; the others were covered by one of the same interface."""
+    add_covers: int | None = None
+    eliminate_covers: int | None = None
+    """The part of `add_covers` that went into dropping what new filters cover."""
+    remove_covers: int | None = None
+    resend_covers: int | None = None
+    """For filters that came back because one that covered them was removed."""
+    insert_covers: int | None = None
+    """For the new filters that took the place of those removed."""
+    forwarded: int | None = None
+    """Filters, while building, of which some neighbour had to be told."""
+    sent: int | None = None
+    """How many neighbours, in all, had to be told of a filter while building."""
+    replace_sent: int | None = None
+    """The same during the replacements."""
+    events: int | None = None
+    match_tests: int | None = None
+    """Filters tested for these events."""
+    match_predicates: int | None = None
+    """Constraints looked at for these events."""
+    merge_tests: int | None = None
+    """Attempts to merge two filters while building."""
+    merge_covers: int | None = None
+    replace_merge_tests: int | None = None
+    replace_merge_covers: int | None = None
+    replace_roots: int | None = None
+    """As `roots`, after the replacements."""
+    unwanted: int | None = None
+    """Pairs of an event and an interface that does not want it."""
+    false_positives: int | None = None
+    """Those of them that match all the same."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    setting: Setting
+    structure: str
+    measures: Measures
+
+
+Part = TypeVar("Part", Setting, Measures)
+
+
+class StoreError(Exception):
+    """The file cannot be continued: the message says which, why, and what to do."""
+
+
+class Store:
+    """The rows of one file. Those of a setting come together, and a whole file is on disk whenever `add` returns."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._rows: dict[Setting, list[Row]] = {}
+        for row in _read(path) if path.exists() else ():
+            self._rows.setdefault(row.setting, []).append(row)
+
+    def __contains__(self, setting: Setting) -> bool:
+        return setting in self._rows
+
+    def add(self, setting: Setting, rows: list[Row]) -> None:
+        self._rows[setting] = rows
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.path.with_name(self.path.name + ".part")
+        columns = zip(*(_cells(row) for own in self._rows.values() for row in own), strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), unfinished)
+        unfinished.replace(self.path)
+
+    def of(self, settings: Iterable[Setting]) -> list[Row]:
+        """The rows of these, whatever else the file holds."""
+        return [row for setting in settings for row in self._rows.get(setting, ())]
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    return (*msgspec.structs.astuple(row.setting), row.structure, *msgspec.structs.astuple(row.measures))
+
+
+def _read(path: Path) -> Iterable[Row]:
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise StoreError(f"{path}: not a Parquet file ({error}); move it away or name another --out") from None
+    if table.schema != SCHEMA:
+        raise StoreError(f"{path}: the columns are those of another version; move it away or name another --out")
+    return map(_row, table.to_pylist())
+
+
+def _row(cells: dict[str, Any]) -> Row:
+    return Row(_part(Setting, cells), cells["structure"], _part(Measures, cells))
+
+
+def _part(kind: type[Part], cells: dict[str, Any]) -> Part:
+    return kind(**{field.name: cells[field.name] for field in msgspec.structs.fields(kind)})
+
+
+def _column(field: msgspec.structs.FieldInfo) -> pa.Field:
+    return pa.field(field.name, pa.string() if field.type is str else pa.int64())
+
+
+SCHEMA = pa.schema(
+    [
+        *map(_column, msgspec.structs.fields(Setting)),
+        pa.field("structure", pa.string()),
+        *map(_column, msgspec.structs.fields(Measures)),
+    ]
+)
