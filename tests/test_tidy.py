@@ -19,7 +19,6 @@ ALLOWED: dict[str, dict[str, str]] = {}
 WAITING = {
     "godwit.lab": "its command",
     "godwit.protocols": "brokers that run them, simulated and real",
-    "godwit.sim": "scenarios that run in it",
     "godwit.tables": "the lab and the brokers",
 }
 """Modules that nothing uses yet, and what will."""
