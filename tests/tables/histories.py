@@ -35,7 +35,7 @@ def histories(
             for _ in range(steps)
         ]
 
-    pools = st.lists(filters, min_size=1, max_size=12) | st.lists(filters, min_size=8, max_size=12)
+    pools = st.lists(filters, min_size=1, max_size=16) | st.lists(filters, min_size=12, max_size=16)
     return st.builds(lived, pools, st.integers(0, 2**32), st.integers(1, steps_max) | st.just(steps_max))
 
 

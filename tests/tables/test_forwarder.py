@@ -18,6 +18,7 @@ from godwit.tables.forest import PF, Forest
 from godwit.tables.forwarder import Forwarder
 from godwit.tables.forwards import RoutingForest, RoutingPoset
 from godwit.tables.merging import Update
+from godwit.tables.naive import Naive
 from godwit.tables.table import Forwarding, Interface, drop
 
 Wanted = Labelled
@@ -67,6 +68,15 @@ def test_what_an_update_covers_again_is_not_told(make: Make) -> None:
         "b": Update((span(0, 5),), (span(0, 3),)),
         "c": Update((span(0, 5),), (span(0, 3),)),
     }
+
+
+@pytest.mark.feature("content-routing F10")
+def test_what_one_withdrawal_uncovers_and_the_next_takes_back_is_not_told() -> None:
+    """Only a table that keeps redundant filters can come to that."""
+    forwarder = Forwarder(Naive(LabelledSets(), neighbours=["a", "b"]))
+    forwarder.subscribe(span(0, 5), "a")
+    forwarder.subscribe(span(0, 3), "a")
+    assert forwarder.apply(Update((span(0, 5), span(0, 3))), "a") == {"b": Update((span(0, 5), span(0, 3)), ())}
 
 
 @every_table
@@ -155,7 +165,7 @@ class Network:
             self.tell(client, sender.wish((self.dice.choice("pq"), self.any_numbers())))
 
     def any_numbers(self) -> frozenset[int]:
-        return frozenset(self.dice.sample(SMALL, self.dice.choice([1, 1, 2, 3, 4])))
+        return frozenset(self.dice.sample(SMALL[:6], self.dice.choice([1, 1, 2, 3, 4])))
 
     def publish(self, broker: str, event: int) -> int:
         self.published += 1

@@ -222,6 +222,23 @@ def test_equivalent_filters_in_two_trees_do_not_suppress_each_other() -> None:
 
 
 @pytest.mark.feature("content-routing F15")
+def test_a_relocation_does_not_put_the_younger_of_two_equivalent_filters_first() -> None:
+    """Nobody would tell the neighbour to forget the one and to learn the other."""
+    table: RoutingForest[Labelled, int] = RoutingForest(LabelledSets(), neighbours=["a", "b", "c", "d"])
+    left, right = ("left", frozenset({1, 2, 3})), ("right", frozenset({1, 2, 4}))
+    old, new = ("old", frozenset({1, 2})), ("new", frozenset({1, 2}))
+    table.announce(left, "a")
+    table.announce(old, "b")
+    table.announce(right, "c")
+    table.announce(("balance", frozenset({4})), "d")
+    table.announce(new, "d")
+    assert (table.parent(old), table.parent(new)) == (left, right)
+    assert table.retract(left, "a") == {"b": [], "c": [old], "d": []}
+    assert (table.parent(old), table.parent(new)) == (right, old)
+    assert table.retract(old, "b") == {"c": [new]}
+
+
+@pytest.mark.feature("content-routing F15")
 def test_a_forest_with_redundant_filters_cannot_tell_its_forwards() -> None:
     with pytest.raises(ValueError, match=r"Pruning\.ALL"):
         RoutingForest(rules=PF)

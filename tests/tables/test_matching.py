@@ -76,6 +76,16 @@ def test_events_are_matched_within_their_type_and_by_open_filters(
         assert table.match(event) == {i for f, i in entries(table) if f.matches(event)}
 
 
+@every_structure
+@pytest.mark.feature("content-routing F23")
+@given(steps=histories(labelled_sets(), interfaces=["a", "b", "c"]))
+def test_everybody_who_wants_an_event_is_found_and_nobody_else(make: Make, steps: list[Step]) -> None:
+    table = make(LabelledSets())
+    for _ in play(steps, table):
+        for event in SMALL:
+            assert table.match(event) == {i for f, i in entries(table) if event in f[1]}
+
+
 @pytest.mark.feature("content-routing F8")
 def test_an_event_of_another_type_costs_no_test() -> None:
     language = Counted(Forest[Filter, Values]().language)

@@ -81,3 +81,16 @@ def test_neighbours_hear_of_clients_through_a_forwarder() -> None:
         dict.fromkeys("ab", Update((), (span(0, 3),))),
         dict.fromkeys("ab", Update((span(0, 3),), (span(0, 1), span(2, 3)))),
     ]
+
+
+@pytest.mark.feature("content-routing F24")
+def test_a_filter_that_slides_under_another_root_is_not_told() -> None:
+    told: list[Update[frozenset[int]]] = []
+    two: TwoPhase[frozenset[int], int] = TwoPhase(
+        Naive(Sets()), Naive(Sets()), neighbours=[], language=Sets(), tell=told.append
+    )
+    two.add(span(0, 3), "x")
+    two.add(span(2, 5), "y")
+    two.add(span(2, 3), "z")
+    two.remove(span(0, 3), "x")
+    assert told == [Update((), (span(0, 3),)), Update((), (span(2, 5),)), Update((span(0, 3),), ())]
