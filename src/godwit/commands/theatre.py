@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
+from collections.abc import Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -149,7 +150,7 @@ def figures(sight: Sight) -> RenderableType:
 
 def tables_shown(tables: Tables) -> list[RenderableType]:
     """R, T and Q of the inspected broker."""
-    columns = {
+    columns: dict[str, tuple[tuple[str, ...], Sequence[tuple[object, ...]]]] = {
         f"R of {tables.broker}": (("filter", "hop", "subscriber"), tables.routes),
         f"T of {tables.broker}": (("subscriber", "t", "h"), tables.known),
         f"Q of {tables.broker}": (("subscriber", "events"), tables.queues),
