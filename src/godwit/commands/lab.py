@@ -63,7 +63,10 @@ def convergence(*, seeds: int, out: str) -> int:
     folder = _folder(out)
     reports = Reports()
     with Bar(reports.console, "trials") as bar, _interruption_told(reports, folder):
-        page = convergencetable.run(seeds, folder / "trials.jsonl", lambda done, total: bar.update(done / total))
+        try:
+            page = convergencetable.run(seeds, folder / "trials.jsonl", lambda done, total: bar.update(done / total))
+        except ValueError as error:
+            raise InputError(str(error)) from None
     _write_text(folder / "convergence.md", pages.markdown(page))
     typer.echo(pages.markdown(page))
     return 0

@@ -64,17 +64,19 @@ def count(batch: Batch) -> int:
     return sum(bool(trial(protocol, mix, s, settled=batch.settled, refresh=batch.refresh)) for s in seeds)
 
 
-def run(seeds: int, path: Path, progress: Callable[[int, int], None], *, processes: int = runner.PROCESSES) -> Page:
+def run(seeds: int, path: Path, progress: Callable[[int, int], None], *, processes: int | None = None) -> Page:
     """Count what is not yet in the file at `path`, one JSON line for each batch, and return the table."""
     wanted = batches(seeds)
-    found = {counted.batch: counted.failures for counted in _read(path)}
+    earlier = _read(path)
+    found = {counted.batch: counted.failures for counted in earlier}
     missing = [batch for batch in wanted if batch not in found]
 
-    with path.open("ab") as file:
+    with path.open("wb") as file:
+        file.writelines(_line(counted) for counted in earlier)
 
         def keep(batch: Batch, failures: int) -> None:
             found[batch] = failures
-            file.write(msgspec.json.encode(Counted(batch, failures)) + b"\n")
+            file.write(_line(Counted(batch, failures)))
             file.flush()
             progress(sum(one in found for one in wanted), len(wanted))
 
@@ -83,9 +85,16 @@ def run(seeds: int, path: Path, progress: Callable[[int, int], None], *, process
 
 
 def _read(path: Path) -> list[Counted]:
-    """What an earlier run has counted; a line that was cut off by its end counts for nothing."""
-    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-    return [msgspec.json.decode(line, type=Counted) for line in lines if line.endswith(b"\n")]
+    """What an earlier run has counted; a last line that was cut off counts for nothing."""
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    try:
+        return [msgspec.json.decode(line, type=Counted) for line in lines]
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path}: not a file of counted trials: {error}") from None
+
+
+def _line(counted: Counted) -> bytes:
+    return msgspec.json.encode(counted) + b"\n"
 
 
 def page(seeds: int, found: Mapping[Batch, int]) -> Page:

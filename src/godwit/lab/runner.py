@@ -20,7 +20,7 @@ def each(
     tasks: Sequence[Task],
     keep: Callable[[Task, Done], None],
     *,
-    processes: int = PROCESSES,
+    processes: int | None = None,
 ) -> None:
     """Call `keep(task, work(task))` for every task, in this process and as they finish.
 
@@ -28,6 +28,7 @@ def each(
     one task, what was kept stays kept, unfinished work is dropped, and the exception goes on. With one process
     everything happens here, one after the other.
     """
+    processes = processes or PROCESSES
     if processes == 1 or len(tasks) < 2:
         for task in tasks:
             keep(task, work(task))

@@ -170,24 +170,33 @@ def wants(configuration: Configuration, subscriber: NodeId) -> Filter:
 
 def run(configuration: Configuration) -> Result:
     started = time.perf_counter()
+    world, radio, trace = build(configuration)
+    world.run(configuration.publish_s + configuration.drain_s)
+    return Result(
+        **_deliveries(configuration, trace),
+        **_costs(configuration, world, radio, trace),
+        wall_s=time.perf_counter() - started,
+        digest=trace.digest,
+    )
+
+
+def build(configuration: Configuration) -> tuple[World, Counting, Trace]:
+    """The world before its first moment, with all nodes in place and everything that will be published scheduled."""
     trace = Trace(frozenset({"published", "routed", "delivered", "duplicate"}))
     world = World(configuration.seed, Counting, trace)
-    assert isinstance(world.medium, Counting)
+    radio = world.medium
+    assert isinstance(radio, Counting)
     subscribers = [f"s{i:02d}" for i in range(configuration.size)]
     brokers = [f"b{i:02d}" for i in range(configuration.size)]
     publishers = [f"p{i}" for i in range(PUBLISHERS)]
-    walk = Waypoint(
-        width_m=configuration.width_m,
-        height_m=configuration.width_m,
-        speed_mps=(configuration.speed_mps, configuration.speed_mps),
-    )
+    width = configuration.width_m
+    walk = Waypoint(width_m=width, height_m=width, speed_mps=(configuration.speed_mps, configuration.speed_mps))
     start = _starter(configuration)
     for name in (*brokers, *subscribers, *publishers):
-        world.medium.place(name, walk)
+        radio.place(name, walk)
         world.add(name, partial(start, name))
     _schedule(configuration, world, publishers, subscribers)
-    world.run(configuration.publish_s + configuration.drain_s)
-    return _measured(configuration, world, world.medium, trace, time.perf_counter() - started)
+    return world, radio, trace
 
 
 def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
@@ -249,15 +258,33 @@ def _publish(world: World, publisher: NodeId, event: Event, aim: str, subscriber
             core.publish(event, subscriber)
 
 
-def _measured(configuration: Configuration, world: World, radio: Counting, trace: Trace, wall_s: float) -> Result:
+def _deliveries(configuration: Configuration, trace: Trace) -> dict[str, Any]:
+    """What became of every event, by the definitions of spec 3.3."""
+    aodv = configuration.protocol == "aodv"
     events = PUBLISHERS * int(configuration.publish_s)
     wanted = events * (configuration.size if configuration.workload == "multicast" else 1)
-    aodv = configuration.protocol == "aodv"
     routed = {(row[3], row[4], row[5]) for row in trace.of("routed")}
     delivered = trace.of("delivered")
     arrived = {(row[3], row[4], row[5]) for row in delivered}
     born = {(row[3], row[4]): row[0] for row in trace.of("published")}
     delays = [(row[0] - born[row[3], row[4]], row[10]) for row in delivered]
+    return {
+        "published": events,
+        "wanted": wanted,
+        "routed": wanted if aodv else len(routed),
+        "delivered": len(arrived),
+        "delivered_routed": len(arrived if aodv else arrived & routed),
+        "replayed": sum(how == "replayed" for _, how in delays),
+        "duplicates": trace.counts["duplicate"],
+        "delay_mean_s": _mean(delay for delay, _ in delays),
+        "delay_direct_mean_s": _mean(delay for delay, how in delays if how == "direct"),
+        "delay_replayed_mean_s": _mean(delay for delay, how in delays if how == "replayed"),
+        "hops_mean": _mean(row[9] for row in delivered),
+    }
+
+
+def _costs(configuration: Configuration, world: World, radio: Counting, trace: Trace) -> dict[str, Any]:
+    """What it took: messages, bytes, and changes of the tree."""
     by_role: Counter[str] = Counter()
     for (name, _), count in radio.sent.items():
         by_role[ROLES[name[0]]] += count
@@ -265,33 +292,21 @@ def _measured(configuration: Configuration, world: World, radio: Counting, trace
     total, beacons = radio.by_type.total(), radio.by_type["Heartbeat"] + radio.by_type["Hello"]
     roles = Counter(ROLES[name[0]] for name in world.nodes)
     minutes = (configuration.publish_s + configuration.drain_s) / 60
-    return Result(
-        published=events,
-        wanted=wanted,
-        routed=wanted if aodv else len(routed),
-        delivered=len(arrived),
-        delivered_routed=len(arrived if aodv else arrived & routed),
-        replayed=sum(how == "replayed" for _, how in delays),
-        duplicates=trace.counts["duplicate"],
-        delay_mean_s=_mean(delay for delay, _ in delays),
-        delay_direct_mean_s=_mean(delay for delay, how in delays if how == "direct"),
-        delay_replayed_mean_s=_mean(delay for delay, how in delays if how == "replayed"),
-        hops_mean=_mean(row[9] for row in delivered),
-        messages_per_node=total / nodes,
-        messages_per_node_without_beacons=(total - beacons) / nodes,
-        bytes_per_node=sum(radio.sent_b.values()) / nodes,
-        messages_by_role={role: by_role[role] / count for role, count in roles.items()},
-        messages_by_type=dict(radio.by_type),
-        repeated_by_type=dict(radio.repeated),
-        messages_by_depth={str(depth): radio.by_depth[depth] / n for depth, n in sorted(radio.beats_by_depth.items())},
-        beats_by_depth={str(depth): n for depth, n in sorted(radio.beats_by_depth.items())},
-        migrations_per_min=trace.counts["migrated"] / minutes,
-        attachments_per_min=trace.counts["attached"] / minutes,
-        dropped=dict(radio.dropped),
-        receptions=radio.received,
-        wall_s=wall_s,
-        digest=trace.digest,
-    )
+    rounds = sorted(radio.beats_by_depth.items())
+    return {
+        "messages_per_node": total / nodes,
+        "messages_per_node_without_beacons": (total - beacons) / nodes,
+        "bytes_per_node": sum(radio.sent_b.values()) / nodes,
+        "messages_by_role": {role: by_role[role] / count for role, count in roles.items()},
+        "messages_by_type": dict(radio.by_type),
+        "repeated_by_type": dict(radio.repeated),
+        "messages_by_depth": {str(depth): radio.by_depth[depth] / n for depth, n in rounds},
+        "beats_by_depth": {str(depth): n for depth, n in rounds},
+        "migrations_per_min": trace.counts["migrated"] / minutes,
+        "attachments_per_min": trace.counts["attached"] / minutes,
+        "dropped": dict(radio.dropped),
+        "receptions": radio.received,
+    }
 
 
 def _mean(values: Any) -> float:
