@@ -143,20 +143,28 @@ class Stage:
         self.world.add(name, partial(start, self.loaded, role, name))
 
     def _schedule_events(self) -> None:
-        subscribers = list(self.loaded.wanted)
         for _, group, members in self.scenario.groups():
             if isinstance(group, described.Publishers):
                 for name in members:
-                    self._schedule_publisher(group, name, subscribers)
+                    dice = self.world.streams.stream("workload", name)
+                    self._schedule_event(group, name, dice, group.from_s + dice.random() * group.every_s, 0)
 
-    def _schedule_publisher(self, group: described.Publishers, name: NodeId, subscribers: list[NodeId]) -> None:
-        dice = self.world.streams.stream("workload", name)
-        time, sequence = group.from_s + dice.random() * group.every_s, 0
-        while time < min(group.until_s or self.scenario.duration_s, self.scenario.duration_s):
-            values = {key: drawn(value, dice, subscribers) for key, value in group.event.items()}
-            event = Event(name, sequence, attributes=values, time=time, payload=bytes(group.payload_b))
-            self.world.engine.at(time, partial(self._publish, name, event))
-            time, sequence = time + group.every_s, sequence + 1
+    def _schedule_event(
+        self, group: described.Publishers, name: NodeId, dice: Random, time_s: float, sequence: int
+    ) -> None:
+        """One event of a publisher, which schedules the next."""
+        end_s = self.scenario.duration_s if group.until_s is None else group.until_s
+        if time_s >= end_s:
+            return
+        subscribers = list(self.loaded.wanted)
+        values = {key: drawn(value, dice, subscribers) for key, value in group.event.items()}
+        event = Event(name, sequence, attributes=values, time=time_s, payload=bytes(group.payload_b))
+
+        def publish() -> None:
+            self._publish(name, event)
+            self._schedule_event(group, name, dice, time_s + group.every_s, sequence + 1)
+
+        self.world.engine.at(time_s, publish)
 
     def _publish(self, name: NodeId, event: Event) -> None:
         node, values = self.world.nodes[name], event.values()
