@@ -77,16 +77,11 @@ def test_an_experiment_gets_its_arguments_and_gives_its_status(monkeypatch: pyte
     assert CliRunner().invoke(app, ["lab", "structures", "--seed", "7", "--help"]).exit_code == 3
 
 
-@pytest.mark.parametrize(
-    ("missing", "reason"), [("godwit.lab.structures", "does not have it yet"), ("scipy", "install godwit[lab]")]
-)
-def test_an_experiment_that_cannot_run_says_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch, missing: str, reason: str
-) -> None:
+def test_an_experiment_that_cannot_run_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> None:
-        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+        raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
 
     monkeypatch.setattr(cli, "import_module", absent)
     result = CliRunner().invoke(app, ["lab", "structures"])
     assert result.exit_code == 2
-    assert reason in result.stderr
+    assert result.stderr == "godwit: lab structures needs scipy, which comes with godwit[lab]\n"
