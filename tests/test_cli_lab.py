@@ -21,6 +21,14 @@ from godwit.lab.mft.results import Results
 SLICE = ["lab", "mft", "--sizes", "2", "--speeds", "2,8", "--seeds", "1", "--seconds", "5"]
 
 
+@pytest.mark.parametrize("command", ["mft", "trees", "convergence"])
+def test_every_experiment_has_help_with_examples(command: str) -> None:
+    result = CliRunner().invoke(app, ["lab", command, "--help"])
+    assert result.exit_code == 0
+    assert "Examples:" in result.stdout
+    assert f"godwit lab {command} " in result.stdout
+
+
 @pytest.mark.feature("mft-pubsub F33", "mft-pubsub F34")
 def test_a_slice_of_the_grid_runs_reports_and_is_not_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("godwit.lab.runner.PROCESSES", 1)

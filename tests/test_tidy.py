@@ -17,7 +17,6 @@ ALLOWED: dict[str, dict[str, str]] = {}
 """Modules of pure rooms that may do what the others may not, and why."""
 
 WAITING = {
-    "godwit.lab": "its command",
     "godwit.protocols": "brokers that run them, simulated and real",
     "godwit.tables": "the lab and the brokers",
 }

@@ -251,11 +251,17 @@ def lab_trees(
     speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 4,8.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each cell; 3.")] = None,
     seconds: Annotated[
-        float | None, typer.Option(min=1.0, metavar="S", help="How long publishers publish; 100. Then two fifths more.")
+        float | None, typer.Option(min=1.0, metavar="S", help="How long publishers publish; 60. Then two fifths more.")
     ] = None,
     out: Annotated[str, typer.Option(metavar="DIR", help="Where results and table go.")] = "lab-trees",
 ) -> None:
     """Steadier broker trees beside the published one: migrations, deliveries and messages in the same worlds.
+
+    Examples:
+
+        godwit lab trees
+
+        godwit lab trees --sizes 8 --speeds 4 --seeds 2
 
     Exit status: 0; 2 for bad options; 130 after Ctrl-C. The same command goes on where an interrupted one stopped.
     """
@@ -273,6 +279,12 @@ def lab_convergence(
     out: Annotated[str, typer.Option(metavar="DIR", help="Where counts and table go.")] = "lab-convergence",
 ) -> None:
     """Random moves, splits and merges: do the routing tables converge, rule set by rule set?
+
+    Examples:
+
+        godwit lab convergence
+
+        godwit lab convergence --seeds 40 --out short
 
     Exit status: 0; 2 for bad options; 130 after Ctrl-C. The same command goes on where an interrupted one stopped.
     """

@@ -32,7 +32,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     speeds_mps: tuple[float, ...] = (4.0, 8.0)
     seeds: int = 3
     protocols: tuple[str, ...] = ("mft", "hardened")
-    publish_s: float = 100.0
+    publish_s: float = 60.0
 
     def runs(self, tree: str, protocol: str, size: int) -> list[Configuration]:
         return [
