@@ -89,7 +89,7 @@ def test_shadows_move_the_median_range_nowhere_and_every_single_one_somewhere() 
 
 def power_dbm(profile: Profile, here: tuple[float, float], there: tuple[float, float], seed: int) -> float:
     _, radio, _ = on_air(profile, {"a": here, "b": there}, seed)
-    return float(10 * np.log10(radio._row(0)[1]))
+    return float(10 * np.log10(radio._row(0).power_mw[1]))
 
 
 @pytest.mark.feature("mft-pubsub F28")
@@ -107,7 +107,7 @@ def test_the_symmetric_part_of_a_shadow_is_the_same_both_ways_and_the_rest_is_no
 def test_the_shadow_belongs_to_the_place_and_not_to_who_stands_there() -> None:
     _, two, _ = on_air(CC2420, {"a": (1, 1), "b": (22, 3)})
     _, three, _ = on_air(CC2420, {"z": (1, 1), "y": (9, 9), "x": (22, 3)})
-    assert two._row(0)[1] == three._row(0)[2]
+    assert two._row(0).power_mw[1] == three._row(0).power_mw[2]
 
 
 @pytest.mark.parametrize(("distance_m", "heard"), [(1, True), (86, True), (249.9, True), (250.5, False)])
@@ -118,7 +118,7 @@ def test_two_ray_ground_is_heard_to_250_metres(distance_m: float, heard: bool) -
 @pytest.mark.parametrize(("distance_m", "senses"), [(549.9, True), (550.5, False)])
 def test_two_ray_ground_is_sensed_to_550_metres(distance_m: float, senses: bool) -> None:
     _, radio, _ = on_air(WIFI_TWO_RAY, {"a": (0, 0), "b": (distance_m, 0)})
-    assert bool(radio._row(0)[1] > radio._busy_mw) is senses
+    assert bool(radio._row(0).power_mw[1] > radio._busy_mw) is senses
 
 
 def test_two_ray_power_falls_with_the_square_then_with_the_fourth_power_and_has_no_step() -> None:

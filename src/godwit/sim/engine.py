@@ -61,16 +61,19 @@ class Engine:
 
         Afterwards the time is `until` if that is finite and was reached, so that a run can be continued piece by piece.
         """
-        heap, limit = self._heap, -1 if calls is None else calls
-        while heap and limit:
-            time, _, call = heap[0]
-            if time > until:
-                break
-            heappop(heap)
-            self.now = time
-            self.executed += 1
-            limit -= 1
-            call()
+        heap, left = self._heap, -1 if calls is None else calls
+        started = left
+        try:
+            while heap and left:
+                entry = heappop(heap)
+                if entry[0] > until:
+                    heappush(heap, entry)
+                    break
+                self.now = entry[0]
+                left -= 1
+                entry[2]()
+        finally:
+            self.executed += started - left
         if until < inf and (not heap or heap[0][0] > until):
             self.now = max(self.now, until)
         return bool(heap)

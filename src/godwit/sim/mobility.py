@@ -172,7 +172,8 @@ class Field:
         self._models: list[Model] = []
         self._dice: list[Random] = []
         self._legs = np.zeros((6, 0))
-        self.version = 0
+        self.moving = False
+        """Whether anybody may be elsewhere later; known as of the last time asked for."""
 
     def add(self, name: NodeId, model: Model) -> None:
         if name in self.index:
@@ -185,19 +186,18 @@ class Field:
         self._dice.append(dice)
         leg = np.array([[x], [y], [0.0], [0.0], [0.0], [0.0]])
         self._legs = np.hstack([self._legs, leg])
-        self.version += 1
+        self.moving = True
 
     def positions(self, time_s: float) -> tuple[Array, Array]:
         """x and y of every node, in the order in which they were added; NaN for a node that is nowhere."""
         x, y, vx, vy, start, end = self._legs
-        for node in np.flatnonzero(end <= time_s):
+        ended = np.flatnonzero(end <= time_s)
+        for node in ended:
             self._advance(int(node), time_s)
+        if len(ended):
+            self.moving = bool(np.isfinite(end).any() or vx.any() or vy.any())
         late = time_s - start
         return x + vx * late, y + vy * late
-
-    @property
-    def moving(self) -> bool:
-        return bool((self._legs[2:4] != 0).any() or np.isfinite(self._legs[5]).any())
 
     def _advance(self, node: int, time_s: float) -> None:
         x, y, vx, vy, start, end = self._legs[:, node].tolist()

@@ -175,17 +175,29 @@ class Parcel:
 
 
 class Frame:
-    """A transmission: its power everywhere, and the worst that has disturbed it so far; None, nothing has."""
+    """A transmission: how far it reaches, and the worst that has disturbed it so far; None, nothing has."""
 
-    __slots__ = ("disturbance_mw", "is_first", "is_last", "parcel", "power_mw", "size_b")
+    __slots__ = ("disturbance_mw", "is_first", "is_last", "parcel", "reach", "size_b")
 
     def __init__(self, parcel: Parcel, size_b: int, is_first: bool, is_last: bool) -> None:
         self.parcel = parcel
         self.size_b = size_b
         self.is_first = is_first
         self.is_last = is_last
-        self.power_mw: Array
+        self.reach: Reach
         self.disturbance_mw: Array | None = None
+
+
+class Reach:
+    """Where a node's signal goes: its power at every node, those that hear anything, and how surely undisturbed."""
+
+    __slots__ = ("audible", "power_mw", "undisturbed")
+
+    def __init__(self, power_mw: Array, audible: np.ndarray[Any, Any]) -> None:
+        self.power_mw = power_mw
+        self.audible = audible
+        self.undisturbed: dict[int, dict[int, float]] = {}
+        """The chance of each hearer, by the length of the frame."""
 
 
 class Station:
@@ -279,7 +291,7 @@ class Radio(Air):
 
     def _is_busy(self, node: int) -> bool:
         """Others are heard, or what this node sent before a crash is still on the air."""
-        return node in self._active or sum(f.power_mw[node] for f in self._active.values()) > self._busy_mw
+        return node in self._active or sum(f.reach.power_mw[node] for f in self._active.values()) > self._busy_mw
 
     def _back_off(self, node: int) -> None:
         station = self._stations[node]
@@ -292,7 +304,7 @@ class Radio(Air):
         self.frames += 1
         if frame.is_first:
             self.count(self.field.names[node], frame.parcel.message)
-        frame.power_mw = self._row(node)
+        frame.reach = self._row(node)
         self._active[node] = frame
         if len(self._active) > 1:
             self._disturb()
@@ -300,9 +312,9 @@ class Radio(Air):
         engine.at(engine.now + frame.size_b * 8 / self.profile.bits_per_s, lambda: self._end(node, frame))
 
     def _disturb(self) -> None:
-        total: Any = sum(frame.power_mw for frame in self._active.values())
+        total: Any = sum(frame.reach.power_mw for frame in self._active.values())
         for node, frame in self._active.items():
-            others = total - frame.power_mw
+            others = total - frame.reach.power_mw
             others[[other for other in self._active if other != node]] = math.inf
             worst = frame.disturbance_mw
             frame.disturbance_mw = others if worst is None else np.maximum(worst, others)
@@ -325,29 +337,38 @@ class Radio(Air):
                 self._next(node)
 
     def _hearers(self, frame: Frame) -> list[int]:
-        powers, disturbances, to = frame.power_mw, frame.disturbance_mw, frame.parcel.to
+        chances, to = self._chances(frame), frame.parcel.to
         if to is not None:
-            candidates = [self.field.index[to]]
-        else:
-            candidates = np.flatnonzero(powers >= self._sensitivity_mw).tolist()
-        heard = []
-        for node in candidates:
-            power = powers[node]
-            disturbance = 0.0 if disturbances is None else disturbances[node]
-            if power >= self._sensitivity_mw and self._is_heard(node, power, disturbance, frame.size_b):
-                heard.append(node)
-        return heard
+            node = self.field.index[to]
+            chances = {node: chances[node]} if node in chances else {}
+        stations = self._stations
+        return [
+            node
+            for node, chance in chances.items()
+            if chance > 0.999999 or (chance > 1e-6 and stations[node].reception_dice.random() < chance)
+        ]
 
-    def _is_heard(self, node: int, power_mw: float, disturbance_mw: float, size_b: int) -> bool:
-        ratio = power_mw / (self._noise_mw + disturbance_mw)
+    def _chances(self, frame: Frame) -> dict[int, float]:
+        """How surely each of those in reach hears the frame."""
+        reach = frame.reach
+        known = reach.undisturbed.get(frame.size_b) if frame.disturbance_mw is None else None
+        if known is None:
+            disturbance = 0.0 if frame.disturbance_mw is None else frame.disturbance_mw[reach.audible]
+            ratio = reach.power_mw[reach.audible] / (self._noise_mw + disturbance)
+            known = dict(zip(reach.audible.tolist(), self._success(ratio, frame.size_b).tolist(), strict=True))
+            if frame.disturbance_mw is None:
+                reach.undisturbed[frame.size_b] = known
+        return known
+
+    def _success(self, ratio: Array, size_b: int) -> Array:
         if self.profile.capture is not None:
-            return ratio >= self.profile.capture
-        chance = _frame_success(
-            round(100 * math.log10(ratio)) if ratio > 1e-3 else -300, size_b, self.profile.noise_bandwidth_ratio
-        )
-        return chance > 0.999999 or (chance > 1e-6 and self._stations[node].reception_dice.random() < chance)
+            return np.where(ratio >= self.profile.capture, 1.0, 0.0)
+        tenths_db = np.rint(100 * np.log10(np.maximum(ratio, 1e-3))).astype(np.int64)
+        table = _frame_success(size_b, self.profile.noise_bandwidth_ratio)
+        found: Array = table[np.minimum(tenths_db, TENTHS_DB_MAX) - TENTHS_DB_MIN]
+        return found
 
-    def _computed_row(self, node: int, x_m: Array, y_m: Array) -> Array:
+    def _computed_row(self, node: int, x_m: Array, y_m: Array) -> Reach:
         """The power of this node's signal everywhere, in milliwatts; nothing at the node itself and nowhere."""
         distances = np.maximum(distances_m(node, x_m, y_m), 0.1)
         loss_db = self._path_loss_db(distances)
@@ -355,7 +376,8 @@ class Radio(Air):
             loss_db = loss_db + self._shadowing_db(node, x_m, y_m)
         # Rounded, so that the last bit of somebody else's logarithm cannot change a trace.
         power_dbm = np.round(self.profile.tx_dbm - loss_db, 6)
-        return np.nan_to_num(10 ** (power_dbm / 10), nan=0.0)
+        power_mw = np.nan_to_num(10 ** (power_dbm / 10), nan=0.0)
+        return Reach(power_mw, np.flatnonzero(power_mw >= self._sensitivity_mw))
 
     def _path_loss_db(self, distances_m: Array) -> Array:
         profile = self.profile
@@ -382,12 +404,15 @@ def _mw(dbm: float) -> float:
     return float(10 ** (dbm / 10))
 
 
-@lru_cache(maxsize=100_000)
-def _frame_success(ratio_cdb: int, size_b: int, bandwidth_ratio: float) -> float:
-    """The chance that no bit of a PSK frame is wrong, at a signal-to-noise ratio given in tenths of a decibel."""
-    ratio = 10 ** (ratio_cdb / 100)
-    errors = 0.5 * math.erfc(math.sqrt(ratio * bandwidth_ratio))
-    return (1 - errors) ** (8 * size_b)
+TENTHS_DB_MIN, TENTHS_DB_MAX = -300, 400
+
+
+@lru_cache(maxsize=1000)
+def _frame_success(size_b: int, bandwidth_ratio: float) -> Array:
+    """The chance that no bit of a PSK frame is wrong, for each tenth of a decibel of signal-to-noise ratio."""
+    ratios = (10 ** (tenths / 100) for tenths in range(TENTHS_DB_MIN, TENTHS_DB_MAX + 1))
+    errors = (0.5 * math.erfc(math.sqrt(ratio * bandwidth_ratio)) for ratio in ratios)
+    return np.array([(1 - error) ** (8 * size_b) for error in errors])
 
 
 def _mixed(seed: int, one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

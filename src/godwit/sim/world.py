@@ -85,13 +85,10 @@ class Node:
 
     def after(self, delay_s: float, call: Callable[[], None]) -> Timer:
         """The delay is in this node's own seconds; a call from before a crash never fires."""
-        life = self.life
-
-        def fire() -> None:
-            if self.life == life:
-                call()
-
-        return self.world.engine.after(delay_s / self.clock_rate, fire)
+        timer = NodeTimer(call, self)
+        engine = self.world.engine
+        engine.at(engine.now + delay_s / self.clock_rate, timer)
+        return timer
 
     def trace(self, record: Record) -> None:
         self.world.recorder.record(self.world.engine.now, self.name, record)
@@ -107,6 +104,22 @@ class Node:
         if not keep_disk:
             self.disk.clear()
         self.core = self.start(self)
+
+
+class NodeTimer(Timer):
+    """A timer that a crash of its node ends."""
+
+    __slots__ = ("_life", "_node")
+
+    def __init__(self, call: Callable[[], None], node: Node) -> None:
+        self._call = call
+        self._node = node
+        self._life = node.life
+
+    def __call__(self) -> None:
+        call, self._call = self._call, None
+        if call is not None and self._node.life == self._life:
+            call()
 
 
 class World:
