@@ -80,9 +80,9 @@ def only_the_poset_grows(found: Evidence) -> Judgement:
     points = found.points()
     if len(points) < 2:
         return None, "one number of interfaces says nothing about growth"
-    spread = {name: max(spread(found, phase, name, points) for phase in PHASES) for name in LOCAL}
+    spreads = {name: max(spread(found, phase, name, points) for phase in PHASES) for name in LOCAL}
     rising = decided([found.share(phase, ("FP", points[0]), ("FP", points[-1])) for phase in PHASES])
-    holds = rising and all(spread[forest] <= FLAT for forest in FORESTS) and spread["FP"] >= SIMILAR
+    holds = rising and all(spreads[forest] <= FLAT for forest in FORESTS) and spreads["FP"] >= SIMILAR
     numbers = "; ".join(f"{name} {curve(found, of.replace, name, points)}" for name in LOCAL)
     return holds, f"add/remove from {points[0][2]} to {points[-1][2]} interfaces: {numbers}"
 
@@ -112,7 +112,7 @@ def few_interfaces_match_best(found: Evidence) -> Judgement:
 def dedicated_matchers_win(found: Evidence) -> Judgement:
     """Counts cannot decide it: a hit in an index of the counting matcher and a test are not the same work."""
     numbers = "; ".join(
-        f"{point[2]} interfaces: {found.mean(of.predicates, COUNTING, point):.0f} hits counting, constraints tested "
+        f"interfaces {point[2]}: {found.mean(of.predicates, COUNTING, point):.0f} hits counting, constraints tested "
         + ", ".join(f"{name} {found.mean(of.predicates, name, point):.0f}" for name in LOCAL)
         for point in (found.points()[0], found.points()[-1])
     )

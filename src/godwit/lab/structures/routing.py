@@ -11,7 +11,7 @@ from godwit.lab.structures.settings import Setting
 from godwit.lab.structures.sources import Change, Phase, phases, wishes
 from godwit.lab.structures.subjects import Counts, HierarchicalForest, PeerForest, PeerPoset, Subject
 from godwit.lab.structures.truth import Truth
-from godwit.lab.workloads import Event, interface_name
+from godwit.lab.workloads import Event
 from godwit.tables.counting import Counting
 
 NAIVE, COUNTING = "naive", "counting"
@@ -63,7 +63,6 @@ def counting(truth: Truth) -> Measures:
 
 
 def makers(setting: Setting) -> subjects.Makers:
-    neighbours = [interface_name(number) for number in range(setting.interfaces)]
     match setting.experiment:
         case "E1":
             return subjects.for_clients()
@@ -72,7 +71,7 @@ def makers(setting: Setting) -> subjects.Makers:
         case "E3":
             return subjects.for_hierarchies()
         case "E4" | "E5":
-            return subjects.for_peers(neighbours)
+            return subjects.for_peers(setting.neighbours)
     raise ValueError(f"{setting.experiment} is not about routing structures")
 
 

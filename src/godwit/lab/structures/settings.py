@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from godwit.lab.workloads import Predicates, Script, Workload, draw
+from godwit.lab.workloads import Predicates, Script, Workload, draw, interface_name
 from godwit.sim.streams import Streams
+from godwit.tables.table import Interface
 
 EXPERIMENTS = {
     "E1": "local clients",
@@ -53,6 +54,11 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.experiment} with {self.filters} filters {self.schema} on {self.interfaces or self.filters}"
             f" interfaces{clients}, replication {self.replication}, seed {self.seed}"
         )
+
+    @property
+    def neighbours(self) -> frozenset[Interface]:
+        """The interfaces that are routers, where the experiment is about routing between them."""
+        return frozenset(interface_name(number) for number in range(self.interfaces))
 
     def script(self, *, events: int, steps: int | None = None) -> Script:
         """What happens in it; as many filters are replaced as there are, unless told otherwise (spec 6.3, item 13).
@@ -132,28 +138,28 @@ FULL = (
         interfaces=(10, 25, 50, 100, 250),
         replications=60,
     ),
-    Sweep(experiment="E12", schemas=("2 mixed", "3 mixed"), filters=(500,), interfaces=(3,), replications=60),
+    Sweep(experiment="E12", schemas=("2 mixed", "3 mixed"), filters=(500,), interfaces=(3,), replications=40),
     Sweep(experiment="E13", schemas=MIXED, filters=(100, 200, 300, 400, 500), replications=20),
 )
 """The published parameters. Where the text gives no points, those that show the shape of the curve."""
 
 QUICK = (
-    Sweep(experiment="E1", schemas=RANGES, filters=(75, 150, 300), replications=2),
-    Sweep(experiment="E2", schemas=("2D",), filters=(300,), interfaces=(1, 5, 25, 100, 300), replications=2),
-    Sweep(experiment="E3", schemas=RANGES, filters=(400,), interfaces=(3, 15), replications=2),
-    Sweep(experiment="E4", schemas=RANGES, filters=(400,), interfaces=(3, 15), clients=(0, 1), replications=2),
+    Sweep(experiment="E1", schemas=RANGES, filters=(60, 120, 240), replications=2),
+    Sweep(experiment="E2", schemas=("2D",), filters=(250,), interfaces=(1, 5, 25, 100, 250), replications=2),
+    Sweep(experiment="E3", schemas=RANGES, filters=(300,), interfaces=(3, 15), replications=2),
+    Sweep(experiment="E4", schemas=RANGES, filters=(300,), interfaces=(3, 15), clients=(0, 1), replications=2),
     Sweep(
         experiment="E5",
         schemas=("2D",),
-        filters=(300,),
+        filters=(250,),
         interfaces=(NEIGHBOURS_E5,),
-        clients=(1, 25, 150),
+        clients=(1, 25, 125),
         replications=2,
     ),
-    Sweep(experiment="E12", schemas=("1-3 mixed",), filters=(100, 250, 500), interfaces=(3,), replications=6),
-    Sweep(experiment="E12", schemas=("1-3 mixed",), filters=(500,), interfaces=(25, 100, 250), replications=6),
-    Sweep(experiment="E12", schemas=("2 mixed", "3 mixed"), filters=(500,), interfaces=(3,), replications=6),
-    Sweep(experiment="E13", schemas=MIXED, filters=(100, 300, 500), replications=3),
+    Sweep(experiment="E12", schemas=("1-3 mixed",), filters=(100, 250, 500), interfaces=(3,), replications=4),
+    Sweep(experiment="E12", schemas=("1-3 mixed",), filters=(500,), interfaces=(25, 100, 250), replications=4),
+    Sweep(experiment="E12", schemas=("2 mixed", "3 mixed"), filters=(500,), interfaces=(3,), replications=4),
+    Sweep(experiment="E13", schemas=MIXED, filters=(100, 200, 400), replications=2),
 )
 """Smaller sets and few replications: about a minute, and the same conclusions where they are clear."""
 

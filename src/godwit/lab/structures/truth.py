@@ -50,7 +50,7 @@ class Truth:
     def check_forwards(self, name: str, table: RoutingForest[Filter, Event] | RoutingPoset[Filter, Event]) -> None:
         """Each neighbour is told what a naive computation says; approximately, that and perhaps more."""
         for one in table:
-            right = self._forwards(one, table.neighbours)
+            right = self._forwards(one)
             self._equal(name, f"forwards set of {one}", table.forwards(one), right)
             if isinstance(table, RoutingForest) and not table.approximate_forwards(one) >= right:
                 self.fail(name, f"approximately, {one} is not told to all of {sorted(right)}")
@@ -65,9 +65,9 @@ class Truth:
             if perfect and any(FILTERS.matches(one, event) for one in told) != bool(right):
                 self.fail(name, f"what is propagated is wrong about {event}")
 
-    def _forwards(self, wanted: Filter, neighbours: frozenset[Interface]) -> frozenset[Interface]:
+    def _forwards(self, wanted: Filter) -> frozenset[Interface]:
         if wanted not in self._told:
-            self._told[wanted] = forwards(wanted, self.users, self._wide_first, neighbours)
+            self._told[wanted] = forwards(wanted, self.users, self._wide_first, self.setting.neighbours)
         return self._told[wanted]
 
     def fail(self, name: str, what: str) -> None:
