@@ -12,7 +12,7 @@ import msgspec
 from godwit.events import Event
 from godwit.filters.filters import Filter
 from godwit.protocols.host import Host, Message, NodeId, Record, Timer
-from godwit.protocols.routing.courier import Courier, Numbered
+from godwit.protocols.routing.courier import Carried, Courier, Numbered
 from godwit.protocols.routing.messages import Ack, Bquery, Bsub, Filters, Mig, Pub, Rep, Sub, Uns
 from godwit.protocols.topology.election import Heartbeat
 
@@ -24,7 +24,9 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     patience_s: float = 0.0
     """A broker heard within this time is kept, whoever brings the rounds first."""
     refresh_s: float | None = None
-    """H6: how often a subscriber repeats all its filters; None is the thesis, which never does."""
+    """H6: how often a subscriber repeats all its filters, and whenever it attaches; None is the thesis: never."""
+    acknowledge: bool = False
+    """Whether what a client says is repeated until its broker has it."""
     remembered: int = 100_000
     """How many event ids are kept to recognise a second copy."""
 
@@ -59,10 +61,9 @@ class Attachment:
             self._broker_timer = self._restarted(self._broker_timer, self._lost)
         known = self._seen.get(beat.leader, (-1, -1))
         better = self._leader is None or beat.leader <= self._leader
+        if sender == self.broker and better:
+            self._stay()
         if self._leader is not None and not (better and (beat.incarnation, beat.round) > known):
-            if sender == self.broker and self._pending is not None and better:
-                self._pending.cancel()
-                self._pending = None
             return
         self._leader = beat.leader
         self._seen[beat.leader] = max(known, (beat.incarnation, beat.round))
@@ -78,8 +79,14 @@ class Attachment:
         elif self._pending is None:
             self._pending = self.host.after(self.options.sticky_s, lambda: self._join(sender))
 
+    def _stay(self) -> None:
+        """Whoever else was considered, the present broker has been heard in time."""
+        if self._pending is not None:
+            self._pending.cancel()
+            self._pending = None
+
     def _join(self, broker: NodeId) -> None:
-        self._pending = None
+        self._stay()
         if self.broker is not None:
             self.last_broker = self.broker
         self.broker = broker
@@ -90,6 +97,7 @@ class Attachment:
 
     def _lost(self) -> None:
         if self._home is None:
+            self._stay()
             self.last_broker, self.broker, self._leader = self.broker, None, None
 
     def _forget_leader(self) -> None:
@@ -102,7 +110,47 @@ class Attachment:
         return self.host.after(self.options.timeout_s, call)
 
 
-class Subscriber:
+class Client:
+    """What subscribers and publishers share: a broker to speak to, and word from it that it has heard."""
+
+    def __init__(self, host: Host, options: ClientOptions, home: NodeId | None) -> None:
+        self.host = host
+        self.options = options
+        self.attachment = Attachment(host, self._joined, options, home)
+        self.courier = Courier(host)
+
+    def receive(self, sender: NodeId, message: Message, /) -> None:
+        match message:
+            case Heartbeat():
+                self.attachment.heard(sender, message)
+            case Ack():
+                self.courier.acknowledged(sender, message)
+            case Numbered():
+                inner = self.courier.open(sender, message)
+                if inner is not None:
+                    self.handle(sender, inner)
+            case _:
+                self.handle(sender, message)
+
+    def handle(self, sender: NodeId, message: Message) -> None:
+        """What is neither a heartbeat nor an acknowledgement."""
+
+    def _joined(self, broker: NodeId, previous: NodeId | None) -> None:
+        """Attached to another broker, or again to the same."""
+
+    def _say(self, message: Carried, failed: Callable[[], None] = lambda: None, *, insist: bool = True) -> None:
+        """To the broker, if there is one; `insist` goes on while it remains the broker."""
+        broker = self.attachment.broker
+        if broker is None:
+            return
+        if self.options.acknowledge:
+            keep_on = (lambda: self.attachment.broker == broker) if insist else (lambda: False)
+            self.courier.hand(broker, message, failed, keep_on=keep_on)
+        else:
+            self.host.send(broker, message)
+
+
+class Subscriber(Client):
     """Gets each event once. The number `t` grows with every message and must survive a restart: `disk` keeps it."""
 
     def __init__(
@@ -115,45 +163,52 @@ class Subscriber:
         home: NodeId | None = None,
         deliver: Callable[[Event], None] = lambda event: None,
     ) -> None:
-        self.host = host
-        self.options = options
+        super().__init__(host, options, home)
         self.wanted: dict[Filter, None] = dict.fromkeys(wanted)
         self.disk: MutableMapping[str, Any] = {} if disk is None else disk
         self.deliver = deliver
-        self.attachment = Attachment(host, self._joined, options, home)
-        self.courier = Courier(host)
         self._ids: OrderedDict[tuple[str, int], None] = OrderedDict()
+        self._stamp: float | None = None
         if options.refresh_s is not None:
             host.after(host.random.uniform(0, options.refresh_s), self._refresh_regularly)
 
     def subscribe(self, wanted: Filter) -> None:
         self.wanted[wanted] = None
-        self._say(Sub(wanted, self.host.name, self._next()))
+        if self.attachment.broker is not None:
+            self._say(Sub(wanted, self.host.name, self._next()))
 
     def unsubscribe(self, wanted: Filter) -> None:
         self.wanted.pop(wanted, None)
-        self._say(Uns(wanted, self.host.name, self._next()))
+        if self.attachment.broker is not None:
+            self._say(Uns(wanted, self.host.name, self._next()))
 
-    def receive(self, sender: NodeId, message: Message, /) -> None:
+    def handle(self, sender: NodeId, message: Message) -> None:
         match message:
-            case Heartbeat():
-                self.attachment.heard(sender, message)
-            case Numbered():
-                inner = self.courier.open(sender, message)
-                if inner is not None:
-                    self.receive(sender, inner)
             case Filters(filters):
                 self._reconcile(filters)
-            case Bquery():
+            case Bquery(_, t):
+                self.disk["t"] = max(t, self.disk.get("t", 0))  # where the disk was lost, the brokers know better
                 self._refresh()
-            case Pub(event, hops):
+            case Pub(event, hops, stamp):
+                self._note_stamp(sender, stamp)
                 self._got(event, hops, "direct")
-            case Rep(events, _, hops):
+            case Rep(events, _, hops, stamp):
+                self._note_stamp(sender, stamp)
                 for event in events:
                     self._got(event, hops, "replayed")
 
     def _joined(self, broker: NodeId, previous: NodeId | None) -> None:
-        self._say(Mig(self.host.name, previous, self._next()))
+        """Say so. A refresh says more than MIG and needs no answer, so where there is one it goes instead."""
+        if self.options.refresh_s is not None:
+            self._refresh()
+        else:
+            self._say(Mig(self.host.name, previous, self._next(), last=self._stamp))
+        self._stamp = None
+
+    def _note_stamp(self, sender: NodeId, stamp: float | None) -> None:
+        """Phoenix: the newest stamp of the present broker; nobody else's clock says anything."""
+        if sender == self.attachment.broker and stamp is not None:
+            self._stamp = stamp
 
     def _reconcile(self, believed: tuple[Filter, ...]) -> None:
         """Repair a partition's stale view of what this subscriber wants."""
@@ -163,8 +218,6 @@ class Subscriber:
         for wanted in believed:
             if wanted not in self.wanted:
                 self._say(Uns(wanted, self.host.name, self._next()))
-        if self.options.refresh_s is not None:
-            self._refresh()
 
     def _refresh_regularly(self) -> None:
         self._refresh()
@@ -186,34 +239,24 @@ class Subscriber:
         self.deliver(event)
 
     def _next(self) -> int:
-        if self.attachment.broker is not None:
-            self.disk["t"] = self.disk.get("t", 0) + 1
-        return int(self.disk.get("t", 0))
-
-    def _say(self, message: Message) -> None:
-        if self.attachment.broker is not None:
-            self.host.send(self.attachment.broker, message)
+        self.disk["t"] = int(self.disk.get("t", 0)) + 1
+        return int(self.disk["t"])
 
 
-class Publisher:
+class Publisher(Client):
     """Speaks to its broker and leaves no state anywhere; without a broker an event is lost, and noted as such."""
 
     def __init__(self, host: Host, options: ClientOptions = ClientOptions(), *, home: NodeId | None = None) -> None:  # noqa: B008
-        self.host = host
-        self.attachment = Attachment(host, lambda broker, previous: None, options, home)
-        self.courier = Courier(host)
+        super().__init__(host, options, home)
 
     def publish(self, event: Event) -> bool:
+        """Whether there was a broker to give the event to."""
         self.host.trace(Record("published", event.id, client=self.host.name))
         if self.attachment.broker is None:
-            self.host.trace(Record("dropped", event.id, client=self.host.name, note="no broker"))
+            self._drop(event, "no broker")
             return False
-        self.host.send(self.attachment.broker, Pub(event, 1))
+        self._say(Pub(event, 1), lambda: self._drop(event, "not acknowledged"), insist=False)
         return True
 
-    def receive(self, sender: NodeId, message: Message, /) -> None:
-        match message:
-            case Heartbeat():
-                self.attachment.heard(sender, message)
-            case Ack():
-                self.courier.acknowledged(sender, message)
+    def _drop(self, event: Event, why: str) -> None:
+        self.host.trace(Record("dropped", event.id, client=self.host.name, note=why))

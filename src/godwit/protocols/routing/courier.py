@@ -51,7 +51,8 @@ class Courier:
         self.timeout_s = timeout_s
         self.timeout_max_s = timeout_max_s
         self.tries = tries
-        self._serial = 0
+        # Whoever remembers the numbers of this node's last life must not take the first of this one for repetitions.
+        self._serial = host.random.getrandbits(40)
         self._waiting: dict[tuple[NodeId, int], Timer] = {}
         self._acknowledged: dict[tuple[NodeId, int], Callable[[], None]] = {}
         self._seen: dict[NodeId, OrderedDict[int, None]] = {}

@@ -56,7 +56,6 @@ class Rep(Message, frozen=True):
     events: tuple[Event, ...]
     subscriber: NodeId
     hops: int = 0
-    ttl: int = 64
     stamp: float | None = None
 
     @property

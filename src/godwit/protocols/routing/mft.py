@@ -40,10 +40,9 @@ class MftBroker(Router):
         self.doubted: dict[NodeId, int] = {}
         self._put: dict[NodeId, int] = {}
         self._put_at: dict[NodeId, float] = {}
-        self._to_put: set[NodeId] = set()
         self._told: dict[NodeId, int] = {}
         self._lost: set[NodeId] = set()
-        self._serial = 0
+        self._serial = host.random.getrandbits(31)  # as the courier's: not those of this broker's last life again
         self._floods: OrderedDict[tuple[NodeId, int], None] = OrderedDict()
 
     def admits(self, sender: NodeId, message: Message) -> bool:
@@ -90,7 +89,7 @@ class MftBroker(Router):
             if sender != subscriber and said[0] > known[0]:
                 self.detach(subscriber)
             self.known[subscriber] = (said[0], said[1] + 1)
-            if sender == subscriber and self.doubted.pop(subscriber, None) is not None:
+            if sender == subscriber and subscriber in self.doubted:
                 self._let_speak(subscriber)
             if said[0] > known[0] + 1:  # every message of a client comes to everybody: one has been missed
                 self._doubt([subscriber])
@@ -114,7 +113,7 @@ class MftBroker(Router):
         if not self._accepts(sender, subscriber, said):
             return
         if sender == subscriber:
-            self.courier.send(subscriber, Filters(self.routes.filters(subscriber)))
+            self.tell(subscriber, Filters(self.routes.filters(subscriber)))
         onward = Mig(subscriber, previous, said[0], said[1] + 1)
         hop = self.routes.hop(subscriber)
         if self.rules.flood_moves:
@@ -189,8 +188,10 @@ class MftBroker(Router):
             self.tell(sender, Bquery(claim.subscriber, *known))
         elif claim.t < known[0]:
             self._send_filters(claim.subscriber, sender)
-        elif self.routes.hop(claim.subscriber) == sender:
-            self._doubt([claim.subscriber])  # each of us believes that the other knows the way
+        elif self.routes.hop(claim.subscriber) == sender != self.tree.parent:
+            # It has migrated here and believes that we know the way, and we believe the same of it. A parent instead
+            # names everybody, and only to compare numbers.
+            self._doubt([claim.subscriber])
 
     def _send_filters(self, subscriber: NodeId, to: NodeId) -> None:
         """All we know of a subscriber; with no filters, that it has left.
@@ -255,11 +256,10 @@ class MftBroker(Router):
         return False
 
     def undelivered(self, message: Carried) -> None:
-        match message:
-            case Bmig(below, beyond):
-                self._doubt(claim.subscriber for claim in (*below, *beyond))
-            case Sub(_, subscriber) | Uns(_, subscriber) | Mig(subscriber) | Bsub(subscriber) | Bquery(subscriber):
-                self._doubt([subscriber])
+        """Needs no doubt: numbers are compared over the next link. But a client that does not answer is not here."""
+        if isinstance(message, Bquery) and self._put.pop(message.subscriber, None) == self._know(message.subscriber)[0]:
+            self.doubted.pop(message.subscriber, None)
+            self._doubt([message.subscriber])
 
     def _doubt(self, subscribers: Iterable[NodeId]) -> None:
         if self.rules.doubts:
@@ -275,18 +275,21 @@ class MftBroker(Router):
             subscriber, t = doubt.subscriber, doubt.t
             if self._told.get(subscriber, 0) > t or self.doubted.get(subscriber, -1) >= t:
                 continue
+            self.doubted[subscriber] = t
             if subscriber in self.attached and self._know(subscriber)[0] >= t:
                 self._let_speak(subscriber)
             else:
-                self.doubted[subscriber] = t
                 onward.append(doubt)
         if onward:
             self.spread(Bask(tuple(onward)), sender)
 
     def _ask_across(self, neighbour: NodeId) -> None:
         """Whoever is doubted here may be known where a new link leads."""
-        if self.doubted:
-            self.tell(neighbour, Bask(tuple(Doubt(subscriber, t) for subscriber, t in self.doubted.items())))
+        doubts = tuple(
+            Doubt(subscriber, t) for subscriber, t in self.doubted.items() if subscriber not in self.attached
+        )
+        if doubts:
+            self.tell(neighbour, Bask(doubts))
 
     def _let_speak(self, subscriber: NodeId) -> None:
         """Put the question to an attached client, once for each of its numbers; it answers under the next.
@@ -294,19 +297,15 @@ class MftBroker(Router):
         Not more often than brokers look round: on a lasting cycle every answer would raise the next question.
         """
         known, now = self._know(subscriber), self.host.now()
-        if self._put.get(subscriber) == known[0]:
-            return
-        if self.acknowledge and now < self._put_at.get(subscriber, -math.inf) + self.retry_s:
-            self._to_put.add(subscriber)
-            return
-        self._put[subscriber], self._put_at[subscriber] = known[0], now
-        self.courier.send(subscriber, Bquery(subscriber, *known))
+        too_soon = self.acknowledge and now < self._put_at.get(subscriber, -math.inf) + self.retry_s
+        if self._put.get(subscriber) != known[0] and not too_soon:
+            self._put[subscriber], self._put_at[subscriber] = known[0], now
+            self.tell(subscriber, Bquery(subscriber, *known))
 
     def look_round(self) -> None:
         """Doubt whoever has been behind a lost neighbour since the last look: no migration has told where it is now."""
         lost = {s for s in self.routes.subscribers if not self.is_interface(self.routes.hop(s))}
         self._doubt(sorted(lost & self._lost))
         self._lost = lost
-        waiting, self._to_put = self._to_put, set()
-        for subscriber in sorted(waiting & self.attached):
+        for subscriber in sorted(self.doubted.keys() & self.attached):
             self._let_speak(subscriber)

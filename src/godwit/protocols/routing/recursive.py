@@ -58,7 +58,7 @@ class RecursiveBroker(Router):
 
     def _client_moved(self, sender: NodeId, subscriber: NodeId, previous: NodeId | None, message: Mig) -> None:
         if sender == subscriber:
-            self.courier.send(subscriber, Filters(self.routes.filters(subscriber)))
+            self.tell(subscriber, Filters(self.routes.filters(subscriber)))
         else:
             self.detach(subscriber)
         hop = self.routes.hop(subscriber)

@@ -6,9 +6,9 @@ acknowledge it, is stored here for each subscriber that wants it, and replayed w
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from functools import partial
+from itertools import islice
 
 from godwit.events import Event
 from godwit.protocols.host import Host, Message, NodeId, Record
@@ -17,6 +17,9 @@ from godwit.protocols.routing.messages import Ack, Pub, Rep
 from godwit.protocols.routing.routes import Routes
 from godwit.protocols.routing.rules import HOPS_MAX, Rules
 from godwit.protocols.topology.tree import Tree
+
+Queue = dict[tuple[str, int], Event]
+"""Events by their names, oldest first. A lost acknowledgement makes copies; they must not pile up where they meet."""
 
 
 class Router:
@@ -42,7 +45,7 @@ class Router:
         self.queue_max = queue_max
         self.routes = Routes()
         self.attached: set[NodeId] = set()
-        self.queues: dict[NodeId, deque[Event]] = {}
+        self.queues: dict[NodeId, Queue] = {}
         self.courier = Courier(host)
         self._failed_at: dict[NodeId, float] = {}
         tree.on_migrate = self.migrate
@@ -52,11 +55,12 @@ class Router:
 
     def receive(self, sender: NodeId, message: Message, /) -> None:
         """Handle one message. Whoever is no interface of ours is ignored, unless the message makes it one (D5)."""
+        if isinstance(message, Ack):
+            # It answers what this broker has sent, to a client that was given up perhaps: that is how one comes back.
+            self.courier.acknowledged(sender, message)
+            return
         inner = message.message if isinstance(message, Numbered) else message
         if not self.admits(sender, inner):
-            return
-        if isinstance(message, Ack):
-            self.courier.acknowledged(sender, message)
             return
         if isinstance(message, Numbered):
             opened = self.courier.open(sender, message)
@@ -90,12 +94,17 @@ class Router:
         self.routes.point(subscriber, hop)
 
     def tell(self, to: NodeId, message: Carried) -> None:
-        """Send a control message; with H7's companion of 2.7, until the neighbour has it or is none any more."""
-        if self.acknowledge and self.rules.acknowledge_control and to in self.tree.neighbours:
-            failed = partial(self.undelivered, message)
-            self.courier.hand(to, message, failed, keep_on=lambda: to in self.tree.neighbours)
+        """Send a control message; if the rules say so, until a neighbour has it or is none any more (2.7)."""
+        if self.acknowledge and self.rules.acknowledge_control and self.is_interface(to):
+            self.courier.hand(
+                to, message, partial(self._not_told, to, message), keep_on=lambda: to in self.tree.neighbours
+            )
         else:
             self.courier.send(to, message)
+
+    def _not_told(self, to: NodeId, message: Carried) -> None:
+        self.detach(to)
+        self.undelivered(message)
 
     def spread(self, message: Carried, arrived: NodeId) -> None:
         for neighbour in sorted(self.tree.neighbours):
@@ -129,10 +138,10 @@ class Router:
         """Replay what is stored for a subscriber, in order, as long as the way is open."""
         queue = self.queues.get(subscriber)
         while queue and self.is_interface(hop):
-            events = tuple(queue.popleft() for _ in range(min(self.replay_batch, len(queue))))
+            events = tuple(queue.pop(name) for name in list(islice(queue, self.replay_batch)))
             for event in events:
                 self.host.trace(Record("replayed", event.id, client=subscriber, peer=hop))
-            self._hand_event(hop, Rep(events, subscriber), events, [subscriber])
+            self._hand_event(hop, Rep(events, subscriber, 1), events, [subscriber])
         if not queue:
             self.queues.pop(subscriber, None)
 
@@ -154,12 +163,16 @@ class Router:
 
     def _store(self, events: Iterable[Event], subscribers: Iterable[NodeId]) -> None:
         for subscriber in subscribers:
-            queue = self.queues.setdefault(subscriber, deque())
+            queue = self.queues.setdefault(subscriber, {})
             for event in events:
-                queue.append(event)
+                if event.id in queue:
+                    continue
+                queue[event.id] = event
                 self.host.trace(Record("queued", event.id, client=subscriber))
                 if self.queue_max is not None and len(queue) > self.queue_max:
-                    self.host.trace(Record("dropped", queue.popleft().id, client=subscriber, note="queue full"))
+                    oldest = next(iter(queue))
+                    del queue[oldest]
+                    self.host.trace(Record("dropped", oldest, client=subscriber, note="queue full"))
 
     def look_round(self) -> None:
         """Called once in a while; the published protocol does nothing."""
@@ -179,16 +192,15 @@ class Router:
 
     def _probe(self, subscriber: NodeId) -> None:
         """Offer a silent client the oldest event stored for it; if it takes that, it is back."""
-        event = self.queues[subscriber].popleft()
+        event = next(iter(self.queues[subscriber].values()))
 
         def back() -> None:
-            self.attached.add(subscriber)
-            self.send_queued(subscriber, subscriber)
+            self.queues.get(subscriber, {}).pop(event.id, None)
+            if self.routes.hop(subscriber) == subscriber:
+                self.attached.add(subscriber)
+                self.send_queued(subscriber, subscriber)
 
-        def silent() -> None:
-            self.queues.setdefault(subscriber, deque()).appendleft(event)
-
-        self.courier.hand(subscriber, Rep((event,), subscriber), silent, arrived=back)
+        self.courier.hand(subscriber, Rep((event,), subscriber, 1), failed=lambda: None, arrived=back)
 
 
 def is_client(name: NodeId) -> bool:

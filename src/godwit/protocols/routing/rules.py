@@ -38,8 +38,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
     doubts: bool = False
     """H10, ours: whoever may have missed something of a subscriber asks all over the tree, and across every new link,
-    until the subscriber has spoken under a new number. Signs of it are a control message that could not be handed over,
-    a gap in the numbers, a next hop that has gone, a flood that comes back, two brokers that point at each other."""
+    until the subscriber has spoken under a new number. Signs of it are a gap in the numbers, a next hop that has gone,
+    a flood that comes back, and two brokers that point at each other."""
 
     acknowledge_control: bool = False
     """Control messages are repeated until the neighbour has them or leaves (2.7)."""
