@@ -39,6 +39,7 @@ def result(**figures: Any) -> Result:
         "dropped": {"b00": 1},
         "receptions": 1000,
         "wall_s": 1.0,
+        "cpu_s": 1.0,
         "digest": "00",
     }
     return Result(**{**usual, **figures})

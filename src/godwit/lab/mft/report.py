@@ -185,17 +185,20 @@ def _types(evidence: Evidence) -> Table:
 
 
 def _walls(evidence: Evidence, floods: Sequence[Row]) -> Table:
-    timed = [
-        (NAMES[protocol], size, _mean(r.wall_s for r in results), _mean(r.receptions for r in results))
-        for protocol, size, results in _by_size(evidence)
+    timed = [(NAMES[protocol], size, results) for protocol, size, results in _by_size(evidence)]
+    timed += [("AODV, whole network at once", row.configuration.size, [row.result]) for row in floods]
+    rows = [
+        (
+            name,
+            f"C{size}",
+            f"{_mean(r.wall_s for r in results):.1f}",
+            f"{_mean(r.cpu_s for r in results):.1f}",
+            f"{_mean(r.receptions for r in results):,.0f}",
+        )
+        for name, size, results in timed
     ]
-    timed += [
-        ("AODV, whole network at once", row.configuration.size, row.result.wall_s, row.result.receptions)
-        for row in floods
-    ]
-    rows = [(name, f"C{size}", f"{wall_s:.1f}", f"{receptions:,.0f}") for name, size, wall_s, receptions in timed]
-    note = f"Seconds to simulate a run at {evidence.speed_mps:g} m/s, on whatever else the machine was doing."
-    return Table("Wall times", note, ("protocol", "size", "seconds", "receptions"), rows)
+    note = f"What it takes to simulate a run at {evidence.speed_mps:g} m/s, in seconds."
+    return Table("Wall times", note, ("protocol", "size", "wall", "processor", "receptions"), rows)
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -116,8 +116,8 @@ def replayed(result: Result) -> float:
     return result.replayed
 
 
-def wall_s(result: Result) -> float:
-    return result.wall_s
+def cpu_s(result: Result) -> float:
+    return result.cpu_s
 
 
 def _e1(evidence: Evidence) -> Judgement:
@@ -280,11 +280,11 @@ def _e14(evidence: Evidence) -> Judgement:
 
 def _e16(evidence: Evidence) -> Judgement:
     size = max(evidence.cells.sizes)
-    mft, aodv = evidence.cells.mean(wall_s, "mft", size), evidence.cells.mean(wall_s, "aodv", size)
+    mft, aodv = evidence.cells.mean(cpu_s, "mft", size), evidence.cells.mean(cpu_s, "aodv", size)
     if mft is None or aodv is None:
         return None, MISSING + "both protocols at the largest size"
     ratio = aodv.mean / mft.mean
-    numbers = f"a run at C{size}: MFT {mft.mean:.1f} s, AODV {aodv.mean:.1f} s, ratio {ratio:.2g}"
+    numbers = f"processor time of a run at C{size}: MFT {mft.mean:.1f} s, AODV {aodv.mean:.1f} s, ratio {ratio:.2g}"
     return (ratio >= ORDER_OF_100 if size == 32 else None), numbers
 
 
