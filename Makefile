@@ -28,7 +28,8 @@ check: $(DEV) ## style (ruff) and types (mypy --strict)
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
-bench: $(DEV) ## matching speed beside baselines measured in the same run
+bench: $(DEV) ## speed of matching and of the simulator beside baselines measured in the same run; ARGS=--quick
+	@$(BIN)/python benchmarks/simulator.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/matching.py $(ARGS)
 
 features: $(DEV) ## each feature of the specs with the tests that prove it; ARGS="--spec content-routing" for one spec

@@ -52,8 +52,13 @@ class Engine:
         heappush(self._heap, (time, self._sequence(), call))
 
     def after(self, delay_s: float, call: Call) -> Timer:
+        """Schedule a call that can be cancelled. Spelled out, since nothing is called more often."""
+        now = self.now
+        time = now + delay_s
+        if not now <= time < inf:
+            raise ValueError(f"cannot schedule at {time}: it is {now} already, and time never ends")
         timer = Timer(call)
-        self.at(self.now + delay_s, timer)
+        heappush(self._heap, (time, self._sequence(), timer))
         return timer
 
     def run(self, until: float = inf, *, calls: int | None = None) -> bool:

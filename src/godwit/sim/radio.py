@@ -226,6 +226,8 @@ class Radio(Air):
         self.frames = 0
         self._stations: list[Station] = []
         self._active: dict[int, Frame] = {}
+        self._energy_mw: Array = np.zeros(0)
+        """What all active frames together bring to every node."""
         self._noise_mw = _mw(profile.noise_dbm)
         self._busy_mw = _mw(profile.busy_dbm)
         self._sensitivity_mw = _mw(profile.sensitivity_dbm)
@@ -291,7 +293,7 @@ class Radio(Air):
 
     def _is_busy(self, node: int) -> bool:
         """Others are heard, or what this node sent before a crash is still on the air."""
-        return node in self._active or sum(f.reach.power_mw[node] for f in self._active.values()) > self._busy_mw
+        return node in self._active or bool(self._energy_mw[node] > self._busy_mw)
 
     def _back_off(self, node: int) -> None:
         station = self._stations[node]
@@ -305,6 +307,8 @@ class Radio(Air):
         if frame.is_first:
             self.count(self.field.names[node], frame.parcel.message)
         frame.reach = self._row(node)
+        power = frame.reach.power_mw
+        self._energy_mw = self._energy_mw + power if self._active else power
         self._active[node] = frame
         if len(self._active) > 1:
             self._disturb()
@@ -312,15 +316,17 @@ class Radio(Air):
         engine.at(engine.now + frame.size_b * 8 / self.profile.bits_per_s, lambda: self._end(node, frame))
 
     def _disturb(self) -> None:
-        total: Any = sum(frame.reach.power_mw for frame in self._active.values())
-        for node, frame in self._active.items():
-            others = total - frame.reach.power_mw
-            others[[other for other in self._active if other != node]] = math.inf
+        senders = list(self._active)
+        for frame in self._active.values():
+            others = self._energy_mw - frame.reach.power_mw
+            others[senders] = math.inf
             worst = frame.disturbance_mw
             frame.disturbance_mw = others if worst is None else np.maximum(worst, others)
 
     def _end(self, node: int, frame: Frame) -> None:
         del self._active[node]
+        # Summed anew and not subtracted, so that rounding cannot pile up.
+        self._energy_mw = sum((other.reach.power_mw for other in self._active.values()), start=np.zeros(1))
         parcel, queue, names = frame.parcel, self._stations[node].queue, self.field.names
         heard_by = self._hearers(frame)
         parcel.heard_by = (
