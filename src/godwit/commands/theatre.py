@@ -108,8 +108,7 @@ def drawn(sight: Sight, frame: tuple[float, float, float, float]) -> Text:
     for row in range(MAP_ROWS):
         for column in range(MAP_COLUMNS):
             text.append(*canvas.get((row, column), (" ", "")))
-        text.append("\n")
-    text.rstrip()
+        text.append("\n" if row < MAP_ROWS - 1 else "")
     return text
 
 

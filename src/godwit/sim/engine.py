@@ -13,6 +13,7 @@ from itertools import count
 from math import inf
 
 Call = Callable[[], object]
+Entry = tuple[float, int, Call]
 
 
 class Timer:
@@ -42,7 +43,7 @@ class Engine:
     def __init__(self) -> None:
         self.now = 0.0
         self.executed = 0
-        self._heap: list[tuple[float, int, Call]] = []
+        self._heap: list[Entry] = []
         self._sequence = count().__next__
 
     def at(self, time: float, call: Call) -> None:
@@ -58,7 +59,8 @@ class Engine:
         if not now <= time < inf:
             raise ValueError(f"cannot schedule at {time}: it is {now} already, and time never ends")
         timer = Timer(call)
-        heappush(self._heap, (time, self._sequence(), timer))
+        entry: Entry = (time, self._sequence(), timer)
+        heappush(self._heap, entry)
         return timer
 
     def run(self, until: float = inf, *, calls: int | None = None) -> bool:
