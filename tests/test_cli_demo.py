@@ -85,7 +85,7 @@ class Forgetful(Index):
 
 def test_a_matcher_that_loses_deliveries_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "Index", Forgetful)
-    monkeypatch.setattr(demo, "EVENTS", 8)
+    monkeypatch.setattr(demo, "EVENTS_MAX", 8)
     result = CliRunner().invoke(app, ["demo", "--seconds", "0.5", "--subscriptions", "300"])
     assert result.exit_code == 1
     assert ", 0 differences" not in result.stdout.splitlines()[-1]

@@ -112,7 +112,7 @@ class City:
         """The next `count` events, as columns: seven in ten from taxis, the others from sensors and people."""
         self.time_s += TICK_S
         self._drive()
-        air, message, alert = int(count * 0.15), int(count * 0.13), max(1, int(count * 0.02))
+        air, message, alert = (math.ceil(count * share) for share in (0.15, 0.13, 0.02))
         blocks = [
             self._taxis(count - air - message - alert),
             self._air(air),

@@ -23,8 +23,9 @@ from godwit.filters.text import to_text
 from godwit.tables.batch import Batch
 from godwit.tables.index import Index, Matches
 
-EVENTS = 2048
-"""In a batch."""
+EVENTS_MIN, EVENTS_MAX = 8, 2048
+BATCH_S = 0.05
+"""Batches are as large as this time allows, so that the show never stands still."""
 
 CHUNK = 1 << 13
 HEARD_EVERY_S = 0.7
@@ -77,6 +78,7 @@ class Show:
         self.people = people
         self.random = random
         self.city = city.City(random)
+        self.size = EVENTS_MIN
         self.heard_at = 0.0
         self.turn = 0
 
@@ -94,10 +96,12 @@ class Show:
             display.show(self._busiest(watch))
 
     def _step(self, watch: Watch) -> tuple[pa.RecordBatch, Matches]:
-        events = self.city.events(EVENTS)
+        events = self.city.events(self.size)
         begun = time.perf_counter()
         matches = self.index.match_batch(Batch.from_arrow(events))
-        watch.count(events, matches.counts, matches.ids, time.perf_counter() - begun)
+        took_s = time.perf_counter() - begun
+        self.size = int(np.clip(min(self.size * BATCH_S / took_s, 2 * self.size), EVENTS_MIN, EVENTS_MAX))
+        watch.count(events, matches.counts, matches.ids, took_s)
         watch.cloud = self.city.cloud()
         if watch.elapsed_s - self.heard_at > HEARD_EVERY_S:
             self.heard_at = watch.elapsed_s
