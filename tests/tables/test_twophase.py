@@ -13,6 +13,7 @@ from godwit.filters.predicates import Values
 from godwit.tables.counting import Counting
 from godwit.tables.forwarder import Forwarder
 from godwit.tables.forwards import RoutingForest, RoutingPoset
+from godwit.tables.kin import demands
 from godwit.tables.merging import Update
 from godwit.tables.naive import Naive
 from godwit.tables.twophase import CLIENTS, TwoPhase
@@ -29,15 +30,16 @@ def test_two_phases_find_whom_one_phase_finds(
     steps: list[Step],
     events: list[Values],
 ) -> None:
-    two: TwoPhase[Filter, Values] = TwoPhase(make(neighbours=NEIGHBOURS), Counting(), neighbours=NEIGHBOURS)
-    clients: Naive[Filter, Values] = Naive()
+    two: TwoPhase[Filter, Values] = TwoPhase(
+        make(neighbours=NEIGHBOURS), Counting(), neighbours=NEIGHBOURS, keys=demands
+    )
     for _ in play(steps, two):
         everything: Naive[Filter, Values] = Naive()
         for f, i in entries(two):
             everything.add(f, i)
         for event in events:
             assert two.match(event) == everything.match(event)
-        clients = Naive()
+        clients: Naive[Filter, Values] = Naive()
         for f, i in entries(two):
             if i not in NEIGHBOURS:
                 clients.add(f, i)

@@ -60,16 +60,17 @@ class Kin(Generic[T]):
         for key in item.keys:
             _take(self._by_key, key, item)
 
-    def wider(self, keys: KeysView[Hashable]) -> list[T]:
-        """Those that may cover a filter with these keys."""
-        return [item for key in (None, *keys) for item in self._anchored.get(key, ()) if item.keys <= keys]
+    def wider(self, keys: KeysView[Hashable]) -> Iterator[T]:
+        """Those that may cover a filter with these keys; look at them before anything changes."""
+        for key in (None, *keys):
+            for item in self._anchored.get(key, ()):
+                if item.keys <= keys:
+                    yield item
 
-    def narrower(self, keys: KeysView[Hashable]) -> list[T]:
-        """Those that a filter with these keys may cover."""
-        if not keys:
-            return list(self._anchors)
-        fewest = min((self._by_key.get(key, {}) for key in keys), key=len)
-        return [item for item in fewest if keys <= item.keys]
+    def narrower(self, keys: KeysView[Hashable]) -> Iterator[T]:
+        """Those that a filter with these keys may cover; look at them before anything changes."""
+        fewest = min((self._by_key.get(key, {}) for key in keys), key=len) if keys else self._anchors
+        return (item for item in fewest if keys <= item.keys)
 
 
 def _take(groups: dict[Hashable, dict[T, None]], key: Hashable, item: T) -> None:

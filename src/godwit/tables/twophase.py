@@ -7,6 +7,7 @@ from typing import Generic
 
 from godwit.filters.language import Language
 from godwit.tables.forest import LOCAL, Forest
+from godwit.tables.kin import KeysOf
 from godwit.tables.merging import Update
 from godwit.tables.table import DEFAULT, F, Interface, N, Table
 
@@ -29,12 +30,13 @@ class TwoPhase(Generic[F, N]):
         *,
         neighbours: Iterable[Interface],
         language: Language[F, N] = DEFAULT,
+        keys: KeysOf | None = None,
         tell: Callable[[Update[F]], object] | None = None,
     ) -> None:
         self.routing = routing
         self.matcher = matcher
         self.neighbours = frozenset(neighbours)
-        self._forest = Forest(language, LOCAL)
+        self._forest = Forest(language, LOCAL, keys=keys)
         self._tell = tell or self._apply
 
     def add(self, wanted: F, interface: Interface, /) -> bool:
