@@ -51,13 +51,18 @@ class Evidence:
     def mean(self, measure: Measure, structure: str, point: Point) -> float:
         return fmean(measure(own) for own in self._found[point, structure].values())
 
-    def share(
-        self, measure: Measure, less: tuple[str, Point], more: tuple[str, Point], *, or_equal: bool = False
-    ) -> float:
+    def share(self, measure: Measure, less: tuple[str, Point], more: tuple[str, Point]) -> float:
         """In how many replications the first is less than the second, 0 to 1."""
-        low, high = (self._found[point, structure] for structure, point in (less, more))
-        votes = [measure(low[one]) - measure(high[one]) for one in low if one in high]
-        return fmean(vote < 0 or (or_equal and vote == 0) for vote in votes)
+        return self.share_in_all(measure, [(less, more)])
+
+    def share_in_all(self, measure: Measure, pairs: Sequence[tuple[tuple[str, Point], tuple[str, Point]]]) -> float:
+        """In how many replications the first of each pair come to less together than the second."""
+        sums: dict[int, float] = {}
+        for (structure, point), (other, elsewhere) in pairs:
+            low, high = self._found[point, structure], self._found[elsewhere, other]
+            for one in low.keys() & high.keys():
+                sums[one] = sums.get(one, 0.0) + measure(low[one]) - measure(high[one])
+        return fmean(total < 0 for total in sums.values()) if sums else 0.5
 
 
 def decided(shares: Sequence[float]) -> bool | None:

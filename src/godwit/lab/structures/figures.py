@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from godwit.lab.structures import evidence as of
 from godwit.lab.structures.evidence import Evidence, Measure, Point
+from godwit.lab.structures.judging import short
 from godwit.lab.structures.merging import IMPERFECT, PERFECT, UNMERGED
 from godwit.lab.structures.rows import Row
 
@@ -26,8 +27,8 @@ COLOURS = {
     PERFECT: "#0072b2",
     IMPERFECT: "#009e73",
 }
-MARKERS = "osv^Dx"
-"""BF and NRF often lie on PF: markers of different shapes show that they are there."""
+MARKERS = ((9, "o"), (7, "s"), (5, "v"), (3, "D"))
+"""Curves often lie on one another: smaller markers in larger, hollow ones show that all are there."""
 
 
 class Curve(NamedTuple):
@@ -127,18 +128,20 @@ def _dynamic(found: Evidence, schema: str) -> Panel:
 
 
 def _plot(axes: Any, found: Evidence, panel: Panel, counted: str) -> None:
-    for curve, marker in zip(panel.curves, MARKERS, strict=False):
+    for curve, (size, marker) in zip(panel.curves, MARKERS, strict=False):
         points = [point for point in panel.points if curve.clients is None or point[CLIENTS] == curve.clients]
         axes.plot(
             [point[panel.axis] for point in points],
             [found.mean(curve.measure, curve.structure, point) for point in points],
             marker=marker,
-            markersize=4,
+            markersize=size,
+            markerfacecolor="none",
             color=COLOURS[curve.structure],
             linestyle="--" if curve.dashed else "-",
             label=curve.label,
         )
     axes.set(title=panel.title, xlabel=AXES[panel.axis], ylabel=counted)
     axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(lambda value, _: short(value))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize="small")

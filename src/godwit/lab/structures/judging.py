@@ -7,11 +7,13 @@ three quarters of the replications show it at every point; where they do not agr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from godwit.lab.claims import Claim
 from godwit.lab.structures import evidence as of
 from godwit.lab.structures.evidence import Evidence, Measure, Point
+
+T = TypeVar("T")
 
 PHASES: tuple[Measure, Measure] = (of.add, of.replace)
 
@@ -63,14 +65,16 @@ def by_schema(found: Evidence, told: Callable[[Point], str]) -> str:
     return "; ".join(f"{schema}: {told(found.points(schema)[-1])}" for schema in found.schemas())
 
 
-def ends(found: Evidence, told: Callable[[Point], str]) -> str:
+def ends(found: Evidence, told: Callable[[Point], str], schemas: Sequence[str] | None = None) -> str:
     """For each schema with the fewest and the most neighbours, without local clients."""
-    points = [point for schema in found.schemas() for point in _first_and_last(found.points(schema, clients=0))]
+    points = [
+        point for schema in schemas or found.schemas() for point in first_and_last(found.points(schema, clients=0))
+    ]
     return "; ".join(f"{point[0]}, {point[2]}: {told(point)}" for point in points)
 
 
-def _first_and_last(points: Sequence[Point]) -> list[Point]:
-    return list(dict.fromkeys([points[0], points[-1]])) if points else []
+def first_and_last(line: Sequence[T]) -> list[T]:
+    return [*line[:1], *line[1:][-1:]]
 
 
 def short(value: float) -> str:
