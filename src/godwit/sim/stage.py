@@ -83,6 +83,7 @@ class Stage:
     def __init__(self, loaded: Loaded, seed: int, *, watched: bool = False) -> None:
         self.loaded = loaded
         self.trace = Trace()
+        self.published = 0
         world = WatchedWorld if watched else World
         self.world: World = world(seed, medium_of(loaded.scenario), self.trace)
         for key, group, members in loaded.scenario.groups():
@@ -110,7 +111,7 @@ class Stage:
             sent[kind] += count
         return Summary(
             time_s=self.world.engine.now,
-            published=len({row[3:5] for row in self.trace.of("published")}),
+            published=self.published,
             matched=len(pairs["matched"]),
             routed=len(pairs["matched" if aodv else "routed"]),
             delivered=len(pairs["delivered"]),
@@ -170,6 +171,7 @@ class Stage:
         node, values = self.world.nodes[name], event.values()
         if not node.alive:
             return
+        self.published += 1
         matched = [s for s, filters in self.loaded.wanted.items() if any(f.matches(values) for f in filters)]
         for subscriber in matched:
             node.trace(Record("matched", event.id, client=subscriber))
