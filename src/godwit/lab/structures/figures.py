@@ -59,11 +59,8 @@ def draw(rows: Iterable[Row], folder: Path) -> list[Path]:
     for name, counted, panels, columns in pictures(rows):
         drawn = [panel for panel in panels if len({point[panel.axis] for point in panel.points}) > 1]
         if drawn:
-            height = -(-len(drawn) // columns)
-            figure = Figure(figsize=(4.2 * columns, 3.2 * height), layout="constrained")
-            found = Evidence(rows, name.partition("-")[0])
-            for axes, panel in zip(figure.subplots(height, columns, squeeze=False).flat, drawn, strict=False):
-                _plot(axes, found, panel, counted)
+            figure = Figure(figsize=(4.2 * columns, 3.2 * -(-len(drawn) // columns)), layout="constrained")
+            _fill(figure, Evidence(rows, name.partition("-")[0]), drawn, columns, counted)
             figure.savefig(folder / f"{name}.png", dpi=110)
             written.append(folder / f"{name}.png")
     return written
@@ -127,7 +124,19 @@ def _dynamic(found: Evidence, schema: str) -> Panel:
     return Panel(f"{schema.removesuffix(' mixed')} attributes", found.points(schema), FILTERS, curves)
 
 
-def _plot(axes: Any, found: Evidence, panel: Panel, counted: str) -> None:
+def _fill(figure: Any, found: Evidence, panels: Sequence[Panel], columns: int, counted: str) -> None:
+    """All panels have the same curves, and share one legend."""
+    every = figure.subplots(-(-len(panels) // columns), columns, squeeze=False)
+    for axes, panel in zip(every.flat, panels, strict=False):
+        _plot(axes, found, panel)
+    for axes in every[:, 0]:
+        axes.set_ylabel(counted)
+    for axes in every.flat[len(panels) :]:
+        axes.remove()
+    figure.legend(*every[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+
+
+def _plot(axes: Any, found: Evidence, panel: Panel) -> None:
     for curve, (size, marker) in zip(panel.curves, MARKERS, strict=False):
         points = [point for point in panel.points if curve.clients is None or point[CLIENTS] == curve.clients]
         axes.plot(
@@ -140,8 +149,8 @@ def _plot(axes: Any, found: Evidence, panel: Panel, counted: str) -> None:
             linestyle="--" if curve.dashed else "-",
             label=curve.label,
         )
-    axes.set(title=panel.title, xlabel=AXES[panel.axis], ylabel=counted)
+    axes.set(title=panel.title, xlabel=AXES[panel.axis])
+    axes.margins(y=0.1)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(lambda value, _: short(value))
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize="small")
