@@ -41,7 +41,11 @@ class Choice(StrEnum):
     """The present parent's, if it comes in time: a race that the same neighbours run every second is not a move."""
 
     BALANCED = "balanced"
-    """The present parent's, unless it is farther from the leader; else the nearest, and of these the least loaded."""
+    """Of those nearest to the leader the present parent's, unless its family is far larger; else the least loaded."""
+
+
+LOPSIDED = 3
+"""How many children more than elsewhere make a family worth leaving."""
 
 
 class ElectionOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,16 +104,21 @@ class Election:
             self._copies.append((sender, beat))
 
     def _is_fresh(self, beat: Heartbeat) -> bool:
-        """A round of our leader or of a better one, not here before. The smallest name is the best leader."""
+        """A round of our leader or of a better one, not here before. The smallest name is the best leader.
+
+        Whoever counts on this broker as its parent has no way to the leader to offer.
+        """
+        leader = self._copies[0][1].leader if self._copies else self.leader
         return (
-            beat.leader <= self.leader
+            beat.leader <= leader
             and beat.leader != self.host.name
+            and beat.parent != self.host.name
             and (beat.incarnation, beat.round) > self._seen.get(beat.leader, (-1, -1))
         )
 
     def _take(self, sender: NodeId, beat: Heartbeat) -> None:
         self._seen[beat.leader] = (beat.incarnation, beat.round)
-        if self._copies:
+        if self._copies and self._copies[0][1].leader == beat.leader:
             self._decide()
         self._copies = [(sender, beat)]
         if self.options.choice is Choice.FIRST or not self.options.hold_s:
@@ -143,7 +152,7 @@ class Election:
             self.on_migrate(before, sender)
 
     def _chosen(self) -> tuple[NodeId, Heartbeat]:
-        copies = [(sender, beat) for sender, beat in self._copies if beat.parent != self.host.name] or self._copies
+        copies = [(sender, beat) for sender, beat in self._copies if beat.parent != self.host.name]
         mine = next(((sender, beat) for sender, beat in copies if sender == self.parent), None)
         if mine is None and self.parent is not None and self._is_patient(self.parent, copies[0][1]):
             return self.parent, msgspec.structs.replace(copies[0][1], hops=self.hops - 1)
@@ -151,11 +160,21 @@ class Election:
             case Choice.STICKY if mine is not None:
                 return mine
             case Choice.BALANCED:
-                least = min(beat.hops for _, beat in copies)
-                if mine is not None and mine[1].hops <= least:
-                    return mine
-                return min(((s, b) for s, b in copies if b.hops == least), key=lambda copy: (copy[1].load, copy[0]))
+                return self._balanced(copies, mine)
         return copies[0]
+
+    def _balanced(
+        self, copies: list[tuple[NodeId, Heartbeat]], mine: tuple[NodeId, Heartbeat] | None
+    ) -> tuple[NodeId, Heartbeat]:
+        """Dice decide between equals, and who of a large family leaves it: else all would choose the same at once."""
+        least = min(beat.hops for _, beat in copies)
+        nearest = [copy for copy in copies if copy[1].hops == least]
+        lightest = min(nearest, key=lambda copy: (copy[1].load, self.host.random.random()))
+        if mine is None or mine not in nearest:
+            return lightest
+        excess = mine[1].load - lightest[1].load
+        leaves = excess > LOPSIDED and self.host.random.random() < excess / 2 / mine[1].load
+        return lightest if leaves else mine
 
     def _is_patient(self, parent: NodeId, round_now: Heartbeat) -> bool:
         """Keep a parent that was heard lately under the same leader, unless it hangs from this broker or below it."""
@@ -169,9 +188,11 @@ class Election:
         )
 
     def _repeat(self, beat: Heartbeat) -> None:
-        self.host.broadcast(
-            Heartbeat(beat.leader, beat.incarnation, beat.round, self.hops, self.parent, len(self.children))
-        )
+        """Pass a round on, unless a better leader's has come meanwhile: its repetition follows."""
+        if self.leader == beat.leader:
+            self.host.broadcast(
+                Heartbeat(beat.leader, beat.incarnation, beat.round, self.hops, self.parent, len(self.children))
+            )
 
     def _tick(self) -> None:
         now = self.host.now()
@@ -205,7 +226,9 @@ class Election:
             self.adopt(sender)
             if was_given_up:
                 self.on_returned(sender)
-        elif sender in self.children:
+            return
+        self._given_up.discard(sender)
+        if sender in self.children:
             self.children.discard(sender)
             if sender != self.parent:
                 self.neighbours.discard(sender)
