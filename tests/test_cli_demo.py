@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from godwit.cli import app
-from godwit.commands import demo
+from godwit.commands import show
 from godwit.commands.city import City
 from godwit.commands.screen import Picture, Watch, display_for
 from godwit.commands.wishes import WISHES, heard, wishes
@@ -84,8 +84,8 @@ class Forgetful(Index):
 
 
 def test_a_matcher_that_loses_deliveries_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "Index", Forgetful)
-    monkeypatch.setattr(demo, "EVENTS_MAX", 8)
+    monkeypatch.setattr(show, "Index", Forgetful)
+    monkeypatch.setattr(show, "EVENTS_MAX", 8)
     result = CliRunner().invoke(app, ["demo", "--seconds", "0.5", "--subscriptions", "300"])
     assert result.exit_code == 1
     assert ", 0 differences" not in result.stdout.splitlines()[-1]
@@ -95,7 +95,7 @@ def test_ctrl_c_ends_it_with_a_summary_and_status_130(monkeypatch: pytest.Monkey
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo.Show, "run", interrupted)
+    monkeypatch.setattr(show.Show, "run", interrupted)
     result = CliRunner().invoke(app, ["demo", "--subscriptions", "10"])
     assert result.exit_code == 130
     assert "0 events brought 0 deliveries" in result.stdout
