@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -51,6 +54,24 @@ def test_seed_and_scenario_decide_the_digest_watched_or_not(name: str, until_s: 
     assert first.published > 10
     assert first.delivered > 0
     assert staged(name, 4, until_s).summary().digest != first.digest
+
+
+@pytest.mark.feature("mft-pubsub F33")
+def test_the_digest_does_not_depend_on_how_python_hashes_today() -> None:
+    program = "from tests.sim.test_stage import staged; print(staged('walking', 3, 60.0).trace.digest)"
+    root = Path(__file__).resolve().parents[2]
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=root,
+        ).stdout.strip()
+        for hash_seed in ("1", "77")
+    }
+    assert printed == {staged("walking", 3, 60.0).trace.digest}
 
 
 def test_a_run_in_pieces_is_the_same_run() -> None:
