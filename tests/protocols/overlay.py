@@ -85,7 +85,15 @@ class Logged(Wired):
 class Overlay:
     """`edges` are (parent, child); every client is a node of its own, linked to whoever it speaks to."""
 
-    def __init__(self, broker: Broker, edges: Iterable[tuple[NodeId, NodeId]], seed: int = 0) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        edges: Iterable[tuple[NodeId, NodeId]],
+        *,
+        clients: ClientOptions = FOR_EVER,
+        seed: int = 0,
+    ) -> None:
+        self.clients = clients
         self.trace = Trace()
         self.world = World(seed, Logged, self.trace)
         assert isinstance(self.world.medium, Logged)
@@ -148,7 +156,7 @@ class Overlay:
         """A real subscriber, which answers as one; `attach` puts it somewhere."""
         if name not in self.world.nodes:
             wanted = [topic(t) for t in topics]
-            self.world.add(name, lambda host: Subscriber(host, wanted, FOR_EVER))
+            self.world.add(name, lambda host: Subscriber(host, wanted, self.clients, disk=host.disk))
         core = self.world.nodes[name].core
         assert isinstance(core, Subscriber)
         return core

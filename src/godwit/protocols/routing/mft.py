@@ -84,16 +84,22 @@ class MftBroker(Router):
         known = self._know(subscriber)
         if self.rules.loops_end and said[1] >= HOPS_MAX:
             return False
-        accepted = said[0] > known[0] if self.rules.newer_only else newer(said, known)
-        if accepted:
-            if sender != subscriber and said[0] > known[0]:
-                self.detach(subscriber)
-            self.known[subscriber] = (said[0], said[1] + 1)
-            if sender == subscriber and subscriber in self.doubted:
-                self._let_speak(subscriber)
-            if said[0] > known[0] + 1:  # every message of a client comes to everybody: one has been missed
-                self._doubt([subscriber])
-        return accepted
+        if not (said[0] > known[0] if self.rules.newer_only else newer(said, known)):
+            self._remind(sender, subscriber, said[0])
+            return False
+        if sender != subscriber and said[0] > known[0]:
+            self.detach(subscriber)
+        self.known[subscriber] = (said[0], said[1] + 1)
+        if sender == subscriber and subscriber in self.doubted:
+            self._let_speak(subscriber)
+        if said[0] > known[0] + 1:  # every message of a client comes to everybody: one has been missed
+            self._doubt([subscriber])
+        return True
+
+    def _remind(self, sender: NodeId, subscriber: NodeId, t: int) -> None:
+        """A client that speaks under an old number has lost its disk: the question tells it the newest."""
+        if self.rules.doubts and sender == subscriber and t < self._know(subscriber)[0]:
+            self._let_speak(subscriber)
 
     def _subscribe(self, sender: NodeId, wanted: Filter, subscriber: NodeId, said: Known) -> None:
         if self._accepts(sender, subscriber, said):
@@ -220,6 +226,7 @@ class MftBroker(Router):
                 # On a tree no flood comes back, nor to the broker of its subscriber: the tree has moved under it, and
                 # its way here may be one of wrong next hops.
                 self._doubt([subscriber])
+            self._remind(sender, subscriber, message.t)
             return
         if sender != subscriber and message.t > known[0]:
             self.detach(subscriber)
