@@ -289,6 +289,13 @@ def test_only_claims_on_experiments_that_were_run_are_judged() -> None:
     assert judge([]) == []
 
 
+def test_nothing_is_decided_before_every_point_was_run() -> None:
+    rows = local_rows(FOREST | {"FP": (90, 200)})
+    meant = [row.setting for row in rows] + [setting("E1", "3D", 100)]
+    assert {one.finding.numbers for one in judge(rows, meant)} == {"1 of 2 points were not run"}
+    assert {one.finding.verdict for one in judge(rows, meant)} == {Verdict.NOT_DECIDABLE}
+
+
 def test_clear_claims_come_out_of_a_small_run() -> None:
     settings = planned(QUICK, seed=2, replications=1, only=["E1", "E13"])
     small = [one for one in settings if one.filters <= 200 and one.schema in ("2D", "1-3D", "3 mixed")]

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from godwit.lab.claims import Finding, judged
 from godwit.lab.structures import claims_clients, claims_mergers, claims_routers
-from godwit.lab.structures.evidence import Evidence
+from godwit.lab.structures.evidence import Evidence, Point, point_of
 from godwit.lab.structures.judging import Check
 from godwit.lab.structures.rows import Row
+from godwit.lab.structures.settings import Setting
 
 CHECKS = (*claims_clients.CHECKS, *claims_routers.CHECKS, *claims_mergers.CHECKS)
 
@@ -19,12 +20,25 @@ class Judged(NamedTuple):
     finding: Finding
 
 
-def judge(rows: Iterable[Row]) -> list[Judged]:
-    """All claims on the experiments that have rows, in the order of their numbers."""
+def judge(rows: Iterable[Row], settings: Iterable[Setting] = ()) -> list[Judged]:
+    """All claims on the experiments that have rows, in the order of their numbers.
+
+    `settings` are those that were meant to be run; nothing is decided where one of their points has no row at all.
+    """
     rows = list(rows)
     found = {experiment: Evidence(rows, experiment) for experiment in {row.setting.experiment for row in rows}}
+    meant: dict[str, set[Point]] = {}
+    for one in settings:
+        meant.setdefault(one.experiment, set()).add(point_of(one))
     checks = sorted((check for check in CHECKS if check.experiment in found), key=_number)
-    return [Judged(check, judged(check.claim, *check.judge(found[check.experiment]))) for check in checks]
+    return [_judged(check, found[check.experiment], meant.get(check.experiment, set())) for check in checks]
+
+
+def _judged(check: Check, found: Evidence, meant: set[Point]) -> Judged:
+    missing = meant.difference(found.points())
+    if missing:
+        return Judged(check, judged(check.claim, None, f"{len(missing)} of {len(meant)} points were not run"))
+    return Judged(check, judged(check.claim, *check.judge(found)))
 
 
 def _number(check: Check) -> int:

@@ -40,8 +40,12 @@ def forests_beat_the_poset(found: Evidence) -> Judgement:
 def sizes_are_equal(found: Evidence) -> Judgement:
     sizes = {point: {found.mean(of.size, one, point) for one in LOCAL} for point in found.points()}
     largest = max(point[1] for point in sizes)
-    held = ", ".join(f"{point[0]} {max(own):g}" for point, own in sizes.items() if point[1] == largest)
-    return all(len(own) == 1 for own in sizes.values()), f"all four hold as many at every point; at the largest {held}"
+    held = ", ".join(
+        f"{point[0]} {'/'.join(f'{one:g}' for one in sorted(own))}"
+        for point, own in sizes.items()
+        if point[1] == largest
+    )
+    return all(len(own) == 1 for own in sizes.values()), f"filters held by all four at the largest size: {held}"
 
 
 def dimensions_order(found: Evidence, structures: Sequence[str]) -> Judgement:
@@ -88,24 +92,24 @@ def only_the_poset_grows(found: Evidence) -> Judgement:
 
 
 def matching_is_similar(found: Evidence) -> Judgement:
-    spreads = {
-        point: max(own) / min(own)
-        for point in found.points()
-        if (own := [found.mean(of.tests, name, point) for name in LOCAL])
-    }
+    tests = {point: [found.mean(of.tests, name, point) for name in LOCAL] for point in found.points()}
+    spreads = {point: max(own) / min(own) for point, own in tests.items()}
     worst = max(spreads, key=lambda point: spreads[point])
-    return spreads[worst] <= SIMILAR, f"at most x {spreads[worst]:.2f} apart; tests an event with {worst[2]} " + (
-        f"interfaces: {', '.join(f'{name} {found.mean(of.tests, name, worst):.0f}' for name in LOCAL)},"
-        f" naive {found.mean(of.tests, NAIVE, worst):.0f}"
+    return spreads[worst] <= SIMILAR, (
+        f"at most x {spreads[worst]:.2f} apart; tests an event with {worst[2]} interfaces: "
+        + ", ".join(f"{name} {own:.0f}" for name, own in zip(LOCAL, tests[worst], strict=True))
+        + f", naive {found.mean(of.tests, NAIVE, worst):.0f}"
     )
 
 
 def few_interfaces_match_best(found: Evidence) -> Judgement:
-    curves = {name: [found.mean(of.tests, name, point) for point in found.points()] for name in LOCAL}
+    points = found.points()
+    if len(points) < 2:
+        return None, "one number of interfaces shows no trend"
+    curves = {name: [found.mean(of.tests, name, point) for point in points] for name in LOCAL}
     holds = all(low < high for own in curves.values() for low, high in pairwise(own))
-    ends = found.points()[0][2], found.points()[-1][2]
-    return holds if len(found.points()) > 1 else None, f"tests an event from {ends[0]} to {ends[1]} interfaces: " + (
-        "; ".join(f"{name} {own[0]:.1f} to {own[-1]:.0f}" for name, own in curves.items())
+    return holds, f"tests an event from {points[0][2]} to {points[-1][2]} interfaces: " + "; ".join(
+        f"{name} {own[0]:.1f} to {own[-1]:.0f}" for name, own in curves.items()
     )
 
 

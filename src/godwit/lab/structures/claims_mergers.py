@@ -97,7 +97,7 @@ def false_positives_vary(found: Evidence) -> Judgement:
         return None, "no event was unwanted anywhere"
     holds = max(some.values()) >= SIMILAR * min(some.values())
     shown = ", ".join(f"{rate:.0%} with {point[1]} filters on {point[2]}" for point, rate in some.items())
-    return holds, f"of the unwanted pairs of event and interface match: {shown} interfaces; everywhere else none"
+    return holds, f"of the unwanted pairs of event and interface match: {shown} interfaces; 0% elsewhere"
 
 
 def dynamic_1_to_3(found: Evidence) -> Judgement:

@@ -51,7 +51,7 @@ def peers_add_cheaper(found: Evidence, schemas: Sequence[str]) -> Judgement:
         f"{forest} {point[0]} with {point[2]}" for (forest, point), share in shares.items() if share < AGREED
     )
     numbers = ends(found, lambda point: costs(found, of.add, ("FP", *PEER_FORESTS), point), schemas)
-    return decided(list(shares.values())), f"{numbers}; FP not clearly dearer than: {dearer or 'none'}"
+    return decided(list(shares.values())), f"{numbers}; not clearly cheaper than FP: {dearer or 'none'}"
 
 
 def poset_removes_cheaper(found: Evidence) -> Judgement:

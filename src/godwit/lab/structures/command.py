@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from godwit.lab.runner import PROCESSES, each
 from godwit.lab.structures import experiments, figures, report
+from godwit.lab.structures.claims import judge
 from godwit.lab.structures.rows import Row, Store, StoreError
 from godwit.lab.structures.settings import EXPERIMENTS, FULL, QUICK, Setting, planned
 from godwit.lab.structures.truth import ViolationError
@@ -107,14 +108,15 @@ def _report(settings: list[Setting], out: Path, command: str, console: Console) 
     rows = Store(out / f"{NAME}.parquet").of(settings)
     if not rows:
         return []
-    report.show(Console(), rows)
+    judgements = judge(rows, settings)
+    report.show(Console(), judgements)
     try:
         drawn = figures.draw(rows, out)
     except ImportError:
         console.print("no figures: they need matplotlib, which comes with godwit[lab]", markup=False)
         drawn = []
     page = out / f"{NAME}.md"
-    page.write_text(report.page(rows, command, drawn))
+    page.write_text(report.page(rows, judgements, command, drawn))
     return [page, out / f"{NAME}.parquet", *drawn]
 
 

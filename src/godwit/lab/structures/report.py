@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from godwit.lab.claims import Verdict
-from godwit.lab.structures.claims import Judged, judge
+from godwit.lab.structures.claims import Judged
 from godwit.lab.structures.rows import Row
 from godwit.lab.structures.sanity import Compared, compare
 from godwit.lab.structures.settings import EXPERIMENTS, SHAPES, Setting
@@ -39,12 +39,11 @@ ASSUMPTIONS = (
 )
 
 
-def show(console: Console, rows: Sequence[Row]) -> None:
+def show(console: Console, judgements: Sequence[Judged]) -> None:
     """The table of claims, and how many came out how."""
     table = Table(show_lines=True)
     for heading in HEADINGS:
         table.add_column(heading, overflow="fold", ratio=None if heading == "verdict" else 1)
-    judgements = judge(rows)
     for one in judgements:
         verdict = one.finding.verdict
         table.add_row(*_cells(one)[:3], Text(verdict, STYLES[verdict]))
@@ -52,9 +51,8 @@ def show(console: Console, rows: Sequence[Row]) -> None:
     console.print(_tally(judgements), highlight=False)
 
 
-def page(rows: Sequence[Row], command: str, figures: Iterable[Path]) -> str:
+def page(rows: Sequence[Row], judgements: Sequence[Judged], command: str, figures: Iterable[Path]) -> str:
     """The same in Markdown, with everything that is needed to judge it."""
-    judgements = judge(rows)
     notes = [f"- {one.check.claim.name}, {one.check.claim.text}: {one.check.note}" for one in _remarkable(judgements)]
     parts = [
         "# Structures: posets, forests and merging",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NoReturn
 
 from godwit.filters.filters import Filter
 from godwit.filters.language import FILTERS
@@ -65,13 +66,13 @@ class Truth:
             if perfect and any(FILTERS.matches(one, event) for one in told) != bool(right):
                 self.fail(name, f"what is propagated is wrong about {event}")
 
+    def fail(self, name: str, what: str) -> NoReturn:
+        raise ViolationError(f"{self.setting}: {name}: {what}")
+
     def _forwards(self, wanted: Filter) -> frozenset[Interface]:
         if wanted not in self._told:
             self._told[wanted] = forwards(wanted, self.users, self._wide_first, self.setting.neighbours)
         return self._told[wanted]
-
-    def fail(self, name: str, what: str) -> None:
-        raise ViolationError(f"{self.setting}: {name}: {what}")
 
     def _equal(self, name: str, what: str, found: Collection[object], right: Collection[object]) -> None:
         if found != right:
