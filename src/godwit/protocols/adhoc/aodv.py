@@ -1,6 +1,7 @@
 """AODV, the baseline (spec mft-pubsub 4): routes are searched when needed, kept while used, and nothing is stored.
 
-Every node relays for everybody; only those that publish ever search. Figures are those of RFC 3561.
+Every node relays for everybody; only those that publish ever search. Figures and rules are those of RFC 3561, without
+what it leaves open: local repair, gratuitous replies, acknowledged replies.
 """
 
 from __future__ import annotations
@@ -106,9 +107,11 @@ class Data(Message, frozen=True):
 
 @dataclass(slots=True)
 class Route:
+    """A way to a destination. Broken or expired it stays for a while, for the number that a fresher one must reach."""
+
     hop: NodeId
     hops: int
-    sequence: int
+    sequence: int | None
     expires_s: float
     valid: bool = True
     precursors: set[NodeId] = field(default_factory=set)
@@ -143,7 +146,7 @@ class AodvNode:
         self.host.trace(Record("published", event.id, client=destination))
         route = self._valid(destination)
         if route is not None:
-            self._forward(Data(event, self.host.name, destination, 0), route)
+            self._forward(Data(event, self.host.name, destination, 0), route, self.host.name)
         else:
             self._search(destination, event)
 
@@ -151,13 +154,13 @@ class AodvNode:
         self._heard[sender] = self.host.now()
         match message:
             case Hello(sequence):
-                self._learn(sender, sender, 1, sequence, self.options.hello_losses * self.options.hello_s)
+                self._hear(sender, self.options.hello_losses * self.options.hello_s, sequence)
             case Rreq():
                 self._requested(sender, message)
             case Rrep():
                 self._replied(sender, message)
             case Rerr(lost):
-                self._unreachable({d: s for d, s in lost if self._goes_through(d, sender)})
+                self._unreachable({d: s for d, s in lost if self._goes_through(d, sender)}, set())
             case Data():
                 self._data(sender, message)
 
@@ -166,7 +169,8 @@ class AodvNode:
         self.host.broadcast(Hello(self.sequence))
         for neighbour in [n for n, t in self._heard.items() if now - t > options.hello_losses * options.hello_s]:
             del self._heard[neighbour]
-            self._link_broken(neighbour)
+            self._lose([d for d, r in self.routes.items() if r.valid and r.hop == neighbour], set())
+        self._lose([d for d, r in self.routes.items() if r.valid and r.expires_s <= now], set())
         for name in [d for d, r in self.routes.items() if r.expires_s + options.delete_s < now]:
             del self.routes[name]
         for key in [k for k, t in self._seen.items() if t + options.path_discovery_s < now]:
@@ -181,26 +185,40 @@ class AodvNode:
         route = self.routes.get(destination)
         return route is not None and route.valid and route.hop == neighbour
 
-    def _learn(self, destination: NodeId, hop: NodeId, hops: int, sequence: int, lifetime_s: float) -> Route:
-        """Keep the fresher route, and of equally fresh ones the shorter; what is used lives on."""
-        expires = self.host.now() + lifetime_s
-        old = self.routes.get(destination)
-        current = old is not None and old.valid and old.expires_s > self.host.now()
-        if old is not None and current and (old.sequence, -old.hops) >= (sequence, -hops) and old.hop != hop:
-            return old
-        if old is not None and current and old.sequence > sequence:
+    def _hear(self, neighbour: NodeId, lifetime_s: float, sequence: int | None = None) -> None:
+        """A neighbour is one hop away whatever was known; its number never goes back."""
+        old = self.routes.get(neighbour)
+        expires, precursors = self.host.now() + lifetime_s, set[NodeId]()
+        if old is not None:
+            sequence = max((n for n in (old.sequence, sequence) if n is not None), default=None)
+            expires, precursors = max(expires, old.expires_s), old.precursors
+        self.routes[neighbour] = Route(neighbour, 1, sequence, expires, True, precursors)
+
+    def _learn(self, destination: NodeId, hop: NodeId, hops: int, sequence: int, lifetime_s: float) -> bool:
+        """Take a fresher route, of equally fresh ones a shorter one or one for a lost one (6.2); whether it was taken.
+
+        A number below the known one is refused even for a route that is lost: that is what keeps routes from circling.
+        """
+        now, old = self.host.now(), self.routes.get(destination)
+        expires = now + lifetime_s
+        if old is None or old.sequence is None or sequence > old.sequence:
+            better = True
+        else:
+            better = sequence == old.sequence and (self._valid(destination) is None or hops < old.hops)
+        if better:
+            precursors = old.precursors if old is not None else set()
+            self.routes[destination] = Route(hop, hops, sequence, expires, True, precursors)
+        elif old is not None and old.valid and (old.hop, old.sequence) == (hop, sequence):
             old.expires_s = max(old.expires_s, expires)
-            return old
-        precursors = old.precursors if old is not None else set()
-        expires = max(expires, old.expires_s) if old is not None and current and old.hop == hop else expires
-        route = self.routes[destination] = Route(hop, hops, sequence, expires, True, precursors)
-        return route
+        return better
 
     def _search(self, destination: NodeId, event: Event) -> None:
         search = self.searches.get(destination)
         if search is None:
             options = self.options
-            ttl = options.ttl_start if options.expanding_ring else options.net_diameter
+            known = self.routes.get(destination)
+            ring = options.ttl_start if known is None else min(known.hops + options.ttl_increment, options.net_diameter)
+            ttl = ring if options.expanding_ring else options.net_diameter
             search = self.searches[destination] = Search(ttl, options.rreq_retries)
             self._request(destination, search)
         search.waiting.append(event)
@@ -239,41 +257,59 @@ class AodvNode:
         self._request(destination, search)
 
     def _requested(self, sender: NodeId, message: Rreq) -> None:
-        key = (message.originator, message.number)
+        options, key = self.options, (message.originator, message.number)
+        self._hear(sender, options.active_route_s)
         if key in self._seen or message.originator == self.host.name:
             return
         self._seen[key] = self.host.now()
-        options = self.options
-        self._learn(sender, sender, 1, 0, options.active_route_s)
-        self._learn(message.originator, sender, message.hops + 1, message.originator_sequence, options.net_traversal_s)
+        hops = message.hops + 1
+        lifetime = 2 * options.net_traversal_s - 2 * hops * options.node_traversal_s
+        self._learn(message.originator, sender, hops, message.originator_sequence, lifetime)
         if message.destination == self.host.name:
-            self.sequence = max(self.sequence, message.destination_sequence or 0) + 1
-            reply = Rrep(message.originator, self.host.name, self.sequence, 0, options.my_route_s)
-            self.host.send(sender, reply)
-            return
-        route = self._valid(message.destination)
-        wanted = message.destination_sequence
-        if route is not None and route.sequence > 0 and (wanted is None or route.sequence >= wanted):
-            route.precursors.add(sender)
-            left = route.expires_s - self.host.now()
-            self.host.send(sender, Rrep(message.originator, message.destination, route.sequence, route.hops, left))
-        elif message.ttl > 1:
-            onward = msgspec.structs.replace(message, hops=message.hops + 1, ttl=message.ttl - 1)
-            self.host.after(self.host.random.uniform(0, options.jitter_s), lambda: self.host.broadcast(onward))
+            self.sequence = max(self.sequence, message.destination_sequence or 0)
+            self.host.send(sender, Rrep(message.originator, self.host.name, self.sequence, 0, options.my_route_s))
+        elif not self._answered(sender, message) and message.ttl > 1:
+            self._pass_on(message)
+
+    def _answered(self, sender: NodeId, message: Rreq) -> bool:
+        """Whether this node knows a way fresh enough for whoever asks, and has said so."""
+        route, wanted = self._valid(message.destination), message.destination_sequence
+        if route is None or route.sequence is None or (wanted is not None and route.sequence < wanted):
+            return False
+        route.precursors.add(sender)
+        self.routes[message.originator].precursors.add(route.hop)
+        left = route.expires_s - self.host.now()
+        self.host.send(sender, Rrep(message.originator, message.destination, route.sequence, route.hops, left))
+        return True
+
+    def _pass_on(self, message: Rreq) -> None:
+        known, wanted = self.routes.get(message.destination), message.destination_sequence
+        if known is not None and known.sequence is not None:
+            wanted = max(known.sequence, wanted or 0)
+        onward = msgspec.structs.replace(
+            message, hops=message.hops + 1, ttl=message.ttl - 1, destination_sequence=wanted
+        )
+        self.host.after(self.host.random.uniform(0, self.options.jitter_s), lambda: self.host.broadcast(onward))
 
     def _replied(self, sender: NodeId, message: Rrep) -> None:
-        route = self._learn(
-            message.destination, sender, message.hops + 1, message.destination_sequence, message.lifetime_s
-        )
+        self._hear(sender, self.options.active_route_s)
+        destination, hops = message.destination, message.hops + 1
+        is_new = self._learn(destination, sender, hops, message.destination_sequence, message.lifetime_s)
         if message.originator == self.host.name:
-            search = self.searches.pop(message.destination, None)
-            for event in search.waiting if search is not None else ():
-                self._forward(Data(event, self.host.name, message.destination, 0), route)
+            self._found(destination)
             return
         back = self._valid(message.originator)
-        if back is not None:
-            route.precursors.add(back.hop)
-            self.host.send(back.hop, msgspec.structs.replace(message, hops=message.hops + 1))
+        if is_new and back is not None:
+            self.routes[destination].precursors.add(back.hop)
+            self.routes[sender].precursors.add(back.hop)
+            back.expires_s = max(back.expires_s, self.host.now() + self.options.active_route_s)
+            self.host.send(back.hop, msgspec.structs.replace(message, hops=hops))
+
+    def _found(self, destination: NodeId) -> None:
+        route = self._valid(destination)
+        if route is not None and (search := self.searches.pop(destination, None)) is not None:
+            for event in search.waiting:
+                self._forward(Data(event, self.host.name, destination, 0), route, self.host.name)
 
     def _data(self, sender: NodeId, message: Data) -> None:
         if message.destination == self.host.name:
@@ -284,32 +320,38 @@ class AodvNode:
         route = self._valid(message.destination)
         if route is not None:
             route.precursors.add(sender)
-            self._forward(message, route)
+            self._forward(message, route, sender)
         else:
             self._drop(message.event, message.destination, "route lost")
-            known = self.routes.get(message.destination)
-            self._tell_unreachable({message.destination: known.sequence + 1 if known else 0}, {sender})
+            self._lose([message.destination], {sender})
 
-    def _forward(self, message: Data, route: Route) -> None:
+    def _forward(self, message: Data, route: Route, previous: NodeId) -> None:
         until = self.host.now() + self.options.active_route_s
-        for name in (message.destination, message.originator, route.hop):
+        for name in (message.destination, message.originator, route.hop, previous):
             used = self.routes.get(name)
             if used is not None and used.valid:
                 used.expires_s = max(used.expires_s, until)
         self.host.send(route.hop, msgspec.structs.replace(message, hops=message.hops + 1))
 
-    def _link_broken(self, neighbour: NodeId) -> None:
-        lost = {d: r.sequence + 1 for d, r in self.routes.items() if r.valid and r.hop == neighbour}
-        self._unreachable(lost)
+    def _lose(self, destinations: list[NodeId], users: set[NodeId]) -> None:
+        """These ways have broken or expired; whoever wants one again must find a fresher one."""
+        lost = {}
+        for destination in destinations:
+            route = self.routes.get(destination)
+            known = route.sequence if route is not None else None
+            lost[destination] = 0 if known is None else known + 1
+        self._unreachable(lost, users)
 
-    def _unreachable(self, lost: dict[NodeId, int]) -> None:
-        told: set[NodeId] = set()
+    def _unreachable(self, lost: dict[NodeId, int], users: set[NodeId]) -> None:
+        told = set(users)
         for destination, sequence in lost.items():
-            route = self.routes[destination]
-            route.valid = False
-            route.sequence = max(route.sequence, sequence)
-            route.expires_s = self.host.now()
-            told |= route.precursors
+            route = self.routes.get(destination)
+            if route is not None:
+                route.valid = False
+                route.sequence = None if route.sequence is None else max(route.sequence, sequence)
+                route.expires_s = self.host.now()
+                told |= route.precursors
+                route.precursors = set()
         self._tell_unreachable(lost, told)
 
     def _tell_unreachable(self, lost: dict[NodeId, int], users: set[NodeId]) -> None:
