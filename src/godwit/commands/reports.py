@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -70,18 +69,6 @@ class Bar:
 def _progress(console: Console) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     return Progress(*columns, TextColumn("{task.fields[detail]}"), console=console, transient=True)
-
-
-@contextmanager
-def told_if_slow(say: Callable[[str], None], text: str, after_s: float = 1.5) -> Iterator[None]:
-    """Say the text when what is done inside lasts longer than that."""
-    timer = threading.Timer(after_s, say, [text])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 @contextmanager
