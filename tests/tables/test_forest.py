@@ -28,7 +28,6 @@ RULES = {
     "PF impure": replace(PF, pure=False),
     "PF stripped": replace(PF, strip=True),
     "BF": BF,
-    "BF stripped": replace(BF, strip=True),
     "NRF": NRF,
     "LOCAL": LOCAL,
     "LOCAL impure": replace(LOCAL, pure=False),
@@ -104,7 +103,7 @@ def test_the_non_redundant_forest_holds_what_the_poset_holds(steps: list[Step]) 
 
 
 @pytest.mark.feature("content-routing F12")
-@pytest.mark.parametrize("rules", [RULES["PF stripped"], RULES["BF stripped"], NRF])
+@pytest.mark.parametrize("rules", [RULES["PF stripped"], replace(BF, strip=True), NRF])
 @given(steps=histories(labelled_sets()))
 def test_with_elimination_in_del_no_interface_is_found_twice_on_a_path(rules: Rules, steps: list[Step]) -> None:
     forest: Forest[Labelled, int] = Forest(LabelledSets(), rules)

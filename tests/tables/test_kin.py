@@ -11,7 +11,7 @@ from tests.worlds import SMALL, Labelled, LabelledSets, attribute_filters, filte
 
 from godwit.filters.clauses import AttributeFilter
 from godwit.filters.filters import Filter, attribute, conjunction, filter_of
-from godwit.filters.language import Counted
+from godwit.filters.language import FILTERS, Counted
 from godwit.filters.predicates import Rate, Values, equ, gr, rng
 from godwit.tables import trees
 from godwit.tables.forest import BF, LOCAL, NRF, PF, Forest, Rules
@@ -111,7 +111,7 @@ def test_so_it_is_for_filters_of_every_kind(steps: list[Step], events: list[Valu
 
 @pytest.mark.feature("content-routing F11")
 def test_filters_on_other_attributes_and_values_cost_no_test() -> None:
-    language = Counted(Forest[Filter, Values]().language)
+    language = Counted(FILTERS)
     forest = Forest(language, LOCAL, keys=demands)
     forest.add(Filter(), "all")
     for number in range(100):
