@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from godwit.filters.filters import Filter, FilterSet
 from godwit.filters.language import Filters
 from godwit.tables.forest import LOCAL, Forest
+from godwit.tables.kin import demands
 from godwit.tables.merging import Update
 from godwit.tables.rootset import MergedRoots
 
@@ -58,7 +59,7 @@ class Interest:
 
     def __init__(self, language: Concise | None = None) -> None:
         language = language or Concise()
-        self._table = Forest(language, LOCAL)
+        self._table = Forest(language, LOCAL, keys=demands)
         self._merged = MergedRoots(language, eager=True, keys=language.keys, perfect=not language.imperfect)
         self._held: dict[str, Counter[FilterSet]] = {}
         self._uses: Counter[Filter] = Counter()
