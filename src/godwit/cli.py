@@ -106,7 +106,7 @@ def match(
     the same. Timestamps are seen as seconds since 1970.
 
     Exit status: 0; 1 where some lines were bad and left out; 2 where a file could not be read or written to its end;
-    130 after Ctrl-C. In the last two cases finished deliveries stay in FILE.partial.
+    130 after Ctrl-C. In the last two cases what was finished stays beside FILE, in NAME.partial.SUFFIX.
     """
     from godwit.commands.match import run
     from godwit.commands.reports import errors_told
