@@ -102,8 +102,8 @@ def match(
 
         zcat readings.jsonl.gz | godwit match alerts.jsonl - --out - | head
 
-    A delivery names the event by its line or row, from 1, and by its `id` where it has one. Null, empty and missing are
-    the same. Timestamps are seen as seconds since 1970.
+    A delivery names the event by its line or row, from 1, and by its `id` where it has one. Nulls, and empty cells of
+    CSV, are missing attributes. Timestamps are seen as seconds since 1970.
 
     Exit status: 0; 1 where some lines were bad and left out; 2 where a file could not be read or written to its end;
     130 after Ctrl-C. In the last two cases what was finished stays beside FILE, in NAME.partial.SUFFIX.
