@@ -146,6 +146,10 @@ class Overlay:
         for message in messages:
             self.world.nodes[client].send(broker, message)
 
+    def say_as(self, name: NodeId, broker: NodeId, message: Message) -> None:
+        """Put words into the mouth of a real subscriber."""
+        self.world.nodes[name].send(broker, message)
+
     def subscribe(self, client: NodeId, broker: NodeId, *topics: str, t: int = 0) -> None:
         self.say(client, broker, *(Sub(topic(name), client, t + i if t else 0) for i, name in enumerate(topics)))
 
