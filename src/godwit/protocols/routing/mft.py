@@ -32,11 +32,28 @@ def newer(one: Known, other: Known) -> bool:
 
 
 class MftBroker(Router):
-    """One broker. `known` is the spec's T_i, `routes` R_i, `queues` Q_i, `attached` A_i."""
+    """One broker. `known` is the spec's T_i, `routes` R_i, `queues` Q_i, `attached` A_i.
 
-    def __init__(self, host: Host, tree: Tree, rules: Rules = HARDENED, **options: Any) -> None:
+    Nothing is ever forgotten unless limits are given. With `silent_s` a subscriber that has not spoken for so long is
+    taken for gone; it must be longer than subscribers' refreshes are apart (H6). With `departed_s` one that has gone is
+    no longer remembered after so long; a partition that lasts longer can then bring its subscriptions back.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        tree: Tree,
+        rules: Rules = HARDENED,
+        *,
+        silent_s: float = math.inf,
+        departed_s: float = math.inf,
+        **options: Any,
+    ) -> None:
         super().__init__(host, tree, rules, **options)
+        self.silent_s = silent_s
+        self.departed_s = departed_s
         self.known: dict[NodeId, Known] = {}
+        self._spoke_at: dict[NodeId, float] = {}
         self.doubted: dict[NodeId, int] = {}
         self._put: dict[NodeId, int] = {}
         self._put_at: dict[NodeId, float] = {}
@@ -79,6 +96,11 @@ class MftBroker(Router):
     def _know(self, subscriber: NodeId) -> Known:
         return self.known.get(subscriber, UNKNOWN)
 
+    def _note(self, subscriber: NodeId, known: Known) -> None:
+        if known[0] > self._know(subscriber)[0]:
+            self._spoke_at[subscriber] = self.host.now()
+        self.known[subscriber] = known
+
     def _accepts(self, sender: NodeId, subscriber: NodeId, said: Known) -> bool:
         """The guard of every client message; one from elsewhere with a higher number also detaches the client here."""
         known = self._know(subscriber)
@@ -89,7 +111,7 @@ class MftBroker(Router):
             return False
         if sender != subscriber and said[0] > known[0]:
             self.detach(subscriber)
-        self.known[subscriber] = (said[0], said[1] + 1)
+        self._note(subscriber, (said[0], said[1] + 1))
         if sender == subscriber and subscriber in self.doubted:
             self._let_speak(subscriber)
         if said[0] > known[0] + 1:  # every message of a client comes to everybody: one has been missed
@@ -185,7 +207,7 @@ class MftBroker(Router):
         if t < known[0] or refused:
             self._send_filters(subscriber, sender)
             return None
-        self.known[subscriber] = (t, travelled + h + 1)
+        self._note(subscriber, (t, travelled + h + 1))
         return claim
 
     def _compare(self, sender: NodeId, claim: Claim) -> None:
@@ -233,7 +255,7 @@ class MftBroker(Router):
         self.routes.drop(subscriber)
         for wanted in message.filters:
             self.routes.add(wanted, sender, subscriber)
-        self.known[subscriber] = (message.t, message.hs + message.h + 1)
+        self._note(subscriber, (message.t, message.hs + message.h + 1))
         self._told[subscriber] = message.t
         if message.t > self.doubted.get(subscriber, message.t):
             del self.doubted[subscriber]
@@ -316,3 +338,17 @@ class MftBroker(Router):
         self._lost = lost
         for subscriber in sorted(self.doubted.keys() & self.attached):
             self._let_speak(subscriber)
+        self._forget_old()
+
+    def _forget_old(self) -> None:
+        now = self.host.now()
+        for subscriber, spoke_at in list(self._spoke_at.items()):
+            if subscriber in self.routes and now - spoke_at > self.silent_s:
+                self.host.trace(Record("forgotten", client=subscriber, note="silent"))
+                self.routes.drop(subscriber)
+                self.queues.pop(subscriber, None)
+                self.detach(subscriber)
+            elif subscriber not in self.routes and now - spoke_at > self.departed_s:
+                self.queues.pop(subscriber, None)
+                for table in (self.known, self.doubted, self._spoke_at, self._told, self._put, self._put_at):
+                    table.pop(subscriber, None)
