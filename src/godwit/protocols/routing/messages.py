@@ -5,6 +5,8 @@ Bytes: type 1, process id 2, sequence number 4, hop count 1, filter 4, event id 
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from godwit.events import Event
@@ -13,14 +15,17 @@ from godwit.protocols.host import Message, NodeId
 
 STAMP_B = 8
 
+Whole = Annotated[int, msgspec.Meta(ge=0)]
+"""Checked where a message is decoded: a peer that counts below zero is refused at the door."""
+
 
 class Sub(Message, frozen=True):
     """`subscriber` wants `wanted`. `t` and `h` are MFT's: sequence number and hops travelled."""
 
     wanted: Filter
     subscriber: NodeId = ""
-    t: int = 0
-    h: int = 0
+    t: Whole = 0
+    h: Whole = 0
 
     @property
     def size_b(self) -> int:
@@ -30,8 +35,8 @@ class Sub(Message, frozen=True):
 class Uns(Message, frozen=True):
     wanted: Filter
     subscriber: NodeId = ""
-    t: int = 0
-    h: int = 0
+    t: Whole = 0
+    h: Whole = 0
 
     @property
     def size_b(self) -> int:
@@ -42,7 +47,7 @@ class Pub(Message, frozen=True):
     """An event on its way. `hops` counts transmissions for the evaluation; `stamp` is Phoenix's local time."""
 
     event: Event
-    hops: int = 0
+    hops: Whole = 0
     stamp: float | None = None
 
     @property
@@ -55,7 +60,7 @@ class Rep(Message, frozen=True):
 
     events: tuple[Event, ...]
     subscriber: NodeId
-    hops: int = 0
+    hops: Whole = 0
     stamp: float | None = None
 
     @property
@@ -68,8 +73,8 @@ class Mig(Message, frozen=True):
 
     subscriber: NodeId
     previous: NodeId | None
-    t: int = 0
-    h: int = 0
+    t: Whole = 0
+    h: Whole = 0
     last: float | None = None
 
     @property
@@ -128,8 +133,8 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
     """What a broker knows of a subscriber: newest sequence number, and hops from that broker to it."""
 
     subscriber: NodeId
-    t: int
-    h: int
+    t: Whole
+    h: Whole
 
 
 class Bmig(Message, frozen=True):
@@ -137,7 +142,7 @@ class Bmig(Message, frozen=True):
 
     below: tuple[Claim, ...]
     beyond: tuple[Claim, ...] = ()
-    h: int = 0
+    h: Whole = 0
 
     @property
     def size_b(self) -> int:
@@ -148,8 +153,8 @@ class Bquery(Message, frozen=True):
     """MFT: send me what you know of this subscriber; I have (t, h)."""
 
     subscriber: NodeId
-    t: int
-    h: int
+    t: Whole
+    h: Whole
 
     @property
     def size_b(self) -> int:
@@ -164,11 +169,11 @@ class Bsub(Message, frozen=True):
 
     subscriber: NodeId
     filters: tuple[Filter, ...]
-    t: int
-    hs: int
-    h: int = 0
+    t: Whole
+    hs: Whole
+    h: Whole = 0
     origin: NodeId = ""
-    serial: int = 0
+    serial: Whole = 0
 
     @property
     def size_b(self) -> int:
@@ -179,7 +184,7 @@ class Doubt(msgspec.Struct, frozen=True, array_like=True):
     """A subscriber of whom something may have been missed, and the number it had then."""
 
     subscriber: NodeId
-    t: int
+    t: Whole
 
 
 class Bask(Message, frozen=True):
@@ -195,7 +200,7 @@ class Bask(Message, frozen=True):
 class Ack(Message, frozen=True):
     """The neighbour has the message with this number of ours."""
 
-    serial: int
+    serial: Whole
 
     @property
     def size_b(self) -> int:

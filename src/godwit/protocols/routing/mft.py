@@ -68,7 +68,7 @@ class MftBroker(Router):
                 self.attached.add(sender)
             case Pub() if is_client(sender):
                 self.attached.add(sender)
-            case Bmig(_, _, 0) if sender not in self.tree.neighbours:
+            case Bmig(_, _, 0) if sender not in self.tree.neighbours and not is_client(sender):
                 self.tree.adopt(sender)
         return self.is_interface(sender)
 

@@ -27,7 +27,7 @@ class RecursiveBroker(Router):
                 self.attached.add(sender)
             case Pub() if is_client(sender):
                 self.attached.add(sender)
-            case Rbmig(_, broker) if broker == sender and sender not in self.tree.neighbours:
+            case Rbmig(_, broker) if broker == sender and not is_client(sender) and sender not in self.tree.neighbours:
                 self.tree.adopt(sender)
         return self.is_interface(sender)
 
