@@ -10,6 +10,7 @@ from msgspec import structs
 
 from godwit.lab.mft.runs import SIDES_M, Configuration, Result, _deliveries, build, run
 from godwit.protocols.host import Record
+from godwit.protocols.routing.clients import Client
 from godwit.sim.radio import CC2420
 from godwit.sim.recorder import Trace
 
@@ -138,6 +139,15 @@ def test_acknowledged_messages_are_counted_as_what_they_carry(hardened: Result) 
     assert "Numbered" not in hardened.messages_by_type
     assert hardened.messages_by_type["Pub"] > 40
     assert all(count <= hardened.messages_by_type[kind] for kind, count in hardened.repeated_by_type.items())
+
+
+@pytest.mark.parametrize(("protocol", "acknowledged"), [("mft", False), ("hardened", True)])
+def test_clients_of_hardened_brokers_have_everything_acknowledged(protocol: str, acknowledged: bool) -> None:
+    world, _, _ = build(configured(protocol=protocol))
+    for name in ("s00", "p0"):
+        core = world.nodes[name].core
+        assert isinstance(core, Client)
+        assert core.options.acknowledge is acknowledged
 
 
 @pytest.mark.feature("mft-pubsub F35")

@@ -67,7 +67,7 @@ def _parameters(grid: Grid) -> Table:
         ("refresh of all filters (H6)", f"MFT never; hardened every {tuned.refresh_s:g} s"),
         ("look at queues, and questions of H10", f"MFT every {plain.retry_s:g} s; hardened every {tuned.retry_s:g} s"),
         ("acknowledgement", "events in both; control messages hardened only; after 100 ms, doubled each time, 3 tries"),
-        ("acknowledgement from publisher to broker", "none"),
+        ("acknowledgement between a client and its broker", "MFT events to subscribers only; hardened everything"),
         ("payload", f"{plain.payload_b} B; message sizes of spec 2.10 and 15 B of link overhead"),
         ("AODV", f"RFC 3561, expanding ring; routes live {aodv.active_route_s:g} s, {aodv.rreq_retries} retries"),
         ("movement", "random waypoint without pause, one world per seed for all protocols"),

@@ -218,6 +218,7 @@ def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
         sticky_s=configuration.hold_s,
         patience_s=configuration.patience_s,
         refresh_s=configuration.refresh_s if rules.refresh else None,
+        acknowledge=rules.acknowledge_control,
     )
 
     def start(name: NodeId, node: Node) -> Any:
