@@ -261,7 +261,6 @@ class OnePublishedBroker(OneBroker):
     rules_in_force = THESIS
 
 
+OneBroker.TestCase.settings = OnePublishedBroker.TestCase.settings = settings(max_examples=30, stateful_step_count=30)
 TestOneBroker = pytest.mark.feature("mft-pubsub F18", "mft-pubsub F22")(OneBroker.TestCase)
 TestOnePublishedBroker = pytest.mark.feature("mft-pubsub F18")(OnePublishedBroker.TestCase)
-for case in (TestOneBroker, TestOnePublishedBroker):
-    case.settings = settings(max_examples=30, stateful_step_count=30)

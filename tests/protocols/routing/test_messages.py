@@ -55,6 +55,7 @@ SIZES = [
     (Filters((F, F)), 10),
     (Ack(1), 7),
     (Pub(EVENT, 0, 1.5), 31),
+    (Pub(EVENT, to=("s1", "s2")), 27),
     (Rep((EVENT,), "s", 0, 1.5), 33),
     (Mig("s", "b", last=1.5), 13),
     (Sub(F, "s"), 7),

@@ -1,4 +1,4 @@
-"""Each hardened rule by itself (spec mft-pubsub 2.12, H1-H9), and H10, which is ours.
+"""Each hardened rule by itself (spec mft-pubsub 2.12, H1-H9), and H10 and H11, which are ours.
 
 H1, H3, H4 and H7's duplicate cache are proved on their counter-examples in `test_mft_counterexamples`, H9 in
 `test_router`.
@@ -260,6 +260,41 @@ def test_h10_an_old_question_is_not_asked_again() -> None:
     overlay.world.nodes["b2"].send("b1", Bask((Doubt("s", 1),)))
     overlay.settle()
     assert overlay.mft("b1").doubted == {}
+
+
+@hardened
+@pytest.mark.feature("mft-pubsub F13")
+def test_h11_an_event_caught_between_two_wrong_brokers_raises_a_doubt_and_arrives() -> None:
+    overlay = doubtful(acknowledge=True)
+    overlay.router("b2").routes.point("s", "b1")
+    overlay.publish("b1", event("f"))
+    overlay.settle()
+    assert overlay.got("s") == [("p1", 1)]
+    assert overlay.astray("s") == set()
+
+
+@hardened
+@pytest.mark.feature("mft-pubsub F13")
+def test_h11_a_broker_that_never_heard_of_a_subscriber_keeps_what_is_for_it() -> None:
+    overlay = doubtful(acknowledge=True)
+    overlay.mft("b2").known.clear()
+    overlay.router("b2").routes.drop("s")
+    overlay.publish("b1", event("f"))
+    overlay.settle(0.5)
+    assert list(overlay.router("b2").queues["s"]) == [("p1", 1)]
+    overlay.subscriber("s").subscribe(topic("g"))
+    overlay.settle()
+    assert overlay.got("s") == [("p1", 1)]
+
+
+@hardened
+@pytest.mark.feature("mft-pubsub F13")
+def test_h11_nothing_is_kept_for_whoever_has_left() -> None:
+    overlay = doubtful(acknowledge=True)
+    overlay.router("b2").routes.drop("s")
+    overlay.publish("b1", event("f"))
+    overlay.settle()
+    assert not overlay.router("b2").queues
 
 
 @hardened

@@ -44,15 +44,19 @@ class Uns(Message, frozen=True):
 
 
 class Pub(Message, frozen=True):
-    """An event on its way. `hops` counts transmissions for the evaluation; `stamp` is Phoenix's local time."""
+    """An event on its way. `hops` counts transmissions for the evaluation; `stamp` is Phoenix's local time.
+
+    `to` is rule H11's: the subscribers for whom the neighbour answers from now on.
+    """
 
     event: Event
     hops: Whole = 0
     stamp: float | None = None
+    to: tuple[NodeId, ...] = ()
 
     @property
     def size_b(self) -> int:
-        return 7 + len(self.event.payload) + (0 if self.stamp is None else STAMP_B)
+        return 7 + len(self.event.payload) + (0 if self.stamp is None else STAMP_B) + 2 * len(self.to)
 
 
 class Rep(Message, frozen=True):

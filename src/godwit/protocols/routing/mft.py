@@ -331,6 +331,12 @@ class MftBroker(Router):
             self._put[subscriber], self._put_at[subscriber] = known[0], now
             self.tell(subscriber, Bquery(subscriber, *known))
 
+    def has_left(self, subscriber: NodeId) -> bool:
+        return subscriber in self.known and subscriber not in self.routes
+
+    def led_back(self, subscribers: Iterable[NodeId]) -> None:
+        self._doubt(subscribers)
+
     def look_round(self) -> None:
         """Doubt whoever has been behind a lost neighbour since the last look: no migration has told where it is now."""
         lost = {s for s in self.routes.subscribers if not self.is_interface(self.routes.hop(s))}

@@ -118,12 +118,26 @@ class Router:
             for subscribers in interested.values():
                 for subscriber in subscribers:
                     self.host.trace(Record("routed", event.id, client=subscriber))
-        onward = Pub(event, message.hops + 1)
         for hop, subscribers in interested.items():
             if self.is_interface(hop):
-                self._hand_event(hop, onward, [event], subscribers)
+                named = tuple(subscribers) if self.rules.addressed and hop in self.tree.neighbours else ()
+                self._hand_event(hop, Pub(event, message.hops + 1, to=named), [event], subscribers)
             else:
                 self._store([event], subscribers)
+        self._keep(sender, event, message.to)
+
+    def _keep(self, sender: NodeId, event: Event, named: Iterable[NodeId]) -> None:
+        """Store an event that was sent here for somebody whom this broker cannot send it on to."""
+        stuck = [s for s in named if self.routes.hop(s) in (None, sender) and not self.has_left(s)]
+        self._store([event], stuck)
+        self.led_back(s for s in stuck if s in self.routes)
+
+    def has_left(self, subscriber: NodeId) -> bool:
+        """Whether the subscriber is known to want nothing any more."""
+        return False
+
+    def led_back(self, subscribers: Iterable[NodeId]) -> None:
+        """Their events come from where they should go; the published protocol does nothing."""
 
     def replay(self, sender: NodeId, message: Rep) -> None:
         """Relay stored events towards their subscriber; never back where they come from (H9)."""
@@ -133,6 +147,8 @@ class Router:
             self._hand_event(hop, Rep(message.events, subscriber, message.hops + 1), message.events, [subscriber])
         else:
             self._store(message.events, [subscriber])
+            if hop == sender:
+                self.led_back([subscriber])
 
     def send_queued(self, subscriber: NodeId, hop: NodeId) -> None:
         """Replay what is stored for a subscriber, in order, as long as the way is open."""

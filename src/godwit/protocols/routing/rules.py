@@ -41,6 +41,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     until the subscriber has spoken under a new number. Signs of it are a gap in the numbers, a next hop that has gone,
     a flood that comes back, and two brokers that point at each other."""
 
+    addressed: bool = False
+    """H11, ours: an event says for whom it is passed on. A broker that would have to send it back, or has never heard
+    of its subscriber, then stores it, where the published rule loses it in silence (D8)."""
+
     acknowledge_control: bool = False
     """Control messages are repeated until the neighbour has them or leaves (2.7)."""
 
@@ -60,6 +64,7 @@ HARDENED = Rules(
     loops_end=True,
     newer_only=True,
     doubts=True,
+    addressed=True,
     acknowledge_control=True,
 )
 HOPS_MAX = 64
