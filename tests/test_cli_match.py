@@ -23,6 +23,7 @@ from typer.testing import CliRunner, Result
 
 from godwit.cli import app
 from godwit.commands import deliveries as deliveries_of_commands
+from godwit.commands.matcher import make_ready
 from godwit.filters.text import parse
 
 DATA = Path(__file__).parent / "data"
@@ -509,6 +510,13 @@ def test_ctrl_c_leaves_a_summary_of_what_was_done(tmp_path: Path, wishes: Path) 
     assert not out.exists()
 
 
+@pytest.fixture
+def compiled() -> None:
+    """Machine code is on disk, so that nobody has to be told that it is being made."""
+    make_ready(lambda text: None)
+
+
+@pytest.mark.usefixtures("compiled")
 def test_a_reader_that_takes_nothing_ends_the_work_in_silence(wishes: Path, readings: Path) -> None:
     command = [*GODWIT, "match", str(wishes), str(readings), "--out", "-"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -520,6 +528,7 @@ def test_a_reader_that_takes_nothing_ends_the_work_in_silence(wishes: Path, read
     assert stderr == b""
 
 
+@pytest.mark.usefixtures("compiled")
 def test_a_reader_that_had_enough_ends_the_work_in_silence(tmp_path: Path, wishes: Path) -> None:
     events = lines(tmp_path / "events.jsonl", [READINGS[0]] * 20_000)
     command = [*GODWIT, "match", str(wishes), str(events), "--out", "-"]

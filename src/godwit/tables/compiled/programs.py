@@ -212,9 +212,9 @@ class Programmer:
                 self._put(layout.OP_PRESENCE, attr, layout.HAS_NUMBER)
             case Exists():
                 self._put(layout.OP_PRESENCE, attr, _PRESENCES[kind])
+            case Absent() if kind is not Kind.ANY:
+                return 0  # a value of a kind is there
             case Absent():
-                if kind is Kind.PLACE:
-                    return 0
                 self._put(layout.OP_PRESENCE, attr, layout.IS_ABSENT)
             case Within(area) if kind is Kind.PLACE:
                 return self._within(attr, area, alone)
