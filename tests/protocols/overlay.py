@@ -78,7 +78,8 @@ class Logged(Wired):
         if to not in self.links.get(sender, {}):
             self.connect(sender, to)
         if self.links[sender][to].up and not isinstance(message, Ack):
-            self.log.append((sender, to, message.message if isinstance(message, Numbered) else message))
+            parts = message.parts if isinstance(message, Numbered) else (message,)
+            self.log.extend((sender, to, part) for part in parts)
         super().send(sender, to, message)
 
 

@@ -8,10 +8,11 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.protocols.overlay import topic
 
 from godwit.protocols.host import Host, Message, NodeId
-from godwit.protocols.routing.courier import Courier, Numbered
-from godwit.protocols.routing.messages import Ack, Fmig
+from godwit.protocols.routing.courier import Carried, Courier, Numbered
+from godwit.protocols.routing.messages import Ack, Bmig, Bsub, Claim, Fmig, Mig, Sub, Uns
 from godwit.sim.wired import Wired
 from godwit.sim.world import World
 
@@ -40,9 +41,7 @@ class End:
             case Ack():
                 self.courier.acknowledged(sender, message)
             case Numbered():
-                inner = self.courier.open(sender, message)
-                if inner is not None:
-                    self.got.append(inner)
+                self.got.extend(self.courier.open(sender, message))
 
 
 class Pair:
@@ -128,6 +127,63 @@ def test_repetitions_come_at_growing_distances() -> None:
     gaps = [later - earlier for earlier, later in pairwise(sent)]
     assert all(later > earlier for earlier, later in pairwise(gaps[:5]))
     assert max(gaps) <= 4.0
+
+
+def told(pair: Pair, *messages: Carried, keep_on: bool = True) -> list[Carried]:
+    """Tell b all of these at once; returns what fails."""
+    failed: list[Carried] = []
+    for message in messages:
+        pair.end("a").courier.tell("b", message, failed.append, keep_on=lambda: keep_on)
+    return failed
+
+
+@pytest.mark.feature("mft-pubsub F1")
+@given(st.integers(0, 10_000), st.floats(0.0, 0.8), st.integers(1, 40))
+def test_what_is_told_arrives_in_order_and_once_whatever_is_lost(seed: int, loss: float, count: int) -> None:
+    pair = Pair(seed)
+    pair.lose("a", "b", loss)
+    pair.lose("b", "a", loss)
+    words = [Sub(topic("f"), f"s{n}", n + 1) for n in range(count)]
+    assert told(pair, *words) == []
+    pair.world.run(10_000)
+    assert pair.end("b").got == words
+
+
+def test_what_comes_up_meanwhile_travels_together_as_far_as_a_frame_holds() -> None:
+    pair = Pair()
+    frames: list[Message] = []
+    send = pair.wire.send
+
+    def noted(sender: NodeId, to: NodeId, message: Message, /) -> None:
+        frames.extend([message] if sender == "a" else [])
+        send(sender, to, message)
+
+    pair.wire.send = noted  # type: ignore[method-assign]
+    told(pair, *(Sub(topic("f"), f"s{n}", 1) for n in range(20)), Bmig(tuple(Claim(f"s{n}", 1, 1) for n in range(32))))
+    pair.world.run(10)
+    assert [len(frame.parts) for frame in frames if isinstance(frame, Numbered)] == [1, 8, 8, 3, 1]
+    assert [frame.size_b for frame in frames] == [12, 96, 96, 36, 228], "a large message goes alone"
+
+
+def test_a_whole_statement_takes_the_place_of_older_words_that_still_wait() -> None:
+    pair = Pair()
+    first, other, newest = Fmig(), Sub(topic("g"), "s2", 1), Bsub("s", (topic("f"),), 9, 0)
+    told(pair, first, Sub(topic("f"), "s", 7), other, Mig("s", None, 8), newest, Uns(topic("f"), "s", 10))
+    pair.world.run(10)
+    assert pair.end("b").got == [first, other, newest, Uns(topic("f"), "s", 10)]
+
+
+def test_where_nothing_gets_through_all_that_waits_fails_and_the_next_word_begins_anew() -> None:
+    pair = Pair()
+    pair.lose("a", "b", 1.0)
+    words = [Sub(topic("f"), f"s{n}", 1) for n in range(20)]
+    failed = told(pair, *words, keep_on=False)
+    pair.world.run(5)
+    assert failed == words
+    pair.lose("a", "b", 0.0)
+    told(pair, Fmig())
+    pair.world.run(10)
+    assert pair.end("b").got == [Fmig()]
 
 
 @pytest.mark.feature("mft-pubsub F21")

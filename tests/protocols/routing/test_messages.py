@@ -10,7 +10,7 @@ from tests.protocols.overlay import topic
 
 from godwit.events import Event
 from godwit.protocols.host import Message
-from godwit.protocols.routing.courier import Carried, Numbered
+from godwit.protocols.routing.courier import Bundle, Carried, Numbered
 from godwit.protocols.routing.messages import (
     Ack,
     Bask,
@@ -91,4 +91,7 @@ def test_what_a_neighbour_sends_is_told_apart_by_its_tag_alone() -> None:
     for message in carried:
         numbered = Numbered(7, message)
         assert msgspec.msgpack.decode(msgspec.msgpack.encode(numbered), type=Numbered) == numbered
+    together = Numbered(8, Bundle(tuple(carried)))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(together), type=Numbered) == together
+    assert together.size_b == sum(message.size_b for message in carried)
     assert {type(message) for message in carried} == set(Carried.__args__)

@@ -15,6 +15,7 @@ from godwit.protocols.host import Host, Message, NodeId, Record, Timer
 from godwit.protocols.routing.courier import Carried, Courier, Numbered
 from godwit.protocols.routing.messages import Ack, Bquery, Bsub, Filters, Mig, Pub, Rep, Sub, Uns
 from godwit.protocols.topology.election import Heartbeat
+from godwit.protocols.topology.tree import ignore
 
 
 class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,9 +127,8 @@ class Client:
             case Ack():
                 self.courier.acknowledged(sender, message)
             case Numbered():
-                inner = self.courier.open(sender, message)
-                if inner is not None:
-                    self.handle(sender, inner)
+                for part in self.courier.open(sender, message):
+                    self.handle(sender, part)
             case _:
                 self.handle(sender, message)
 
@@ -138,14 +138,13 @@ class Client:
     def _joined(self, broker: NodeId, previous: NodeId | None) -> None:
         """Attached to another broker, or again to the same."""
 
-    def _say(self, message: Carried, failed: Callable[[], None] = lambda: None, *, insist: bool = True) -> None:
-        """To the broker, if there is one; `insist` goes on while it remains the broker."""
+    def _say(self, message: Carried) -> None:
+        """To the broker, if there is one; with acknowledgements until it has it or is the broker no more."""
         broker = self.attachment.broker
         if broker is None:
             return
         if self.options.acknowledge:
-            keep_on = (lambda: self.attachment.broker == broker) if insist else (lambda: False)
-            self.courier.hand(broker, message, failed, keep_on=keep_on)
+            self.courier.tell(broker, message, ignore, keep_on=lambda: self.attachment.broker == broker)
         else:
             self.host.send(broker, message)
 
@@ -252,10 +251,14 @@ class Publisher(Client):
     def publish(self, event: Event) -> bool:
         """Whether there was a broker to give the event to."""
         self.host.trace(Record("published", event.id, client=self.host.name))
-        if self.attachment.broker is None:
+        broker = self.attachment.broker
+        if broker is None:
             self._drop(event, "no broker")
             return False
-        self._say(Pub(event, 1), lambda: self._drop(event, "not acknowledged"), insist=False)
+        if self.options.acknowledge:
+            self.courier.hand(broker, Pub(event, 1), lambda: self._drop(event, "not acknowledged"))
+        else:
+            self.host.send(broker, Pub(event, 1))
         return True
 
     def _drop(self, event: Event, why: str) -> None:

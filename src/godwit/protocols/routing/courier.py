@@ -1,6 +1,7 @@
 """Hop-by-hop acknowledgement (spec mft-pubsub 2.7): a message is the neighbour's, or its sender still has it.
 
-Each repetition waits twice as long as the one before: on a shared radio it is insisting that keeps the answer away.
+Each repetition waits twice as long as the one before: on a shared radio it is insisting that keeps the answer away. For
+the same reason what is told in order travels together, as much as has come up while the last frame was under way.
 """
 
 from __future__ import annotations
@@ -32,11 +33,29 @@ REMEMBERED = 256
 """How many numbers of each neighbour are kept to recognise a repetition."""
 
 
+BUNDLE_B = 96
+"""How much travels together at most: with its overhead it fits a frame of 802.15.4."""
+
+
+class Bundle(Message, frozen=True):
+    """Several messages to one neighbour, in their order."""
+
+    messages: tuple[Carried, ...]
+
+    @property
+    def size_b(self) -> int:
+        return sum(message.size_b for message in self.messages)
+
+
 class Numbered(Message, frozen=True):
     """A message that its sender wants acknowledged under this number."""
 
     serial: int
-    message: Carried
+    message: Carried | Bundle
+
+    @property
+    def parts(self) -> tuple[Carried, ...]:
+        return self.message.messages if isinstance(self.message, Bundle) else (self.message,)
 
     @property
     def size_b(self) -> int:
@@ -56,6 +75,7 @@ class Courier:
         self._waiting: dict[tuple[NodeId, int], Timer] = {}
         self._acknowledged: dict[tuple[NodeId, int], Callable[[], None]] = {}
         self._seen: dict[NodeId, OrderedDict[int, None]] = {}
+        self._outboxes: dict[NodeId, list[Carried]] = {}
 
     def send(self, to: NodeId, message: Message) -> None:
         self.host.send(to, message)
@@ -63,7 +83,7 @@ class Courier:
     def hand(
         self,
         to: NodeId,
-        message: Carried,
+        message: Carried | Bundle,
         failed: Callable[[], None],
         *,
         keep_on: Callable[[], bool] = lambda: False,
@@ -73,6 +93,42 @@ class Courier:
         self._serial += 1
         self._acknowledged[to, self._serial] = arrived
         self._try(to, Numbered(self._serial, message), failed, keep_on, 1)
+
+    def tell(
+        self,
+        to: NodeId,
+        message: Carried,
+        failed: Callable[[Carried], None],
+        *,
+        keep_on: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Hand over in order: what comes while something is under way waits for it, and then travels as one.
+
+        A statement of all filters takes the place of older messages of its subscriber that still wait.
+        """
+        waiting = self._outboxes.get(to)
+        if waiting is not None:
+            self._outboxes[to] = [*(old for old in waiting if not _makes_needless(message, old)), message]
+        else:
+            self._outboxes[to] = []
+            self._dispatch(to, [message], failed, keep_on)
+
+    def _dispatch(
+        self, to: NodeId, batch: list[Carried], failed: Callable[[Carried], None], keep_on: Callable[[], bool]
+    ) -> None:
+        def arrived() -> None:
+            following, self._outboxes[to] = _split(self._outboxes[to])
+            if following:
+                self._dispatch(to, following, failed, keep_on)
+            else:
+                del self._outboxes[to]
+
+        def lost() -> None:
+            for message in (*batch, *self._outboxes.pop(to)):
+                failed(message)
+
+        inner = batch[0] if len(batch) == 1 else Bundle(tuple(batch))
+        self.hand(to, inner, lost, keep_on=keep_on, arrived=arrived)
 
     def _try(
         self, to: NodeId, numbered: Numbered, failed: Callable[[], None], keep_on: Callable[[], bool], tries: int
@@ -95,19 +151,39 @@ class Courier:
         if arrived is not None:
             arrived()
 
-    def open(self, sender: NodeId, numbered: Numbered) -> Carried | None:
-        """Acknowledge, and return what was inside unless it came before."""
+    def open(self, sender: NodeId, numbered: Numbered) -> tuple[Carried, ...]:
+        """Acknowledge, and return what was inside; nothing if it came before."""
         self.host.send(sender, Ack(numbered.serial))
         seen = self._seen.setdefault(sender, OrderedDict())
         if numbered.serial in seen:
-            return None
+            return ()
         seen[numbered.serial] = None
         if len(seen) > REMEMBERED:
             seen.popitem(last=False)
-        return numbered.message
+        return numbered.parts
 
     def _forget(self, to: NodeId, serial: int) -> None:
         self._acknowledged.pop((to, serial), None)
         timer = self._waiting.pop((to, serial), None)
         if timer is not None:
             timer.cancel()
+
+
+def _split(waiting: list[Carried]) -> tuple[list[Carried], list[Carried]]:
+    """What travels next, at least one message if there is any, and what goes on waiting."""
+    size_b, count = 0, 0
+    for message in waiting:
+        size_b += message.size_b
+        if count and size_b > BUNDLE_B:
+            break
+        count += 1
+    return waiting[:count], waiting[count:]
+
+
+def _makes_needless(new: Carried, old: Carried) -> bool:
+    return (
+        isinstance(new, Bsub)
+        and isinstance(old, Sub | Uns | Mig | Bsub)
+        and old.subscriber == new.subscriber
+        and old.t < new.t
+    )

@@ -59,15 +59,12 @@ class Router:
             # It answers what this broker has sent, to a client that was given up perhaps: that is how one comes back.
             self.courier.acknowledged(sender, message)
             return
-        inner = message.message if isinstance(message, Numbered) else message
-        if not self.admits(sender, inner):
+        parts = message.parts if isinstance(message, Numbered) else (message,)
+        if not self.admits(sender, parts[0]):
             return
-        if isinstance(message, Numbered):
-            opened = self.courier.open(sender, message)
-            if opened is None:
-                return
-            inner = opened
-        self.handle(sender, inner)
+        for part in self.courier.open(sender, message) if isinstance(message, Numbered) else parts:
+            if self.admits(sender, part):
+                self.handle(sender, part)
 
     def admits(self, sender: NodeId, message: Message) -> bool:
         raise NotImplementedError
@@ -96,9 +93,8 @@ class Router:
     def tell(self, to: NodeId, message: Carried) -> None:
         """Send a control message; if the rules say so, until a neighbour has it or is none any more (2.7)."""
         if self.acknowledge and self.rules.acknowledge_control and self.is_interface(to):
-            self.courier.hand(
-                to, message, partial(self._not_told, to, message), keep_on=lambda: to in self.tree.neighbours
-            )
+            failed = partial(self._not_told, to)
+            self.courier.tell(to, message, failed, keep_on=lambda: to in self.tree.neighbours)
         else:
             self.courier.send(to, message)
 
