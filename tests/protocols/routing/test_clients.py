@@ -328,7 +328,7 @@ def test_a_publisher_changes_its_broker_without_a_word() -> None:
     assert lonely.heard("b2") == [Pub(event("f"), 1)]
 
 
-@pytest.mark.feature("mft-pubsub F15", "mft-pubsub F31")
+@pytest.mark.feature("mft-pubsub F15")
 def test_an_event_without_a_broker_is_lost_and_noted() -> None:
     lonely = Lonely(lambda host: Publisher(host))
     assert not lonely.core.publish(event("f"))

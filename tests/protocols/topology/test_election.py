@@ -297,7 +297,7 @@ def test_a_worse_leader_never_wins_while_a_better_ones_copies_are_held(choice: C
     assert b5.election.parent == "b3"
 
 
-@pytest.mark.feature("mft-pubsub F17", "mft-pubsub F29")
+@pytest.mark.feature("mft-pubsub F17")
 @EVERY_CHOICE
 def test_moving_brokers_keep_a_tree_in_every_fragment(options: ElectionOptions) -> None:
     walk = Waypoint(width_m=120, height_m=120, speed_mps=(4, 8))
