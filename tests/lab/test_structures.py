@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
 from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from random import Random
 
@@ -19,6 +21,7 @@ from godwit.filters.language import FILTERS
 from godwit.lab.claims import Verdict
 from godwit.lab.structures import command, experiments, main, routing, sanity
 from godwit.lab.structures.claims import CHECKS, Judged, judge
+from godwit.lab.structures.judging import short
 from godwit.lab.structures.rows import Measures, Row, Store, StoreError
 from godwit.lab.structures.settings import EXPERIMENTS, FULL, QUICK, RANGES, Setting, Sweep, planned
 from godwit.lab.structures.sources import Source, phases, wishes
@@ -304,6 +307,13 @@ def test_clear_claims_come_out_of_a_small_run() -> None:
     assert {name: found[name] for name in clear} == dict.fromkeys(clear, Verdict.REPRODUCED)
 
 
+@pytest.mark.parametrize(
+    ("value", "told"), [(9, "9"), (15.5, "15.5"), (1234, "1.23k"), (222_000, "222k"), (2_710_000, "2.71M")]
+)
+def test_counts_are_told_with_three_digits(value: float, told: str) -> None:
+    assert short(value) == told
+
+
 def test_every_claim_of_the_checklist_has_a_check() -> None:
     assert {check.claim.name for check in CHECKS} == {f"C{n}" for n in (*range(1, 12), *range(24, 30))}
 
@@ -384,20 +394,29 @@ def noting(ran: list[Setting], run: Callable[[Setting], list[Row]]) -> Callable[
 
 
 @pytest.mark.usefixtures("slice_only")
-def test_after_ctrl_c_what_had_finished_is_kept_and_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("end", "status", "told"),
+    [(KeyboardInterrupt, 130, "interrupted"), (BrokenProcessPool, 1, "a worker process was killed")],
+)
+def test_what_had_finished_before_an_early_end_is_kept_and_reported(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    end: type[BaseException],
+    status: int,
+    told: str,
 ) -> None:
     run = experiments.run
 
-    def interrupted(one: Setting) -> list[Row]:
+    def ended(one: Setting) -> list[Row]:
         if one.experiment != "E1":
-            raise KeyboardInterrupt
+            raise end
         return run(one)
 
-    monkeypatch.setattr(experiments, "run", interrupted)
-    assert called(tmp_path) == 130
+    monkeypatch.setattr(experiments, "run", ended)
+    assert called(tmp_path) == status
     shown = capsys.readouterr()
-    assert "interrupted" in shown.err
+    assert told in shown.err
     assert "C1 " in shown.out
     assert set(pq.read_table(tmp_path / "structures.parquet")["experiment"].to_pylist()) == {"E1"}
 
@@ -439,6 +458,13 @@ def test_a_directory_that_cannot_be_used_is_told_with_status_2(
     (tmp_path / "structures.parquet").write_text("")
     assert called(tmp_path) == 2
     assert "not a Parquet file" in capsys.readouterr().err
+
+
+def test_two_runs_do_not_share_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (tmp_path / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert called(tmp_path) == 2
+    assert "another run is at work there" in capsys.readouterr().err
 
 
 def test_an_unknown_experiment_is_refused_with_those_there_are() -> None:

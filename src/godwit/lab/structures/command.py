@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -62,8 +66,8 @@ def structures(
     DIR gets structures.md (the table shown here, and how it came about), structures.parquet (one row for each structure
     and replication) and the figures. Called again with the same DIR, it runs only what is missing.
 
-    Exit status: 0 whatever the verdicts; 1 where a structure was wrong; 2 where DIR cannot be used; 130 after Ctrl-C,
-    with a report on what had finished.
+    Exit status: 0 whatever the verdicts; 1 where a structure was wrong or a worker was killed; 2 where DIR cannot be
+    used; 130 after Ctrl-C. What had finished is kept and reported on.
     """
     settings = planned(QUICK if quick else FULL, seed, replications, only or ())
     options = [
@@ -74,8 +78,10 @@ def structures(
     ]
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        status = _run(settings, Store(out / f"{NAME}.parquet"), processes, console)
-        written = _report(settings, out, f"godwit lab structures {' '.join(options)}", console)
+        with _alone_in(out):
+            store = Store(out / f"{NAME}.parquet")
+            status = _run(settings, store, processes, console)
+            written = _report(settings, store, f"godwit lab structures {' '.join(options)}", console)
     except (StoreError, OSError) as error:
         console.print(f"godwit: {error}", markup=False)
         raise typer.Exit(2) from None
@@ -84,6 +90,18 @@ def structures(
         raise typer.Exit(1) from None
     console.print(f"written to {out}: {', '.join(path.name for path in written)}", markup=False)
     raise typer.Exit(status)
+
+
+@contextmanager
+def _alone_in(out: Path) -> Iterator[None]:
+    """Two runs in one directory would overwrite each other's rows. The lock goes with the process, however it ends."""
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(f"{out}: another run is at work there; wait for it or name another --out") from None
+        yield
 
 
 def _run(settings: list[Setting], store: Store, processes: int, console: Console) -> int:
@@ -101,11 +119,14 @@ def _run(settings: list[Setting], store: Store, processes: int, console: Console
         except KeyboardInterrupt:
             console.print("interrupted; the report is on what had finished")
             return 130
+        except BrokenProcessPool:
+            console.print("a worker process was killed; the report is on what had finished, the same command goes on")
+            return 1
     return 0
 
 
-def _report(settings: list[Setting], out: Path, command: str, console: Console) -> list[Path]:
-    rows = Store(out / f"{NAME}.parquet").of(settings)
+def _report(settings: list[Setting], store: Store, command: str, console: Console) -> list[Path]:
+    rows, out = store.of(settings), store.path.parent
     if not rows:
         return []
     judgements = judge(rows, settings)
@@ -117,7 +138,7 @@ def _report(settings: list[Setting], out: Path, command: str, console: Console) 
         drawn = []
     page = out / f"{NAME}.md"
     page.write_text(report.page(rows, judgements, command, drawn))
-    return [page, out / f"{NAME}.parquet", *drawn]
+    return [page, store.path, *drawn]
 
 
 class Steps:

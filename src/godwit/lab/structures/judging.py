@@ -78,4 +78,8 @@ def first_and_last(line: Sequence[T]) -> list[T]:
 
 
 def short(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value / 1000:.3g}k"
+    """Three digits are enough to compare."""
+    for unit, name in ((1_000_000, "M"), (1000, "k")):
+        if value >= unit:
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}"
