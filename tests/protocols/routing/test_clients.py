@@ -335,14 +335,39 @@ def test_an_event_without_a_broker_is_lost_and_noted() -> None:
     assert [row[10] for row in lonely.trace.of("dropped")] == ["no broker"]
 
 
-@pytest.mark.feature("mft-pubsub F14")
-def test_a_publisher_gives_up_an_event_that_nobody_acknowledges() -> None:
-    lonely = Lonely(lambda host: Publisher(host, ClientOptions(acknowledge=True)))
+def publisher(**options: Any) -> Lonely:
+    return Lonely(lambda host: Publisher(host, ClientOptions(acknowledge=True, **options)))
+
+
+def offered(said: list[Message]) -> set[int]:
+    parts = [part for message in said if isinstance(message, Numbered) for part in message.parts]
+    return {part.event.sequence for part in parts if isinstance(part, Pub)}
+
+
+@pytest.mark.feature("mft-pubsub F14", "mft-pubsub F15")
+def test_an_acknowledged_publisher_keeps_an_event_until_some_broker_has_it() -> None:
+    lonely = publisher()
+    assert not lonely.core.publish(event("f", 1))
     lonely.beat("b1", 1)
-    lonely.core.publish(event("f"))
-    lonely.run(2)
-    assert len(lonely.heard("b1")) == 3
-    assert [row[10] for row in lonely.trace.of("dropped")] == ["not acknowledged"]
+    assert offered(lonely.heard("b1")) == {1}
+    lonely.core.publish(event("f", 2))
+    lonely.run(4)
+    lonely.beat("b2", 9)
+    lonely.run(1)
+    first = next(message for message in lonely.heard("b2") if isinstance(message, Numbered))
+    assert offered([first]) == {1}
+    lonely.core.receive("b2", Ack(first.serial))
+    assert list(lonely.core.unsent) == [("p1", 2)]
+    assert offered(lonely.heard("b2")) == {2}
+
+
+@pytest.mark.feature("mft-pubsub F26")
+def test_a_publisher_keeps_no_more_than_agreed() -> None:
+    lonely = publisher(unsent_max=2)
+    for n in range(5):
+        lonely.core.publish(event("f", n))
+    assert list(lonely.core.unsent) == [("p1", 3), ("p1", 4)]
+    assert [row[4] for row in lonely.trace.of("dropped")] == [0, 1, 2]
 
 
 @attaches

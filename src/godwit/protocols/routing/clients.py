@@ -30,6 +30,8 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what a client says is repeated until its broker has it."""
     remembered: int = 100_000
     """How many event ids are kept to recognise a second copy."""
+    unsent_max: int = 1000
+    """How many events a publisher keeps that no broker has acknowledged."""
 
 
 class Attachment:
@@ -243,23 +245,48 @@ class Subscriber(Client):
 
 
 class Publisher(Client):
-    """Speaks to its broker and leaves no state anywhere; without a broker an event is lost, and noted as such."""
+    """Speaks to its broker and leaves no state anywhere.
+
+    Without acknowledgements an event that finds no broker is lost, and noted as such. With them it is the publisher's
+    until some broker has it: it is offered to the present one, and again to every new one.
+    """
 
     def __init__(self, host: Host, options: ClientOptions = ClientOptions(), *, home: NodeId | None = None) -> None:  # noqa: B008
         super().__init__(host, options, home)
+        self.unsent: dict[tuple[str, int], Event] = {}
 
     def publish(self, event: Event) -> bool:
-        """Whether there was a broker to give the event to."""
+        """Whether there is a broker to give the event to, now."""
         self.host.trace(Record("published", event.id, client=self.host.name))
         broker = self.attachment.broker
-        if broker is None:
-            self._drop(event, "no broker")
-            return False
         if self.options.acknowledge:
-            self.courier.hand(broker, Pub(event, 1), lambda: self._drop(event, "not acknowledged"))
-        else:
+            self._keep(event)
+            self._offer(event)
+        elif broker is not None:
             self.host.send(broker, Pub(event, 1))
-        return True
+        else:
+            self._drop(event, "no broker")
+        return broker is not None
+
+    def _joined(self, broker: NodeId, previous: NodeId | None) -> None:
+        for event in list(self.unsent.values()):
+            self._offer(event)
+
+    def _keep(self, event: Event) -> None:
+        self.unsent[event.id] = event
+        if len(self.unsent) > self.options.unsent_max:
+            self._drop(self.unsent.pop(next(iter(self.unsent))), "no broker has taken it")
+
+    def _offer(self, event: Event) -> None:
+        broker = self.attachment.broker
+        if broker is not None:
+            self.courier.tell(
+                broker, Pub(event, 1), ignore, keep_on=lambda: self.attachment.broker == broker, arrived=self._taken
+            )
+
+    def _taken(self, message: Carried) -> None:
+        if isinstance(message, Pub):
+            self.unsent.pop(message.event.id, None)
 
     def _drop(self, event: Event, why: str) -> None:
         self.host.trace(Record("dropped", event.id, client=self.host.name, note=why))

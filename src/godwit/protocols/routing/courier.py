@@ -101,6 +101,7 @@ class Courier:
         failed: Callable[[Carried], None],
         *,
         keep_on: Callable[[], bool] = lambda: False,
+        arrived: Callable[[Carried], None] = lambda message: None,
     ) -> None:
         """Hand over in order: what comes while something is under way waits for it, and then travels as one.
 
@@ -111,24 +112,31 @@ class Courier:
             self._outboxes[to] = [*(old for old in waiting if not _makes_needless(message, old)), message]
         else:
             self._outboxes[to] = []
-            self._dispatch(to, [message], failed, keep_on)
+            self._dispatch(to, [message], failed, keep_on, arrived)
 
     def _dispatch(
-        self, to: NodeId, batch: list[Carried], failed: Callable[[Carried], None], keep_on: Callable[[], bool]
+        self,
+        to: NodeId,
+        batch: list[Carried],
+        failed: Callable[[Carried], None],
+        keep_on: Callable[[], bool],
+        arrived: Callable[[Carried], None],
     ) -> None:
-        def arrived() -> None:
+        def taken() -> None:
             following, self._outboxes[to] = _split(self._outboxes[to])
             if following:
-                self._dispatch(to, following, failed, keep_on)
+                self._dispatch(to, following, failed, keep_on, arrived)
             else:
                 del self._outboxes[to]
+            for message in batch:
+                arrived(message)
 
         def lost() -> None:
             for message in (*batch, *self._outboxes.pop(to)):
                 failed(message)
 
         inner = batch[0] if len(batch) == 1 else Bundle(tuple(batch))
-        self.hand(to, inner, lost, keep_on=keep_on, arrived=arrived)
+        self.hand(to, inner, lost, keep_on=keep_on, arrived=taken)
 
     def _try(
         self, to: NodeId, numbered: Numbered, failed: Callable[[], None], keep_on: Callable[[], bool], tries: int
