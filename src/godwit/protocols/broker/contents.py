@@ -1,0 +1,99 @@
+"""What brokers say to one another through streams (docs/broker.md): publications, and how sessions move."""
+
+from __future__ import annotations
+
+import msgspec
+
+from godwit.protocols.broker.outlet import Subscription
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.host import NodeId
+
+
+class Place(msgspec.Struct, frozen=True, tag="place", array_like=True):
+    """The session of this client is mine since this epoch; a higher (epoch, broker) wins. Epoch and no session: it has
+    ended."""
+
+    client: str
+    epoch: int
+    gone: bool = False
+
+
+class Fetch(msgspec.Struct, frozen=True, tag="fetch", array_like=True):
+    """The client has come to me: give me its session, which will be mine at this epoch."""
+
+    client: str
+    epoch: int
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """A delivery that waits, or is under way: `number` and `received` are then its packet id and whether the client has
+    it (QoS 2)."""
+
+    publication: Publication
+    qos: int
+    retain: bool = False
+    identifiers: tuple[int, ...] = ()
+    number: int = 0
+    received: bool = False
+
+
+class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
+    """Here it is: what it wants, what it has taken and not released, and what is under way to the client.
+
+    What waits follows as `Forwarded`. `origins` are the brokers, the sender and the receiver among them, whose events
+    reach it through the sender, each until `Through`.
+    """
+
+    client: str
+    epoch: int
+    expiry_s: float
+    subscriptions: tuple[Subscription, ...]
+    incoming: tuple[int, ...]
+    kept: tuple[Kept, ...]
+    origins: tuple[NodeId, ...]
+    sequence: int = 0
+    """The last number of a publication of this client."""
+
+
+class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
+    """I have no session of this client; `at` where I believe it to be."""
+
+    client: str
+    epoch: int
+    at: NodeId = ""
+
+
+class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):
+    """One more for a session that has moved from me to you; in the order in which the client must see them."""
+
+    client: str
+    epoch: int
+    kept: Kept
+
+
+class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
+    """To every broker: as soon as you know my interest of this number, turn the session's events from `source` to me,
+    and say so to both of us with `Turned`."""
+
+    client: str
+    epoch: int
+    source: NodeId
+    interest: int
+
+
+class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
+    """What I sent before this is the old broker's to pass on; what I send from now on is the new one's."""
+
+    client: str
+    epoch: int
+
+
+class Through(msgspec.Struct, frozen=True, tag="through", array_like=True):
+    """All that came from this origin for the session has been passed on to you."""
+
+    client: str
+    epoch: int
+    origin: NodeId
+
+
+Content = Publication | Place | Fetch | Session | Nothing | Forwarded | Turn | Turned | Through

@@ -1,0 +1,55 @@
+"""What a broker sees of the others, whatever carries it: their interest, and a stream to each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import Protocol
+
+from godwit.filters.filters import Filter
+from godwit.protocols.broker.contents import Content
+from godwit.protocols.host import Message, NodeId
+
+
+class Fabric(Protocol):
+    """From each broker to each other one there is a stream: everything sent into it arrives once, in order of sending,
+    however often links break, brokers crash and the way changes. What is durable survives a crash of either end: the
+    sender keeps it in its store until the receiver has said that it is in its own.
+
+    The broker sets the listeners before anything can happen, and calls `taken` for what it was given.
+    """
+
+    on_content: Callable[[NodeId, int, Content], None]
+    """`on_content(origin, number, content)`: the next of the origin's stream. The broker must call
+    `taken(origin, number)` once whatever it made of it is durable, in order."""
+
+    on_change: Callable[[], None]
+    """Brokers or their interest have changed: whatever was derived from `interests` is out of date."""
+
+    @property
+    def brokers(self) -> Set[NodeId]:
+        """All other brokers ever heard of and not given up, reachable now or not."""
+
+    @property
+    def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
+        """What each other broker wants, as known here."""
+
+    def want(self, filters: Iterable[Filter]) -> int:
+        """State all that this broker wants, in place of what it said before; the number of this statement."""
+
+    def heard(self, broker: NodeId) -> int:
+        """The number of the newest statement of that broker known here."""
+
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+        """Into the streams of these brokers, one copy where they share the way."""
+
+    def taken(self, origin: NodeId, number: int) -> None:
+        """All of the origin's stream up to this number is done with here, durably as far as it was durable."""
+
+    def receive(self, sender: NodeId, message: Message) -> None:
+        """What came over a link."""
+
+    def linked(self, peer: NodeId) -> None:
+        """A link to this broker is up."""
+
+    def unlinked(self, peer: NodeId) -> None:
+        """That link is down; the fabric need not wait for a timeout to know."""

@@ -1,0 +1,109 @@
+"""What a client publishes, as brokers carry and keep it, and what of it a filter can see.
+
+A filter sees, later ones winning over earlier ones of the same name:
+
+    user properties                     as text
+    a JSON object in the payload        its members that are text, numbers or booleans; those of objects in it as a.b
+    the property `attributes`           a JSON object: typed attributes beside a payload of another kind
+    topic, topic_levels, topic_1 ...    the whole topic, how many levels it has, and each of them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from godwit.events import INT_MAX, INT_MIN, NAME_MAX, Value
+
+ATTRIBUTES = "attributes"
+"""The user property that carries typed attributes."""
+
+DEPTH_MAX = 8
+"""How deep objects in a payload are looked into."""
+
+
+class Properties(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """What a publisher says beside topic and payload; passed on as it is."""
+
+    user: tuple[tuple[str, str], ...] = ()
+    content_type: str | None = None
+    response_topic: str | None = None
+    correlation_data: bytes | None = None
+    payload_is_text: bool = False
+
+
+PLAIN = Properties()
+
+
+class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=True, omit_defaults=True):
+    """One published message. `(publisher, sequence)` names it for people, archives and audits.
+
+    Between brokers it is told apart by the stream that carries it, so that nothing depends on publishers' names being
+    unique or on their clocks.
+    """
+
+    publisher: str
+    sequence: int
+    topic: str
+    payload: bytes = b""
+    qos: int = 0
+    retain: bool = False
+    time: float = 0.0
+    """Seconds since 1970, by the clock of the broker that took it."""
+    expires: float | None = None
+    properties: Properties = PLAIN
+
+    @property
+    def id(self) -> tuple[str, int]:
+        return (self.publisher, self.sequence)
+
+    def values(self) -> dict[str, Value]:
+        """What a filter sees. It takes a while: ask only where some subscriber of the topic has a condition."""
+        found: dict[str, Value] = dict(self.properties.user)
+        _add_object(found, self.payload)
+        typed = found.pop(ATTRIBUTES, None)
+        if isinstance(typed, str):
+            _add_object(found, typed.encode())
+        found.update(topic_values(self.topic))
+        return found
+
+
+def topic_values(topic: str) -> dict[str, Value]:
+    """What a filter sees of a topic."""
+    levels = topic.split("/")
+    found: dict[str, Value] = {"topic": topic, "topic_levels": len(levels)}
+    for number, level in enumerate(levels, 1):
+        found[f"topic_{number}"] = level
+    return found
+
+
+def is_topic_attribute(name: str) -> bool:
+    """Whether the topic alone decides the attribute."""
+    return name == "topic" or (name.startswith("topic_") and (name[6:].isdecimal() or name == "topic_levels"))
+
+
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _add_object(found: dict[str, Value], text: bytes) -> None:
+    """Add the attributes of a JSON object; whatever is none has none."""
+    if text[:1] not in (b"{", b" ", b"\t", b"\r", b"\n"):
+        return
+    try:
+        members = _decode_object(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    found.update(_members(members, "", 0))
+
+
+def _members(members: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Value]]:
+    for key, value in members.items():
+        name = prefix + key
+        kind = type(value)
+        if kind is str or kind is float or kind is bool or (kind is int and INT_MIN <= value <= INT_MAX):
+            if 0 < len(name) <= NAME_MAX:
+                yield name, value
+        elif kind is dict and depth < DEPTH_MAX:
+            yield from _members(value, f"{name}.", depth + 1)

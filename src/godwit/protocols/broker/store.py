@@ -1,0 +1,101 @@
+"""What survives a crash: a few tables of small rows, written together.
+
+A broker writes as it goes and asks with `settled` to be called once all of that is safe; acknowledgements leave only
+then. Rows are keyed by an owner and a number, which is enough for everything that a broker keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+TABLES = (
+    "meta",  # identity, incarnation, reserved numbers: (what, 0)
+    "sessions",  # (client, 0)
+    "subscriptions",  # (client, n)
+    "bodies",  # publications that somebody still waits for, once each: ("", n)
+    "queues",  # deliveries waiting or under way: (client, position)
+    "incoming",  # QoS 2 packet ids taken and not yet released: (client, packet id)
+    "retained",  # (topic, 0)
+    "outbox",  # what other brokers have not confirmed: (broker, number)
+    "marks",  # how far another broker's stream has come: (broker, 0)
+    "places",  # which broker has whose session: (client, 0)
+    "peers",  # (address, 0)
+)
+
+
+class Store(Protocol):
+    """Rows written after one another become durable in that order, or all at once."""
+
+    def put(self, table: str, owner: str, number: int, value: bytes) -> None: ...
+
+    def delete(self, table: str, owner: str, number: int) -> None: ...
+
+    def drop(self, table: str, owner: str) -> None:
+        """Delete all rows of an owner."""
+
+    def load(self, table: str) -> Iterable[tuple[str, int, bytes]]:
+        """All rows, by owner and number: for a broker that starts."""
+
+    def settled(self, then: Callable[[], None]) -> None:
+        """Call `then`, later, once everything written before this is durable; calls keep their order."""
+
+
+Disk = dict[str, dict[tuple[str, int], bytes]]
+"""What is left after a crash: the rows of each table."""
+
+
+class Memory:
+    """A store for simulation: what was not settled is lost by a crash, which `Memory(disk)` on the same disk shows.
+
+    `later(call)` runs the call when the simulated disk has written; give it a timer of the host.
+    """
+
+    def __init__(self, disk: Disk, later: Callable[[Callable[[], None]], object]) -> None:
+        self.disk = disk
+        self.later = later
+        self._rows = {table: dict(disk.get(table, {})) for table in TABLES}
+        self._written: list[tuple[str, str, int, bytes | None]] = []
+        self._waiting: list[Callable[[], None]] = []
+        self._writing = False
+
+    def put(self, table: str, owner: str, number: int, value: bytes) -> None:
+        self._rows[table][owner, number] = value
+        self._written.append((table, owner, number, value))
+
+    def delete(self, table: str, owner: str, number: int) -> None:
+        self._rows[table].pop((owner, number), None)
+        self._written.append((table, owner, number, None))
+
+    def drop(self, table: str, owner: str) -> None:
+        for key in [key for key in self._rows[table] if key[0] == owner]:
+            self.delete(table, *key)
+
+    def load(self, table: str) -> Iterable[tuple[str, int, bytes]]:
+        return [(owner, number, value) for (owner, number), value in sorted(self._rows[table].items())]
+
+    def settled(self, then: Callable[[], None]) -> None:
+        self._waiting.append(then)
+        if not self._writing:
+            self._writing = True
+            self._write()
+
+    def _write(self) -> None:
+        written, self._written = self._written, []
+        waiting, self._waiting = self._waiting, []
+
+        def done() -> None:
+            for table, owner, number, value in written:
+                rows = self.disk.setdefault(table, {})
+                if value is None:
+                    rows.pop((owner, number), None)
+                else:
+                    rows[owner, number] = value
+            for then in waiting:
+                then()
+            if self._waiting:
+                self._write()
+            else:
+                self._writing = False
+
+        self.later(done)
