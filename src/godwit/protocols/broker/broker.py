@@ -66,7 +66,7 @@ class Broker:
         raise NotImplementedError
 
     def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
-        """Publications in their order, each with its packet id, 0 at QoS 0. Make them with `session.next_sequence()` and
+        """Publications in their order, each with its packet id, 0 at QoS 0, made with `session.next_sequence()` and
         `clock()`. For each above QoS 0 `outlet.accepted` follows once it is safe; QoS 2 with a packet id that was taken
         before is only acknowledged again."""
         raise NotImplementedError
