@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from godwit.filters.filters import Filter as Filter
     from godwit.filters.filters import FilterSet as FilterSet
     from godwit.filters.text import parse as parse
+    from godwit.net.client import connect as connect
     from godwit.tables.index import Index as Index
 
 __version__ = "0.1.0"
@@ -29,10 +30,11 @@ _HOME = {
     "FilterSet": "godwit.filters.filters",
     "Index": "godwit.tables.index",
     "Place": "godwit.events",
+    "connect": "godwit.net.client",
     "parse": "godwit.filters.text",
 }
 
-__all__ = ["Event", "Filter", "FilterSet", "Index", "Place", "__version__", "parse"]
+__all__ = ["Event", "Filter", "FilterSet", "Index", "Place", "__version__", "connect", "parse"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,112 @@
+"""What a client has got: events, and the subscriptions that they came for."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from urllib.parse import quote
+
+import mqtt5
+
+from godwit.events import Value
+from godwit.protocols.broker.publication import Properties, Publication
+
+IDENTIFIERS = 268_435_455
+
+
+class Received:
+    """An event that matched."""
+
+    __slots__ = ("_ack", "_owed", "_values", "packet")
+
+    def __init__(self, packet: mqtt5.PublishPacket, ack: Callable[[], None], owed: int) -> None:
+        self.packet = packet
+        self._ack = ack
+        self._owed = owed
+        self._values: dict[str, Value] | None = None
+
+    @property
+    def topic(self) -> str:
+        return self.packet.topic
+
+    @property
+    def payload(self) -> bytes:
+        return self.packet.payload
+
+    @property
+    def attributes(self) -> Mapping[str, Value]:
+        """What a filter sees of it."""
+        if self._values is None:
+            properties = Properties(user=tuple(self.packet.user_properties))
+            self._values = Publication("", 0, self.topic, self.payload, properties=properties).values()
+        return self._values
+
+    def ack(self) -> None:
+        """Taken: it will not come again. Called by itself when the loop asks for the next one."""
+        owed, self._owed = self._owed, 0
+        if owed:
+            self._ack()
+
+    def one_has_it(self) -> None:
+        """It may be wanted by several subscriptions of this client, and counts as taken when all have it."""
+        if self._owed:
+            self._owed -= 1
+            if not self._owed:
+                self._ack()
+
+    def __repr__(self) -> str:
+        return f"Received({self.topic!r}, {dict(self.attributes)!r})"
+
+
+class Subscription:
+    """What matched, in order; `async for` it. Ends when the client is closed."""
+
+    def __init__(
+        self, condition: str, topics: str, qos: int, unsubscribe: Callable[[Subscription], Awaitable[None]]
+    ) -> None:
+        self._unsubscribe = unsubscribe
+        self.condition = condition
+        self.topics = topics
+        self.qos = qos
+        self._waiting: deque[Received] = deque()
+        self._came = asyncio.Event()
+        self._ended = False
+
+    async def __aiter__(self) -> AsyncIterator[Received]:
+        while (event := await self.next()) is not None:
+            yield event
+            event.one_has_it()
+
+    async def next(self) -> Received | None:
+        """The next event, which you acknowledge yourself; None when there will be no more."""
+        while not self._waiting:
+            if self._ended:
+                return None
+            self._came.clear()
+            await self._came.wait()
+        return self._waiting.popleft()
+
+    async def stop(self) -> None:
+        """Want it no more; what has come already can still be read."""
+        await self._unsubscribe(self)
+        self.end()
+
+    def add(self, event: Received) -> None:
+        self._waiting.append(event)
+        self._came.set()
+
+    def end(self) -> None:
+        self._ended = True
+        self._came.set()
+
+    @property
+    def pattern(self) -> str:
+        """MQTT tells subscriptions of one session apart by this, so the condition is part of it."""
+        return f"$filter/{quote(self.condition, safe='')}/{self.topics}" if self.condition else self.topics
+
+    @property
+    def identifier(self) -> int:
+        """The same for the same wish in another life of this client: what waited for it meanwhile finds it again."""
+        return zlib.crc32(self.pattern.encode()) % IDENTIFIERS + 1
