@@ -19,8 +19,8 @@ class Fabric(Protocol):
     """
 
     on_content: Callable[[NodeId, int, Content], None]
-    """`on_content(origin, number, content)`: the next of the origin's stream. The broker must call
-    `taken(origin, number)` once whatever it made of it is durable, in order."""
+    """`on_content(origin, number, content)`: the next of the origin's stream. The broker writes what it makes of it to
+    the store and then calls `taken(origin, number)`, in the same turn and before any `settled` of its own."""
 
     on_change: Callable[[], None]
     """Brokers or their interest have changed: whatever was derived from `interests` is out of date."""
@@ -43,7 +43,11 @@ class Fabric(Protocol):
         """Into the streams of these brokers, one copy where they share the way."""
 
     def taken(self, origin: NodeId, number: int) -> None:
-        """All of the origin's stream up to this number is done with here, durably as far as it was durable."""
+        """All of the origin's stream up to this number is done with here, and what came of it is written.
+
+        This writes the mark beside it: the two become durable together, so that a crash repeats neither. The origin is
+        told once they are; call this in the order of `on_content`, at once or later, not after `settled`.
+        """
 
     def receive(self, sender: NodeId, message: Message) -> None:
         """What came over a link."""
