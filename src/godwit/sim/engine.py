@@ -72,13 +72,11 @@ class Engine:
         started = left
         try:
             while heap and left:
-                entry = heappop(heap)
-                if entry[0] > until:
-                    heappush(heap, entry)
+                if heap[0][0] > until:
                     break
-                self.now = entry[0]
+                self.now, _, call = heappop(heap)
                 left -= 1
-                entry[2]()
+                call()
         finally:
             self.executed += started - left
         if until < inf and (not heap or heap[0][0] > until):

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from functools import lru_cache
-from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.mobility import Field, Model
+from godwit.sim.streams import Streams
 from godwit.sim.world import Traffic, World
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -171,13 +171,13 @@ class Parcel:
     def __init__(self, message: Message, to: NodeId | None) -> None:
         self.message = message
         self.to = to
-        self.heard_by: list[int] | None = None
+        self.heard_by: list[NodeId] | None = None
 
 
 class Frame:
-    """A transmission: how far it reaches, and the worst that has disturbed it so far; None, nothing has."""
+    """A transmission: how far it reaches, and with whom it has shared the air so far."""
 
-    __slots__ = ("disturbance_mw", "is_first", "is_last", "parcel", "reach", "size_b")
+    __slots__ = ("crowds", "is_first", "is_last", "parcel", "reach", "size_b")
 
     def __init__(self, parcel: Parcel, size_b: int, is_first: bool, is_last: bool) -> None:
         self.parcel = parcel
@@ -185,31 +185,45 @@ class Frame:
         self.is_first = is_first
         self.is_last = is_last
         self.reach: Reach
-        self.disturbance_mw: Array | None = None
+        self.crowds: list[Crowd] = []
 
 
 class Reach:
-    """Where a node's signal goes: its power at every node, those that hear anything, and how surely undisturbed."""
+    """Where a node's signal goes: its power at every node, and the names of those that hear anything."""
 
     __slots__ = ("audible", "power_mw", "undisturbed")
 
-    def __init__(self, power_mw: Array, audible: np.ndarray[Any, Any]) -> None:
-        self.power_mw = power_mw
+    def __init__(self, power_mw: Array, audible: dict[int, NodeId]) -> None:
+        # Read one by one: a view gives plain floats, and many times as fast as the array does.
+        self.power_mw = memoryview(power_mw)  # type: ignore[arg-type]
         self.audible = audible
-        self.undisturbed: dict[int, dict[int, float]] = {}
-        """The chance of each hearer, by the length of the frame."""
+        self.undisturbed: dict[int, Audience] = {}
+        """By the length of the frame. Most frames meet no other, and theirs is the same each time."""
+
+
+Crowd = dict[int, Reach]
+"""Everybody who is on the air at once, in the order in which they began."""
+
+
+class Audience(NamedTuple):
+    """How surely each of those in reach hears a frame; `sure` are all of them where no dice are needed."""
+
+    chances: dict[NodeId, float]
+    sure: list[NodeId] | None
 
 
 class Station:
     """One node's side of the radio: what it has to send, how often in a row it found the air busy, and its dice."""
 
-    __slots__ = ("mac_dice", "queue", "reception_dice", "waits")
+    __slots__ = ("mac_dice", "name", "node", "queue", "reception_dice", "waits")
 
-    def __init__(self, mac_dice: Random, reception_dice: Random) -> None:
+    def __init__(self, name: NodeId, node: int, streams: Streams) -> None:
+        self.name = name
+        self.node = node
         self.queue: deque[Frame] = deque()
         self.waits = 0
-        self.mac_dice = mac_dice
-        self.reception_dice = reception_dice
+        self.mac_dice = streams.stream("mac", name)
+        self.reception_dice = streams.stream("reception", name)
 
 
 class Radio(Air):
@@ -224,10 +238,9 @@ class Radio(Air):
         self.profile = profile
         self.dropped: Counter[NodeId] = Counter()
         self.frames = 0
-        self._stations: list[Station] = []
+        self._stations: dict[NodeId, Station] = {}
         self._active: dict[int, Frame] = {}
-        self._energy_mw: Array = np.zeros(0)
-        """What all active frames together bring to every node."""
+        """What is on the air, by the node that sends it."""
         self._noise_mw = _mw(profile.noise_dbm)
         self._busy_mw = _mw(profile.busy_dbm)
         self._sensitivity_mw = _mw(profile.sensitivity_dbm)
@@ -237,142 +250,140 @@ class Radio(Air):
         if self._active:
             raise ValueError(f"{name!r} cannot be placed while somebody sends: place everybody first")
         super().place(name, model)
-        streams = self.world.streams
-        self._stations.append(Station(streams.stream("mac", name), streams.stream("reception", name)))
+        self._stations[name] = Station(name, self.field.index[name], self.world.streams)
 
     def broadcast(self, sender: NodeId, message: Message, /) -> None:
-        self._enqueue(sender, None, message)
+        self._enqueue(self._stations[sender], Parcel(message, None))
 
     def send(self, sender: NodeId, to: NodeId, message: Message, /) -> None:
-        self._enqueue(sender, to, message)
+        self._enqueue(self._stations[sender], Parcel(message, to))
 
     def silence(self, name: NodeId, /) -> None:
         """Whoever crashes in the middle of a frame is understood by nobody, though it was on the air."""
-        node = self.field.index[name]
-        self._stations[node].queue.clear()
-        if node in self._active:
-            self._active[node].parcel.heard_by = []
+        station = self._stations[name]
+        station.queue.clear()
+        if station.node in self._active:
+            self._active[station.node].parcel.heard_by = []
 
-    def _enqueue(self, sender: NodeId, to: NodeId | None, message: Message) -> None:
-        node = self.field.index[sender]
-        queue = self._stations[node].queue
-        frames = self._frames(Parcel(message, to), message.size_b)
+    def _enqueue(self, station: Station, parcel: Parcel) -> None:
+        queue = station.queue
+        frames = self._frames(parcel)
         if len(queue) + len(frames) > self.profile.queue_max:
-            self.dropped[sender] += 1
+            self.dropped[station.name] += 1
             return
         was_idle = not queue
         queue.extend(frames)
         if was_idle:
-            self._next(node)
+            self._next(station)
 
-    def _frames(self, parcel: Parcel, size_b: int) -> list[Frame]:
-        overhead, mtu = self.profile.overhead_b, self.profile.mtu_b
+    def _frames(self, parcel: Parcel) -> list[Frame]:
+        size_b, overhead, mtu = parcel.message.size_b, self.profile.overhead_b, self.profile.mtu_b
         if mtu is None or size_b + overhead <= mtu:
             return [Frame(parcel, size_b + overhead, True, True)]
         starts = range(0, size_b, mtu - overhead)
         return [Frame(parcel, min(mtu, size_b - start + overhead), start == 0, start == starts[-1]) for start in starts]
 
-    def _next(self, node: int) -> None:
+    def _next(self, station: Station) -> None:
         """Start on the first frame of the queue."""
-        self._stations[node].waits = 0
+        station.waits = 0
         if self.profile.always_back_off:
-            self._back_off(node)
+            self._back_off(station)
         else:
-            self._attempt(node, self._stations[node].queue[0])
+            self._attempt(station, station.queue[0])
 
-    def _attempt(self, node: int, frame: Frame) -> None:
+    def _attempt(self, station: Station, frame: Frame) -> None:
         """Listen; speak if nobody is heard, else wait a random time that grows with every disappointment."""
-        station = self._stations[node]
         if not station.queue or station.queue[0] is not frame:
             return
-        if self._active and self._is_busy(node):
+        if self._active and self._is_busy(station.node):
             station.waits += 1
-            self._back_off(node)
+            self._back_off(station)
         else:
-            self._begin(node, frame)
+            self._begin(station, frame)
 
     def _is_busy(self, node: int) -> bool:
         """Others are heard, or what this node sent before a crash is still on the air."""
-        return node in self._active or bool(self._energy_mw[node] > self._busy_mw)
+        if node in self._active:
+            return True
+        energy_mw = 0.0
+        for frame in self._active.values():
+            energy_mw += frame.reach.power_mw[node]
+        return energy_mw > self._busy_mw
 
-    def _back_off(self, node: int) -> None:
-        station = self._stations[node]
-        turns, frame = max(1, station.waits), station.queue[0]
+    def _back_off(self, station: Station) -> None:
+        turns, frame = station.waits or 1, station.queue[0]
         window = self.profile.back_off_s * (2 ** min(turns - 1, 5) if self.profile.doubling else turns)
         engine = self.world.engine
-        engine.at(engine.now + station.mac_dice.random() * window, lambda: self._attempt(node, frame))
+        engine.at(engine.now + station.mac_dice.random() * window, lambda: self._attempt(station, frame))
 
-    def _begin(self, node: int, frame: Frame) -> None:
+    def _begin(self, station: Station, frame: Frame) -> None:
         self.frames += 1
         if frame.is_first:
-            self.count(self.field.names[node], frame.parcel.message)
-        frame.reach = self._row(node)
-        power = frame.reach.power_mw
-        self._energy_mw = self._energy_mw + power if self._active else power
-        self._active[node] = frame
+            self.count(station.name, frame.parcel.message)
+        frame.reach = self._row(station.node)
+        self._active[station.node] = frame
         if len(self._active) > 1:
-            self._disturb()
+            crowd = {node: other.reach for node, other in self._active.items()}
+            for other in self._active.values():
+                other.crowds.append(crowd)
         engine = self.world.engine
-        engine.at(engine.now + frame.size_b * 8 / self.profile.bits_per_s, lambda: self._end(node, frame))
+        engine.at(engine.now + frame.size_b * 8 / self.profile.bits_per_s, lambda: self._end(station, frame))
 
-    def _disturb(self) -> None:
-        senders = list(self._active)
-        for frame in self._active.values():
-            others = self._energy_mw - frame.reach.power_mw
-            others[senders] = math.inf
-            worst = frame.disturbance_mw
-            frame.disturbance_mw = others if worst is None else np.maximum(worst, others)
-
-    def _end(self, node: int, frame: Frame) -> None:
-        del self._active[node]
-        # Summed anew and not subtracted, so that rounding cannot pile up.
-        self._energy_mw = sum((other.reach.power_mw for other in self._active.values()), start=np.zeros(1))
-        parcel, queue, names = frame.parcel, self._stations[node].queue, self.field.names
+    def _end(self, station: Station, frame: Frame) -> None:
+        del self._active[station.node]
+        parcel, queue = frame.parcel, station.queue
         heard_by = self._hearers(frame)
-        parcel.heard_by = (
-            heard_by if parcel.heard_by is None else [other for other in heard_by if other in parcel.heard_by]
-        )
+        if parcel.heard_by is not None:
+            heard_by = [name for name in heard_by if name in parcel.heard_by]
+        parcel.heard_by = heard_by
         if frame.is_last:
-            self.received += len(parcel.heard_by)
-            for other in parcel.heard_by:
-                self.world.deliver(names[node], names[other], parcel.message)
+            self.received += len(heard_by)
+            deliver, sender, message = self.world.deliver, station.name, parcel.message
+            for name in heard_by:
+                deliver(sender, name, message)
         # Until here the frame has kept its place: whatever its hearers make this node say waits behind it.
         if queue and queue[0] is frame:
             queue.popleft()
             if queue:
-                self._next(node)
+                self._next(station)
 
-    def _hearers(self, frame: Frame) -> list[int]:
-        chances, to = self._chances(frame), frame.parcel.to
+    def _hearers(self, frame: Frame) -> list[NodeId]:
+        reach, to = frame.reach, frame.parcel.to
         if to is not None:
             node = self.field.index[to]
-            chances = {node: chances[node]} if node in chances else {}
+            chances = self._chances(frame, {node: to} if node in reach.audible else {})
+        elif frame.crowds:
+            chances = self._chances(frame, reach.audible)
+        else:
+            chances, sure = reach.undisturbed.get(frame.size_b) or self._undisturbed(frame)
+            if sure is not None:
+                return sure
         stations = self._stations
         return [
-            node
-            for node, chance in chances.items()
-            if chance > 0.999999 or (chance > 1e-6 and stations[node].reception_dice.random() < chance)
+            name
+            for name, chance in chances.items()
+            if chance > 0.999999 or (chance > 1e-6 and stations[name].reception_dice.random() < chance)
         ]
 
-    def _chances(self, frame: Frame) -> dict[int, float]:
-        """How surely each of those in reach hears the frame."""
-        reach = frame.reach
-        known = reach.undisturbed.get(frame.size_b) if frame.disturbance_mw is None else None
-        if known is None:
-            disturbance = 0.0 if frame.disturbance_mw is None else frame.disturbance_mw[reach.audible]
-            ratio = reach.power_mw[reach.audible] / (self._noise_mw + disturbance)
-            known = dict(zip(reach.audible.tolist(), self._success(ratio, frame.size_b).tolist(), strict=True))
-            if frame.disturbance_mw is None:
-                reach.undisturbed[frame.size_b] = known
-        return known
+    def _undisturbed(self, frame: Frame) -> Audience:
+        chances = self._chances(frame, frame.reach.audible)
+        is_sure = all(not 1e-6 < chance <= 0.999999 for chance in chances.values())
+        sure = [name for name, chance in chances.items() if chance > 0.999999] if is_sure else None
+        audience = frame.reach.undisturbed[frame.size_b] = Audience(chances, sure)
+        return audience
 
-    def _success(self, ratio: Array, size_b: int) -> Array:
+    def _chances(self, frame: Frame, hearers: dict[int, NodeId]) -> dict[NodeId, float]:
+        power_mw, noise_mw, chance = frame.reach.power_mw, self._noise_mw, self._chance
+        return {
+            name: chance(power_mw[node] / (noise_mw + _disturbance_mw(frame, node)), frame.size_b)
+            for node, name in hearers.items()
+        }
+
+    def _chance(self, ratio: float, size_b: int) -> float:
         if self.profile.capture is not None:
-            return np.where(ratio >= self.profile.capture, 1.0, 0.0)
-        tenths_db = np.rint(100 * np.log10(np.maximum(ratio, 1e-3))).astype(np.int64)
-        table = _frame_success(size_b, self.profile.noise_bandwidth_ratio)
-        found: Array = table[np.minimum(tenths_db, TENTHS_DB_MAX) - TENTHS_DB_MIN]
-        return found
+            return 1.0 if ratio >= self.profile.capture else 0.0
+        tenths_db = round(100 * math.log10(max(ratio, 1e-3)))
+        return _frame_success(size_b, self.profile.noise_bandwidth_ratio)[min(tenths_db, TENTHS_DB_MAX) - TENTHS_DB_MIN]
 
     def _computed_row(self, node: int, x_m: Array, y_m: Array) -> Reach:
         """The power of this node's signal everywhere, in milliwatts; nothing at the node itself and nowhere."""
@@ -383,7 +394,8 @@ class Radio(Air):
         # Rounded, so that the last bit of somebody else's logarithm cannot change a trace.
         power_dbm = np.round(self.profile.tx_dbm - loss_db, 6)
         power_mw = np.nan_to_num(10 ** (power_dbm / 10), nan=0.0)
-        return Reach(power_mw, np.flatnonzero(power_mw >= self._sensitivity_mw))
+        audible = np.flatnonzero(power_mw >= self._sensitivity_mw).tolist()
+        return Reach(power_mw, {other: self.field.names[other] for other in audible})
 
     def _path_loss_db(self, distances_m: Array) -> Array:
         profile = self.profile
@@ -406,6 +418,19 @@ class Radio(Air):
         return both + _normal(_mixed(self._shadow_seed + 1, here, cells)) * self.profile.one_way_sigma_db
 
 
+def _disturbance_mw(frame: Frame, node: int) -> float:
+    """The worst that others bring to a node while the frame lasts; whoever sends hears nothing meanwhile."""
+    own_mw, worst_mw = frame.reach.power_mw[node], 0.0
+    for crowd in frame.crowds:
+        if node in crowd:
+            return math.inf
+        energy_mw = 0.0
+        for reach in crowd.values():
+            energy_mw += reach.power_mw[node]
+        worst_mw = max(worst_mw, energy_mw - own_mw)
+    return worst_mw
+
+
 def _mw(dbm: float) -> float:
     return float(10 ** (dbm / 10))
 
@@ -414,11 +439,11 @@ TENTHS_DB_MIN, TENTHS_DB_MAX = -300, 400
 
 
 @lru_cache(maxsize=1000)
-def _frame_success(size_b: int, bandwidth_ratio: float) -> Array:
+def _frame_success(size_b: int, bandwidth_ratio: float) -> list[float]:
     """The chance that no bit of a PSK frame is wrong, for each tenth of a decibel of signal-to-noise ratio."""
     ratios = (10 ** (tenths / 100) for tenths in range(TENTHS_DB_MIN, TENTHS_DB_MAX + 1))
     errors = (0.5 * math.erfc(math.sqrt(ratio * bandwidth_ratio)) for ratio in ratios)
-    return np.array([(1 - error) ** (8 * size_b) for error in errors])
+    return [(1 - error) ** (8 * size_b) for error in errors]
 
 
 def _mixed(seed: int, one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
