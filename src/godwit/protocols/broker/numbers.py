@@ -1,0 +1,44 @@
+"""Numbers that are never used twice, though a crash may take along the memory of the last ones."""
+
+from __future__ import annotations
+
+from godwit.protocols.broker.store import Store
+
+BLOCK = 2**32
+
+
+class Numbers:
+    """Counts upwards. A block is reserved on the disk before any number of it is used; the rest of it a crash skips.
+
+    Nothing numbered may leave before the store has settled once after this was made. From then on the next block is
+    written half a block ahead.
+    """
+
+    def __init__(self, store: Store, what: str, *, at_least: int = 0, block: int = BLOCK) -> None:
+        self.store = store
+        self.what = what
+        self.block = block
+        self.last = max(at_least, reserved(store, what))
+        self._ceiling = 0
+        self._reserve()
+
+    def next(self) -> int:
+        self.last += 1
+        if self.last + self.block // 2 > self._ceiling:
+            self._reserve()
+        return self.last
+
+    def skip_to(self, number: int) -> None:
+        """Whatever is counted next is above this number."""
+        if number > self.last:
+            self.last = number
+            self._reserve()
+
+    def _reserve(self) -> None:
+        self._ceiling = self.last + self.block
+        self.store.put("meta", self.what, 0, str(self._ceiling).encode())
+
+
+def reserved(store: Store, what: str) -> int:
+    """The highest number that may have been used before this start."""
+    return next((int(value) for owner, _, value in store.load("meta") if owner == what), 0)
