@@ -57,9 +57,13 @@ class End:
         self.log = log
         disk: Disk = node.disk.setdefault("disk", {})
         self.store = Memory(disk, lambda call: node.after(DISK_S, call))
-        self.noted = {(origin, number) for origin, number, _ in self.store.load("queues")}
         self.streams = Streams(node, self.store, options, self._carry, lambda to: True, self._on_content)
-        self.store.settled(self.streams.start)
+        self.store.settled(self._start)
+
+    def _start(self) -> None:
+        self.streams.start()
+        for name in self.node.world.nodes:
+            self.streams.again(name)
 
     def _carry(self, frame: Parcels | Ask | Taken) -> None:
         match frame:

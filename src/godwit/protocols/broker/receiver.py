@@ -106,6 +106,7 @@ class Receiver:
         self.life = 1 + host.random.getrandbits(60)
         self.sources: dict[NodeId, Source] = {}
         self._owed: dict[NodeId, bool] = {}
+        self._announced: set[NodeId] = set()
         for origin, _, value in store.load(TABLE):
             mark = msgspec.msgpack.decode(value, type=Mark)
             self.sources[origin] = Source(mark.stream, mark.number)
@@ -114,6 +115,12 @@ class Receiver:
         source = self._source(ask.origin, ask.stream)
         if source is not None:
             self._tell(ask.origin, source, serial=ask.serial)
+
+    def announce(self, origin: NodeId) -> None:
+        """A way to this origin has appeared: let it know, once, of this life, so that it sends nothing to the last."""
+        if origin in self.sources and origin not in self._announced:
+            self._announced.add(origin)
+            self._owe(origin)
 
     def receive(self, parcels: Parcels) -> None:
         """Take what is for this broker. Nothing has changed where `RemoteError` is raised."""

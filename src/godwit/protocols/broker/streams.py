@@ -62,7 +62,8 @@ class Streams:
         self.receiver.taken(origin, number)
 
     def again(self, to: NodeId) -> None:
-        """A way to this broker has appeared."""
+        """A way to this broker has appeared, or another one."""
+        self.receiver.announce(to)
         self.sender.again(to)
 
     def forget(self, to: NodeId) -> None:
