@@ -296,6 +296,22 @@ def lab_convergence(
     raise typer.Exit(status)
 
 
+@lab.command("models")
+def lab_models() -> None:
+    """The analytical models of handoff: costs, bounds, populations and throughput, beside the printed numbers.
+
+    Examples:
+
+        godwit lab models > models.md
+    """
+    from godwit.commands.lab import models
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = models()
+    raise typer.Exit(status)
+
+
 def main() -> None:
     """The console script."""
     app()

@@ -1,4 +1,4 @@
-"""`godwit lab mft`, `lab trees` and `lab convergence`: options checked, work watched, pages written."""
+"""`godwit lab mft`, `lab trees`, `lab convergence` and `lab models`: options checked, work watched, pages written."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from godwit.lab.mft.grid import PROTOCOLS, QUICK, Grid
 from godwit.lab.mft.results import Results, ResultsError
 from godwit.lab.mft.runs import SIDES_M, Configuration, Result, run
 from godwit.lab.mft.verdicts import Evidence
+from godwit.lab.models import report as models_report
 
 Number = TypeVar("Number", int, float)
 RESULTS = "results.parquet"
@@ -69,6 +70,11 @@ def convergence(*, seeds: int, out: str) -> int:
             raise InputError(str(error)) from None
     _write_text(folder / "convergence.md", pages.markdown(page))
     typer.echo(pages.markdown(page))
+    return 0
+
+
+def models() -> int:
+    typer.echo(pages.markdown(models_report.page()))
     return 0
 
 
