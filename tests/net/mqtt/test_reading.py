@@ -42,10 +42,26 @@ def test_a_run_says_the_same_in_both_versions(topic: str, payloads: list[bytes])
     assert [old[start:end] for start, _, end in packets(old)] == list(map(packets3.write, said))
 
 
-@given(st.integers(0, 5), st.integers(0, 30))
-def test_a_run_ends_with_the_last_whole_packet_of_its_kind(count: int, more: int) -> None:
-    packet, head = b"0\x0b\x00\x03a/b\x00hello", b"0\x0b\x00\x03a/b\x00"
-    following = (packet + b"0\x0a\x00\x03a/b\x00hell")[:more]
-    data = packet * count + following
-    whole = count + (more >= len(packet))
-    assert run_end(data, 0, head, len(packet), len(data)) == whole * len(packet)
+@given(topics, payloads, topics, st.data())
+def test_a_run_ends_with_the_last_whole_packet_of_its_topic(
+    topic: str, payloads: list[bytes], other: str, data: st.DataObject
+) -> None:
+    said = [mqtt5.PublishPacket(topic, payload).write() for payload in payloads]
+    following = mqtt5.PublishPacket(other, b"x").write()
+    sent = b"".join(said) + following
+    arrived = sent[: data.draw(st.integers(0, len(sent)))]
+    whole, position = 0, 0
+    for packet in [*said, *([following] if other == topic else [])]:
+        if position + len(packet) <= len(arrived):
+            position += len(packet)
+            whole += 1
+        else:
+            break
+    name = len(topic.encode()).to_bytes(2, "big") + topic.encode() + b"\0"
+    assert run_end(arrived, 0, name, len(arrived), 1 << 20) == (position, whole)
+
+
+def test_a_run_ends_before_a_packet_that_is_too_large_for_somebody() -> None:
+    small, large = mqtt5.PublishPacket("a", b"x").write(), mqtt5.PublishPacket("a", bytes(50)).write()
+    data = small + small + large + small
+    assert run_end(data, 0, b"\0\1a\0", len(data), 20) == (2 * len(small), 2)

@@ -29,17 +29,26 @@ def length_at(data: bytes, position: int, end: int) -> tuple[int, int]:
     return 0, 0
 
 
-def run_end(data: bytes, position: int, head: bytes, size: int, end: int) -> int:
-    """Where the run ends of packets that begin with `head`, hence have one size, and are there as a whole.
+def run_end(data: bytes, position: int, name: bytes, end: int, packet_max: int) -> tuple[int, int]:
+    """Where the run ends of plain packets that are there as a whole, not too large and have this name, and how many.
 
-    `head` is the fixed header and the topic, and in version 5 the empty properties: packets that share it can differ
-    in nothing but the payload.
+    `name` is the topic with its length, and in version 5 the empty properties: a packet's body up to the payload.
     """
-    startswith = data.startswith
-    last = end - size
-    while position <= last and startswith(head, position):
-        position += size
-    return position
+    startswith, count = data.startswith, 0
+    while position < end and data[position] == PLAIN:
+        body, size = length_at(data, position, end)
+        step = body + size - position
+        last = end - step
+        if not body or position > last or step > packet_max or size < len(name) or not startswith(name, body):
+            break
+        # Those that share the fixed header too have the same size, and need no closer look.
+        head = data[position : body + len(name)]
+        position += step
+        count += 1
+        while position <= last and startswith(head, position):
+            position += step
+            count += 1
+    return position, count
 
 
 def packets(data: bytes) -> Iterator[tuple[int, int, int]]:

@@ -1,0 +1,640 @@
+"""One client's connection: its state, what it may say in it, and what the broker has it told.
+
+    NEW         waits for CONNECT
+    ADMITTING   whoever knows the users is asked
+    OPENING     the broker prepares the session, which may be at another broker
+    OPEN        everything else
+    GONE        nothing is read any more
+
+What arrives while ADMITTING or OPENING waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable
+from enum import IntEnum
+from math import inf
+from typing import cast
+
+import mqtt5
+
+from godwit.net.mqtt import packets3, packets5
+from godwit.net.mqtt.answers import PINGRESP, Teller
+from godwit.net.mqtt.connecting import (
+    assigned_name,
+    credentials_of,
+    expiry_of,
+    farewell,
+    keep_alive_of,
+    opening_of,
+    properties_of,
+    refusal_of,
+    welcome,
+)
+from godwit.net.mqtt.fields import PACKET_TOO_LARGE, PROTOCOL_ERROR, PacketError
+from godwit.net.mqtt.front import TICK_S, Front
+from godwit.net.mqtt.output import WRITE_HIGH_BYTES, Output
+from godwit.net.mqtt.packets import Kind, Packet, Subscribe, Unsubscribe, version_of
+from godwit.net.mqtt.packets3 import checked_publish_flags
+from godwit.net.mqtt.reading import PLAIN, length_at, run_end
+from godwit.net.mqtt.subscribing import conditions_of, subscription_of
+from godwit.net.security import Admitted
+from godwit.protocols.broker.broker import Granted
+from godwit.protocols.broker.outlet import Delivery, Opening, Reason, RefusedError, Subscription
+from godwit.protocols.broker.publication import PLAIN as NO_PROPERTIES
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.sessions import Session
+
+RECEIVE_MAX_EXCEEDED = 0x93
+TOPIC_ALIAS_INVALID = 0x94
+MESSAGE_RATE_TOO_HIGH = 0x96
+KEEP_ALIVE_TIMEOUT = 0x8D
+WITH_WILL = 0x04
+PACKET_ANY = 1 << 30
+HELD_BYTES_MAX = 64 * 1024
+"""What is read ahead of a client that is not in yet."""
+
+CLOSE_WAIT_S = 5.0
+"""How long a client is given to take our last words."""
+
+
+class State(IntEnum):
+    NEW = 0
+    ADMITTING = 1
+    OPENING = 2
+    OPEN = 3
+    GONE = 4
+
+
+TAKES: dict[State, frozenset[Kind]] = {
+    State.NEW: frozenset({Kind.CONNECT}),
+    State.ADMITTING: frozenset(),
+    State.OPENING: frozenset(),
+    State.OPEN: frozenset(
+        {
+            Kind.PUBLISH,
+            Kind.PUBACK,
+            Kind.PUBREC,
+            Kind.PUBREL,
+            Kind.PUBCOMP,
+            Kind.SUBSCRIBE,
+            Kind.UNSUBSCRIBE,
+            Kind.PINGREQ,
+            Kind.DISCONNECT,
+        }
+    ),
+    State.GONE: frozenset(),
+}
+"""What a client may say; anything else costs it the connection. AUTH is never asked for, so it is never in place."""
+
+
+class Bucket:
+    """Tokens for packets and bytes, as they trickle in."""
+
+    __slots__ = ("bytes_left", "front", "packets_left", "time")
+
+    def __init__(self, front: Front) -> None:
+        self.front = front
+        self.packets_left = front.options.packets_per_s * front.options.burst_s
+        self.bytes_left = front.options.bytes_per_s * front.options.burst_s
+        self.time = front.loop.time()
+
+    def take(self, packets: int, size: int) -> bool:
+        """False where the client has sent more than it may."""
+        options, now = self.front.options, self.front.loop.time()
+        passed_s, self.time = now - self.time, now
+        full_s = options.burst_s
+        self.packets_left = min(self.packets_left + passed_s * options.packets_per_s, full_s * options.packets_per_s)
+        self.bytes_left = min(self.bytes_left + passed_s * options.bytes_per_s, full_s * options.bytes_per_s)
+        self.packets_left -= packets
+        self.bytes_left -= size
+        return self.packets_left >= 0 and self.bytes_left >= 0
+
+
+class Connection(Output):
+    """One client, over TCP, TLS or WebSocket. Implements `Outlet` for the broker."""
+
+    __slots__ = (
+        "_aliases_in",
+        "_aliases_out",
+        "_aliases_out_max",
+        "_bucket",
+        "_chunks",
+        "_client",
+        "_connect",
+        "_expiry_s",
+        "_incoming",
+        "_missing",
+        "_offered",
+        "_opening",
+        "_reading",
+        "_session",
+        "_straight",
+        "_teller",
+        "_unknown",
+        "heard",
+        "packet_max",
+        "patience",
+        "state",
+        "version",
+    )
+
+    def __init__(self, front: Front) -> None:
+        super().__init__(front)
+        options = front.options
+        self.state = State.NEW
+        self.version = 0
+        self.packet_max = PACKET_ANY
+        """The largest packet that the client takes."""
+        self.heard = front.tick
+        """The tick at which the client last said something."""
+        self.patience = int(options.connect_wait_s / TICK_S) + 1
+        """How many ticks of silence are too many; 0: any number is fine."""
+        self._client = ""
+        self._connect: mqtt5.ConnectPacket | None = None
+        self._opening: Opening | None = None
+        self._session: Session | None = None
+        self._teller = Teller(0, PACKET_ANY, True)
+        self._expiry_s: float | None = None
+        self._chunks: list[bytes] = []
+        self._missing = 0
+        """How many more bytes make the packet whole that has begun; with nothing begun 0."""
+        self._reading = True
+        self._straight = False
+        """Whether what it publishes may be passed on unseen."""
+        self._offered: list[tuple[Publication, int]] = []
+        self._incoming: set[int] = set()
+        """Packet ids of publications not yet acknowledged."""
+        self._unknown: set[int] = set()
+        """Packet ids that it released and nobody knew."""
+        self._aliases_in: dict[int, str] | None = None
+        self._aliases_out: dict[str, int] | None = None
+        self._aliases_out_max = 0
+        limited = options.packets_per_s < inf or options.bytes_per_s < inf
+        self._bucket = Bucket(front) if limited else None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are asyncio's only by what they can do.
+        self.transport = transport = cast("asyncio.Transport", transport)
+        transport.set_write_buffer_limits(WRITE_HIGH_BYTES)
+        self.front.connections.add(self)
+        self.front.counts.connections += 1
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.front.connections.discard(self)
+        self.front.counts.connections -= 1
+        self._drop_output()
+        self._leave(will=True)
+
+    def data_received(self, data: bytes) -> None:
+        self.front.counts.bytes_in += len(data)
+        if self.state is State.OPEN or self.state is State.NEW:
+            if self.state is State.OPEN:
+                self.heard = self.front.tick
+            if self._chunks:
+                self._missing -= len(data)
+                self._chunks.append(data)
+                if self._missing > 0:
+                    return
+                data = b"".join(self._chunks)
+                self._chunks.clear()
+            self._take(data)
+        elif self.state is not State.GONE:
+            self._wait_with(data)
+
+    def _wait_with(self, data: bytes) -> None:
+        self._chunks.append(data)
+        if sum(map(len, self._chunks)) > HELD_BYTES_MAX:
+            self.stop_reading()
+
+    def _take(self, data: bytes) -> None:
+        """All whole packets of it; what remains waits."""
+        counts = self.front.counts
+        packets, published = counts.packets_in, counts.publishes_in
+        try:
+            self._take_packets(data)
+            if self._bucket is not None and not self._bucket.take(counts.packets_in - packets, len(data)):
+                options = self.front.options
+                limit = f"{options.packets_per_s:g} packets/s and {options.bytes_per_s:g} bytes/s"
+                raise PacketError(f"faster than {limit}", MESSAGE_RATE_TOO_HIGH)
+            self._offer()
+        except PacketError as error:
+            self._fail(error)
+        else:
+            if counts.publishes_in != published and self.front.backlog_bytes > self.front.options.backlog_bytes_max:
+                self.front.slow_down(self)
+
+    def _take_packets(self, data: bytes) -> None:
+        position, end = 0, len(data)
+        packet_max = self.front.options.packet_bytes_max
+        while position < end:
+            body, size = length_at(data, position, end)
+            stop = body + size
+            if size > packet_max or stop - position > packet_max:
+                raise PacketError(f"a packet of more than {packet_max} bytes", PACKET_TOO_LARGE)
+            if not body or stop > end:
+                self._missing = stop - end if body else 1
+                self._chunks.append(data[position:])
+                return
+            if data[position] == PLAIN and self._straight:
+                position = self._take_plain(data, position, body, stop, end)
+            else:
+                self._take_packet(data, position, body, stop)
+                position = stop
+            if self.state is not State.OPEN:
+                if self.state is not State.GONE and position < end:
+                    self._chunks.append(data[position:])
+                return
+
+    def _take_plain(self, data: bytes, position: int, body: int, stop: int, end: int) -> int:
+        """A PUBLISH at QoS 0, and all that follow it to the same topic; where the next one begins."""
+        front = self.front
+        name_end = body + 2 + (data[body] << 8 | data[body + 1]) if stop > body + 1 else stop + 1
+        if name_end <= stop:
+            route = front.route(data[body + 2 : name_end], "PUBLISH")
+            name_end += self.version == 5
+            name = data[body:name_end]
+            plain = self.version != 5 or name[-1] == 0
+            if plain and route.straight and name_end <= stop and stop - position <= route.packet_max:
+                run_stop, count = run_end(data, position, name, end, route.packet_max)
+                self._offer()
+                run = data if run_stop - position == end else data[position:run_stop]
+                reached = route.carry(run, self.version, count)
+                front.counts.packets_in += count
+                front.counts.publishes_in += count
+                if not reached:
+                    front.counts.drop("nobody wants it", count)
+                return run_stop
+        self._take_packet(data, position, body, stop)
+        return stop
+
+    def _take_packet(self, data: bytes, position: int, body: int, stop: int) -> None:
+        self.front.counts.packets_in += 1
+        first = data[position]
+        kind = first >> 4
+        if kind not in TAKES[self.state]:
+            raise PacketError(_misplaced(kind, self.state), PROTOCOL_ERROR)
+        if kind == Kind.PUBLISH:
+            self._publish(data, position, body, stop)
+        elif 4 <= kind <= 7 and stop == body + 2 and first & 15 == (2 if kind == 6 else 0):
+            self._acknowledge(kind, data[body] << 8 | data[body + 1], 0)
+        elif kind == Kind.CONNECT:
+            self._connecting(data[position:stop])
+        else:
+            self._other(packets5.read(data[position:stop]) if self.version == 5 else packets3.read(data[position:stop]))
+
+    def _connecting(self, data: bytes) -> None:
+        self.version = 5
+        self.version = version_of(data)
+        packet = packets5.read(data) if self.version == 5 else packets3.read(data)
+        assert isinstance(packet, mqtt5.ConnectPacket)
+        self._connect = packet
+        self.packet_max = packet.max_packet_size or PACKET_ANY
+        self._teller = Teller(self.version, self.packet_max, packet.request_problem_info)
+        self._aliases_out_max = min(packet.topic_alias_max, self.front.options.topic_alias_max)
+        refusal = refusal_of(packet, self.version, self.front.options)
+        if refusal is not None:
+            self._refuse(*refusal)
+            return
+        self._client = packet.client_id or assigned_name()
+        self._ask(packet)
+
+    def _ask(self, packet: mqtt5.ConnectPacket) -> None:
+        assert self.transport is not None
+        info = self.transport.get_extra_info
+        self.state = State.ADMITTING
+        self.patience = 0
+        who = credentials_of(self._client, packet, info("peername"), info("ssl_object"))
+        try:
+            answer = self.front.authenticate(who)
+        except RefusedError as error:
+            self._refuse(int(error.reason), error.text)
+            return
+        if inspect.isawaitable(answer):
+            self.front.keep(asyncio.ensure_future(self._wait_for(answer)))
+        else:
+            self._admitted(answer)
+
+    async def _wait_for(self, answer: Awaitable[Admitted]) -> None:
+        try:
+            self._admitted(await answer)
+        except RefusedError as error:
+            self._refuse(int(error.reason), error.text)
+        except Exception:
+            self._refuse(int(Reason.UNSPECIFIED), "the broker could not check who this is")
+            raise
+
+    def _admitted(self, admitted: Admitted) -> None:
+        if self.state is not State.ADMITTING:
+            return
+        assert self._connect is not None
+        broker = self.front.broker
+        self._opening = opening_of(self._client, self._connect, admitted, self.front.options, broker.clock())
+        self.state = State.OPENING
+        broker.open(self._opening, self)
+
+    def _refuse(self, code: int, text: str) -> None:
+        if self.state is State.GONE:
+            return
+        self.front.counts.refused += 1
+        self.send(farewell(code, text, self.version, self.packet_max))
+        self._go()
+
+    def opened(self, session: Session, present: bool) -> None:
+        if self.state is State.GONE:
+            return
+        assert self._connect is not None
+        self._session = session
+        self._opening = None
+        packet, options = self._connect, self.front.options
+        name = self.front.broker.host.name
+        self.send(welcome(packet, self.version, options, self._client, name, present=present))
+        self.front.counts.connected += 1
+        keep_alive_s = keep_alive_of(packet, self.version, options)
+        self.patience = int(1.5 * keep_alive_s / TICK_S) + 1 if keep_alive_s else 0
+        # What it said meanwhile must wait for the next turn: the broker is in the middle of something.
+        self.front.later(self._begin)
+
+    def _begin(self) -> None:
+        if self.state is not State.OPENING or self._session is None:
+            return
+        self.state = State.OPEN
+        self.heard = self.front.tick
+        self._straight = self._session.grant.publish is None
+        waiting = b"".join(self._chunks)
+        self._chunks.clear()
+        if waiting:
+            self._take(waiting)
+        self.go_on_reading()
+
+    def refused(self, reason: Reason, text: str) -> None:
+        self._opening = None
+        self._refuse(int(reason), text)
+
+    def _publish(self, data: bytes, position: int, body: int, stop: int) -> None:
+        first = data[position]
+        qos = checked_publish_flags(first)
+        name_end = body + 2 + (data[body] << 8 | data[body + 1]) if stop > body + 1 else stop + 1
+        payload = name_end + (2 if qos else 0)
+        plain = payload <= stop and (self.version != 5 or (payload < stop and data[payload] == 0))
+        if not plain or name_end == body + 2:
+            self._publish_rich(data[position:stop])
+            return
+        number = data[name_end] << 8 | data[name_end + 1] if qos else 0
+        if qos and not number:
+            raise PacketError("PUBLISH: the packet identifier is 0", PROTOCOL_ERROR)
+        topic = self.front.route(data[body + 2 : name_end], "PUBLISH").topic
+        self._add(topic, data[payload + (self.version == 5) : stop], qos, first, number)
+
+    def _publish_rich(self, data: bytes) -> None:
+        """With properties, or not well-formed."""
+        packet = packets5.read(data) if self.version == 5 else packets3.read(data)
+        assert isinstance(packet, mqtt5.PublishPacket)
+        self._add(self._topic(packet), packet.payload, int(packet.qos), data[0], packet.packet_id or 0, packet)
+
+    def _topic(self, packet: mqtt5.PublishPacket) -> str:
+        alias = packet.topic_alias
+        if alias is None:
+            return packet.topic
+        if alias > self.front.options.topic_alias_max:
+            text = f"PUBLISH: topic alias {alias}, at most {self.front.options.topic_alias_max} was announced"
+            raise PacketError(text, TOPIC_ALIAS_INVALID)
+        known = self._aliases_in
+        if known is None:
+            known = self._aliases_in = {}
+        if packet.topic:
+            known[alias] = packet.topic
+        elif alias not in known:
+            raise PacketError(
+                f"PUBLISH: topic alias {alias} without a topic, and none was given before", PROTOCOL_ERROR
+            )
+        return known[alias]
+
+    def _add(
+        self, topic: str, payload: bytes, qos: int, first: int, number: int, rich: mqtt5.PublishPacket | None = None
+    ) -> None:
+        """To what is offered to the broker when all that was read is looked through."""
+        assert self._session is not None
+        self.front.counts.publishes_in += 1
+        now, interval_s = self.front.broker.clock(), rich.message_expiry_interval if rich is not None else None
+        publication = Publication(
+            self._client,
+            self._session.next_sequence(),
+            topic,
+            payload,
+            qos,
+            bool(first & 1),
+            now,
+            None if interval_s is None else now + interval_s,
+            NO_PROPERTIES if rich is None else properties_of(rich),
+        )
+        if qos:
+            self._expect(number)
+        self._offered.append((publication, number))
+
+    def _expect(self, number: int) -> None:
+        """An acknowledgement is due. A client of 5 was told how many may be; one of 3.1.1 is not read meanwhile."""
+        self._incoming.add(number)
+        if len(self._incoming) > self.front.options.inflight_max:
+            if self.version == 5:
+                text = f"more than {self.front.options.inflight_max} publications unacknowledged"
+                raise PacketError(text, RECEIVE_MAX_EXCEEDED)
+            self.stop_reading()
+
+    def _offer(self) -> None:
+        if self._offered and self._session is not None:
+            offered, self._offered = self._offered, []
+            self.front.broker.publish(self._session, offered)
+
+    def accepted(self, number: int, qos: int, reason: Reason) -> None:
+        if qos == 1 or reason >= Reason.UNSPECIFIED:
+            self._acknowledged(number)
+        self.send(self._teller.accepted(number, qos, int(reason)))
+
+    def completed(self, number: int) -> None:
+        self._acknowledged(number)
+        known = number not in self._unknown
+        self._unknown.discard(number)
+        self.send(self._teller.completed(number, known=known))
+
+    def _acknowledged(self, number: int) -> None:
+        self._incoming.discard(number)
+        if not self._reading and len(self._incoming) <= self.front.options.inflight_max // 2:
+            self.go_on_reading()
+
+    def _acknowledge(self, kind: int, number: int, code: int) -> None:
+        """PUBACK, PUBREC, PUBREL or PUBCOMP."""
+        if not number:
+            raise PacketError(f"{Kind(kind).name}: the packet identifier is 0", PROTOCOL_ERROR)
+        broker, session = self.front.broker, self._session
+        assert session is not None
+        if kind == Kind.PUBREL:
+            self._offer()
+            if not broker.released(session, number):
+                self._unknown.add(number)
+        elif kind == Kind.PUBREC and code < Reason.UNSPECIFIED:
+            if not broker.received(session, number):
+                self.send(self._teller.release(number, known=False))
+        else:
+            broker.acknowledged(session, number)
+
+    def _other(self, packet: Packet) -> None:
+        match packet:
+            case mqtt5.PubAckPacket():
+                self._acknowledge(Kind.PUBACK, packet.packet_id, int(packet.reason_code))
+            case mqtt5.PubRecPacket():
+                self._acknowledge(Kind.PUBREC, packet.packet_id, int(packet.reason_code))
+            case mqtt5.PubRelPacket():
+                self._acknowledge(Kind.PUBREL, packet.packet_id, int(packet.reason_code))
+            case mqtt5.PubCompPacket():
+                self._acknowledge(Kind.PUBCOMP, packet.packet_id, int(packet.reason_code))
+            case Subscribe():
+                self._subscribe(packet)
+            case Unsubscribe():
+                self._offer()
+                assert self._session is not None
+                reasons = self.front.broker.unsubscribe(self._session, packet.patterns)
+                self.send(self._teller.unsubscribed(packet.packet_id, reasons))
+            case mqtt5.PingReqPacket():
+                self.send(PINGRESP)
+            case mqtt5.DisconnectPacket():
+                self._disconnect(packet)
+
+    def _subscribe(self, packet: Subscribe) -> None:
+        assert self._session is not None
+        self._offer()
+        answers: list[Granted | None] = []
+        wanted: list[Subscription] = []
+        conditions = conditions_of(packet)
+        for wish in packet.wishes:
+            try:
+                wanted.append(subscription_of(wish, conditions, packet.subscription_id))
+                answers.append(None)
+            except RefusedError as error:
+                answers.append(Granted(error.reason, 0, error.text))
+        place = len(self._pieces)
+        granted = iter(self.front.broker.subscribe(self._session, wanted) if wanted else ())
+        said = self._teller.subscribed(packet.packet_id, [answer or next(granted) for answer in answers])
+        # Retained publications may have come already; a client expects the answer before them.
+        self.send(said)
+        self._pieces.insert(place, self._pieces.pop())
+
+    def _disconnect(self, packet: mqtt5.DisconnectPacket) -> None:
+        interval_s = packet.session_expiry_interval
+        if interval_s is not None:
+            assert self._connect is not None
+            if interval_s and not self._connect.session_expiry_interval:
+                raise PacketError("DISCONNECT: a session expiry, where CONNECT had none", PROTOCOL_ERROR)
+            self._expiry_s = expiry_of(interval_s, self.front.options)
+        self._offer()
+        self._leave(will=int(packet.reason_code) != 0)
+        self._go()
+
+    def deliver(self, delivery: Delivery) -> None:
+        if self.ended:
+            return
+        counts = self.front.counts
+        if not delivery.qos and self.held_bytes > self.front.options.output_bytes_max:
+            counts.drop("client does not read")
+            return
+        alias, known = self._alias(delivery.publication.topic) if self._aliases_out_max else (0, False)
+        packet = self.front.forms.packet(delivery, self.version, alias, known)
+        if len(packet) > self.packet_max:
+            counts.drop("larger than the client takes")
+            if delivery.qos:
+                self.front.later(self._skip, delivery.number)
+            return
+        if alias and not known:
+            assert self._aliases_out is not None
+            self._aliases_out[delivery.publication.topic] = alias
+        counts.publishes_out += 1
+        self.send(packet)
+
+    def _alias(self, topic: str) -> tuple[int, bool]:
+        """The alias to send with this topic, 0 for none, and whether the client knows it."""
+        known = self._aliases_out
+        if known is None:
+            known = self._aliases_out = {}
+        alias = known.get(topic)
+        if alias is not None:
+            return alias, True
+        return (len(known) + 1, False) if len(known) < self._aliases_out_max else (0, False)
+
+    def _skip(self, number: int) -> None:
+        """What is too large for the client counts as delivered (MQTT-3.1.2-25)."""
+        if self._session is not None:
+            self.front.broker.acknowledged(self._session, number)
+
+    def release(self, number: int) -> None:
+        self.send(self._teller.release(number))
+
+    def closed(self, reason: Reason, text: str) -> None:
+        if self.state is State.OPEN or self.state is State.OPENING:
+            goodbye = self._teller.goodbye(int(reason), text)
+            if goodbye:
+                self.send(goodbye)
+        self._go()
+
+    def _fail(self, error: PacketError) -> None:
+        """The client broke the rules: it is told which, and nobody else notices."""
+        self.front.counts.malformed += 1
+        self._offered.clear()
+        if self.state is State.OPEN:
+            self.closed_with(error.code, error.text)
+        elif self.state is State.NEW and self.version:
+            self._refuse(error.code, error.text)
+        else:
+            self._go()
+
+    def closed_with(self, code: int, text: str) -> None:
+        """As `closed`, for reasons of ours; the broker is told at once."""
+        goodbye = self._teller.goodbye(code, text)
+        if goodbye:
+            self.send(goodbye)
+        self._go()
+        self._leave(will=True)
+
+    def lose_patience(self) -> None:
+        """The client has been silent for too long."""
+        self.front.counts.timeouts += 1
+        if self.state is State.OPEN:
+            self.closed_with(KEEP_ALIVE_TIMEOUT, "nothing heard within one and a half times the keep alive")
+        else:
+            self.hang_up(at_once=True)
+
+    def _go(self) -> None:
+        """Hang up; what the client still says is not heard."""
+        if self.state is not State.GONE:
+            self.state = State.GONE
+            self._straight = False
+            self._chunks.clear()
+            self.hang_up()
+            self.heard = self.front.tick
+            self.patience = int(CLOSE_WAIT_S / TICK_S)
+
+    def _leave(self, *, will: bool) -> None:
+        """Tell the broker, once, that this connection is over."""
+        self.state = State.GONE
+        session, self._session = self._session, None
+        opening, self._opening = self._opening, None
+        if session is not None:
+            self.front.broker.close(session, self, will=will, expiry_s=self._expiry_s)
+        elif opening is not None:
+            self.front.broker.give_up(opening, self)
+
+    def stop_reading(self) -> None:
+        if self._reading and self.transport is not None and not self.transport.is_closing():
+            self._reading = False
+            self.transport.pause_reading()
+
+    def go_on_reading(self) -> None:
+        if not self._reading and self.transport is not None and not self.transport.is_closing():
+            self._reading = True
+            self.transport.resume_reading()
+
+
+def _misplaced(kind: int, state: State) -> str:
+    name = Kind(kind).name if kind else "a packet of type 0"
+    return f"{name}: expected CONNECT first" if state is State.NEW else f"{name}: not at this point"

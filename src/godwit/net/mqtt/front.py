@@ -1,0 +1,158 @@
+"""What all connections of a broker share: its options and counts, who gets what straight away, one flush, one clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from godwit.net.mqtt.fields import topic_of
+from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
+from godwit.net.mqtt.reading import with_properties, without_properties
+from godwit.net.mqtt.writing import Forms
+from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.outlet import Reason
+from godwit.protocols.broker.topics import LEVELS_MAX
+
+if TYPE_CHECKING:
+    from godwit.net.mqtt.connection import Connection
+
+TICK_S = 0.5
+"""How exactly silence is measured: one timer looks after all connections."""
+
+ROUTES_MAX = 16_384
+ROUTE_BYTES_MAX = 256
+"""What is remembered of topics: so many, of that length at most."""
+
+
+class Route:
+    """A topic that was seen before: its text, checked once, and who gets it without more ado."""
+
+    __slots__ = ("fives", "generation", "packet_max", "straight", "threes", "topic")
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.generation = -1
+        self.straight = False
+        self.fives: tuple[Connection, ...] = ()
+        self.threes: tuple[Connection, ...] = ()
+        self.packet_max = 0
+        """The largest packet, in the larger of both forms, that all of them take."""
+
+    def carry(self, run: bytes, version: int, count: int) -> int:
+        """Pass a run of whole packets on, converted once where clients speak the other version; how many get it."""
+        fives, threes = self.fives, self.threes
+        if fives:
+            data = run if version == 5 else with_properties(run)
+            for connection in fives:
+                connection.pass_on(data, count)
+        if threes:
+            data = without_properties(run) if version == 5 else run
+            for connection in threes:
+                connection.pass_on(data, count)
+        return len(fives) + len(threes)
+
+
+class Front:
+    """One per broker, for all its listeners. Call `begin` in the running loop, and `end` before it stops."""
+
+    def __init__(self, broker: Broker, options: Options | None = None, authenticate: Authenticate = admit_all) -> None:
+        self.broker = broker
+        self.options = options or Options()
+        self.authenticate = authenticate
+        self.counts = Counts()
+        self.connections: set[Connection] = set()
+        self.forms = Forms(broker.clock)
+        self.tick = 0
+        self.backlog_bytes = 0
+        """What waits for clients that do not read, all together."""
+        self.slowed: list[Connection] = []
+        self._routes: dict[bytes, Route] = {}
+        self._written: list[Connection] = []
+        self._tasks: set[asyncio.Future[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        assert self._loop is not None, "call begin() first"
+        return self._loop
+
+    def begin(self) -> None:
+        """Start the clock; calling it again does nothing."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._timer = self._loop.call_later(TICK_S, self._look_around)
+
+    def end(self, reason: Reason = Reason.SERVER_SHUTTING_DOWN, text: str = "the broker is shutting down") -> None:
+        """Say goodbye to all clients."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in list(self.connections):
+            connection.closed(reason, text)
+
+    def later(self, call: Callable[..., object], *arguments: object) -> None:
+        self.loop.call_soon(call, *arguments)
+
+    def keep(self, task: asyncio.Future[None]) -> None:
+        """The loop holds tasks only weakly."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def route(self, topic: bytes, what: str) -> Route:
+        """What is known of a topic; `PacketError` where its name is none."""
+        route = self._routes.get(topic)
+        if route is None:
+            route = Route(topic_of(topic, what))
+            if len(topic) <= ROUTE_BYTES_MAX:
+                if len(self._routes) >= ROUTES_MAX:
+                    self._routes.clear()
+                self._routes[topic] = route
+        if route.generation != self.broker.generation and topic.count(b"/") < LEVELS_MAX:
+            self._renew(route)
+        return route
+
+    def _renew(self, route: Route) -> None:
+        audience = self.broker.audience(route.topic)
+        route.generation = audience.generation
+        outlets = audience.straight
+        route.straight = outlets is not None and self.connections.issuperset(cast("tuple[Connection, ...]", outlets))
+        if route.straight:
+            connections = cast("tuple[Connection, ...]", outlets)
+            route.fives = tuple(connection for connection in connections if connection.version == 5)
+            route.threes = tuple(connection for connection in connections if connection.version != 5)
+            # One byte less, for the empty properties that a client of version 5 gets and one of 3.1.1 does not send.
+            route.packet_max = min((connection.packet_max for connection in route.fives), default=1 << 30) - 2
+
+    def flush_soon(self, connection: Connection) -> None:
+        """One write for each connection and turn of the loop."""
+        if not self._written:
+            self.loop.call_soon(self._flush)
+        self._written.append(connection)
+
+    def _flush(self) -> None:
+        written, self._written = self._written, []
+        self.forms.forget()
+        for connection in written:
+            connection.flush()
+
+    def slow_down(self, connection: Connection) -> None:
+        """Too much waits for clients: read this publisher again when less does, or a while has passed."""
+        connection.stop_reading()
+        self.slowed.append(connection)
+
+    def speed_up(self) -> None:
+        slowed, self.slowed = self.slowed, []
+        for connection in slowed:
+            connection.go_on_reading()
+
+    def _look_around(self) -> None:
+        self.tick += 1
+        self._timer = self.loop.call_later(TICK_S, self._look_around)
+        if self.slowed:
+            self.speed_up()
+        for connection in list(self.connections):
+            if connection.patience and self.tick - connection.heard > connection.patience:
+                connection.lose_patience()
+            elif connection.paused:
+                connection.look_at_output()

@@ -1,0 +1,75 @@
+"""What a front is told by its operator, what it asks of whoever knows the users, and what it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from math import inf
+
+import msgspec
+
+from godwit.net.security import Admitted, Credentials
+from godwit.protocols.broker.outlet import ALL, Limits
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What one connection may cost. What a client must know of it is announced in the CONNACK."""
+
+    packet_bytes_max: int = MIB
+    inflight_max: int = 1_024
+    """Publications above QoS 0 of one client that may wait for their acknowledgement: the receive maximum."""
+    topic_alias_max: int = 64
+    """Topic aliases kept for one client, in each direction."""
+    keep_alive_max_s: int = 0xFFFF
+    """A client that asks for more, or for none, is told this; 65535: as the client likes."""
+    session_expiry_max_s: float = inf
+    client_id_bytes_max: int = 512
+    connect_wait_s: float = 10.0
+    """How long a connection may be open before it has said CONNECT."""
+    packets_per_s: float = inf
+    bytes_per_s: float = inf
+    burst_s: float = 2.0
+    """How many seconds' worth of packets and bytes may come at once."""
+    output_bytes_max: int = 8 * MIB
+    """What may wait for a client that does not read; QoS 0 beyond it is dropped."""
+    output_bytes_hard: int = 64 * MIB
+    """Where even the rest is too much, and the connection is closed."""
+    backlog_bytes_max: int = 256 * MIB
+    """What may wait for all clients together before those who publish are read more slowly."""
+    stall_s: float = 60.0
+    """How long a client may take nothing at all of what waits for it."""
+
+
+Authenticate = Callable[[Credentials], Admitted | Awaitable[Admitted]]
+"""Whoever knows the users: lets a client in with its rights, or raises `RefusedError`; at once or later."""
+
+
+def admit_all(who: Credentials) -> Admitted:
+    return Admitted(who.user or "", ALL, Limits())
+
+
+class Counts(msgspec.Struct):
+    """Since the front began; others read it."""
+
+    connections: int = 0
+    """Open at this moment."""
+    connected: int = 0
+    """Clients let in."""
+    refused: int = 0
+    """Clients not let in."""
+    packets_in: int = 0
+    packets_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    publishes_in: int = 0
+    publishes_out: int = 0
+    malformed: int = 0
+    """Connections that ended for what their client sent."""
+    timeouts: int = 0
+    dropped: dict[str, int] = {}
+    """Publications not delivered, by reason."""
+
+    def drop(self, reason: str, count: int = 1) -> None:
+        self.dropped[reason] = self.dropped.get(reason, 0) + count
