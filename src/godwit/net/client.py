@@ -84,6 +84,7 @@ class Client:
         self._keeper: asyncio.Task[None] | None = None
         self._connected = asyncio.Event()
         self._failed: ClientError | None = None
+        self._away_s = 0.0
         self._life = 0
         self._number = 0
         self._limit = options.inflight_max
@@ -166,10 +167,11 @@ class Client:
             alike.remove(subscription)
             raise
 
-    async def roam(self, broker: str) -> None:
-        """Leave without a word, as a moving device does, and go on at that broker."""
+    async def roam(self, broker: str, *, away_s: float = 0.0) -> None:
+        """Leave without a word, as a moving device does, be out of reach for a while, and go on at that broker."""
         self._aim(Address.parse(broker))
         self._connected.clear()
+        self._away_s = away_s
         if self._wire is not None:
             self._wire.abort()
         await self._until_connected()
@@ -219,6 +221,8 @@ class Client:
             retry_s = self.options.retry_s
             await wire.closed.wait()
             self._lost()
+            away_s, self._away_s = self._away_s, 0.0
+            await asyncio.sleep(away_s)
 
     async def _connect(self, target: Address) -> Wire | None:
         """In, and all that was under way repeated; None where the broker names another one."""

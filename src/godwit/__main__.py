@@ -1,0 +1,5 @@
+"""`python -m godwit`."""
+
+from godwit.cli import main
+
+main()
