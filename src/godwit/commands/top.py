@@ -1,0 +1,112 @@
+"""`godwit top`: look into a running broker."""
+
+from __future__ import annotations
+
+import time
+import urllib.error
+import urllib.request
+
+import msgspec
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from godwit.commands.reports import InputError
+from godwit.net.report import Report
+
+FINISHED, INTERRUPTED = 0, 130
+ANSWER_S = 5.0
+RATES = ("published", "delivered", "forwarded", "dropped")
+
+
+def run(address: str, every_s: float, once: bool) -> int:
+    console = Console(highlight=False)
+    url = f"http://{address}/status"
+    before = after = fetched(url)
+    if once or not console.is_terminal:
+        console.print(page(after, None, 0.0, rows=50))
+        return FINISHED
+    try:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                live.update(page(after, before, every_s, rows=console.height - 16), refresh=True)
+                time.sleep(every_s)
+                before, after = after, fetched(url)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def fetched(url: str) -> Report:
+    try:
+        with urllib.request.urlopen(url, timeout=ANSWER_S) as answer:
+            return msgspec.json.decode(answer.read(), type=Report)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise InputError(f"{url}: {reason}; is a broker with `--status` listening there?") from None
+    except msgspec.ValidationError as error:
+        raise InputError(f"{url}: this is no broker of this version: {error}") from None
+
+
+def page(report: Report, before: Report | None, since_s: float, rows: int) -> RenderableType:
+    """Everything on one screen, with rates where there is an earlier report to compare with."""
+    head = Text.assemble(
+        (report.name, "bold"), f"  godwit {report.version}, up {_lasting(report.uptime_s)}   ",
+        f"{report.connected:,} connected of {report.sessions:,} sessions, {report.subscriptions:,} subscriptions",
+    )  # fmt: skip
+    troubles = [Text(f"! {trouble}", "bold red") for trouble in report.troubles]
+    return Group(head, *troubles, Text(), _rates(report, before, since_s), Text(), _peers(report), Text(),
+                 _clients(report, max(3, rows)), Text(), _interest(report))  # fmt: skip
+
+
+def _rates(report: Report, before: Report | None, since_s: float) -> Table:
+    table = Table.grid(padding=(0, 3))
+    for name in RATES:
+        total = _total(report, name)
+        rate = "" if before is None or not since_s else f"{(total - _total(before, name)) / since_s:,.0f}/s"
+        table.add_row(Text(name, "bold"), f"{total:,.0f}", Text(rate, "cyan"), Text(_parts(report, name), "dim"))
+    return table
+
+
+def _total(report: Report, name: str) -> float:
+    figure = report.counts.get(name, 0)
+    return sum(figure.values()) if isinstance(figure, dict) else figure
+
+
+def _parts(report: Report, name: str) -> str:
+    figure = report.counts.get(name, 0)
+    return "  ".join(f"{part} {value:,.0f}" for part, value in figure.items()) if isinstance(figure, dict) else ""
+
+
+def _peers(report: Report) -> Table:
+    leads = "this broker leads" if report.leader == report.name else f"leader {report.leader}, {report.hops} hops away"
+    table = Table(title=f"tree: {leads}", title_justify="left", box=None, padding=(0, 2), title_style="bold")
+    for heading in ("broker", "link", "role", "filters", "unconfirmed"):
+        table.add_column(heading, justify="right" if heading in ("filters", "unconfirmed") else "left")
+    for peer in report.peers:
+        link = Text("up", "green") if peer.linked else Text("none", "yellow")
+        table.add_row(peer.name, link, peer.role, f"{peer.filters:,}", f"{peer.unconfirmed:,}")
+    return table
+
+
+def _clients(report: Report, rows: int) -> Table:
+    table = Table(title="clients", title_justify="left", box=None, padding=(0, 2), title_style="bold")
+    for heading in ("client", "where", "subscriptions", "waiting", "under way"):
+        table.add_column(heading, justify="left" if heading in ("client", "where") else "right")
+    for row in report.clients[:rows]:
+        where = Text(f"moved to {row.moved_to}", "yellow") if row.moved_to else Text(row.address or "away", "dim")
+        table.add_row(row.client, where, f"{row.subscriptions:,}", f"{row.waiting:,}", f"{row.under_way:,}")
+    return table
+
+
+def _interest(report: Report) -> Text:
+    shown = "\n".join(f"  {text}" for text in report.interest[:5])
+    more = f"\n  and {report.interest_size - 5:,} more" if report.interest_size > 5 else ""
+    return Text.assemble((f"interest: {report.interest_size:,} filters\n", "bold"), shown, (more, "dim"))
+
+
+def _lasting(seconds: float) -> str:
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if days:
+        return f"{days:.0f} d {hours % 24:.0f} h"
+    return f"{hours:.0f} h {minutes % 60:.0f} min" if hours else f"{minutes:.0f} min {seconds % 60:.0f} s"

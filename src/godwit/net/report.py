@@ -1,0 +1,52 @@
+"""What a broker tells of itself: the answer of `/status`, read by `godwit top`."""
+
+from __future__ import annotations
+
+import msgspec
+
+CLIENTS_SHOWN = 200
+FILTERS_SHOWN = 50
+
+
+class ClientRow(msgspec.Struct, kw_only=True):
+    client: str
+    connected: bool
+    address: str = ""
+    subscriptions: int = 0
+    waiting: int = 0
+    """Deliveries above QoS 0 that it has not taken."""
+    under_way: int = 0
+    moved_to: str = ""
+    """Where its session has gone; what still comes for it here is passed on."""
+
+
+class PeerRow(msgspec.Struct, kw_only=True):
+    """Another broker."""
+
+    name: str
+    linked: bool
+    """There is a link to it; others are reached through somebody."""
+    role: str = ""
+    """In the tree: parent, child, or nothing."""
+    filters: int = 0
+    """How many filters it takes to say what it wants."""
+    unconfirmed: int = 0
+    """What was sent to it and is kept until it says that it has it."""
+
+
+class Report(msgspec.Struct, kw_only=True):
+    name: str
+    version: str
+    uptime_s: float
+    troubles: list[str] = []
+    leader: str = ""
+    hops: int = 0
+    peers: list[PeerRow] = []
+    sessions: int = 0
+    connected: int = 0
+    subscriptions: int = 0
+    clients: list[ClientRow] = []
+    """The most burdened ones, at most so many as anybody would look at."""
+    interest: list[str] = []
+    interest_size: int = 0
+    counts: dict[str, float | dict[str, float]] = {}
