@@ -31,7 +31,8 @@ class Address(msgspec.Struct, frozen=True):
             raise AddressError(f"address {text!r}: {str(error).lower()}; right would be host:port") from None
         if not split.hostname or split.path or split.query or split.username:
             raise AddressError(f"address {text!r}: right would be host:port")
-        return cls(split.hostname, found or port or PORTS[scheme or "mqtt"], scheme == "mqtts")
+        default = PORTS[scheme or "mqtt"] if port is None else port
+        return cls(split.hostname, default if found is None else found, scheme == "mqtts")
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

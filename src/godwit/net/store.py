@@ -72,6 +72,8 @@ class SqliteStore:
         self.path = folder / FILE
         self.failure: StoreError | None = None
         self.on_health: Callable[[StoreError | None], None] = lambda failure: None
+        self.run: Callable[[Callable[[], None]], None] = _run
+        """How what waits is called: a host's `run` counts what fails there."""
         self.commits = 0
         self.changes = 0
         self._loop = asyncio.get_running_loop()
@@ -121,7 +123,7 @@ class SqliteStore:
         return [(owner, number, value) for (owner, number), value in sorted(rows.items())]
 
     def settled(self, then: Callable[[], None]) -> None:
-        self._next.waiting.append(then)
+        self._next.waiting.append(partial(self.run, then))
         self._hurry()
 
     async def flushed(self) -> None:
@@ -130,7 +132,8 @@ class SqliteStore:
             raise self.failure
         done: asyncio.Future[None] = self._loop.create_future()
         self._flushes.add(done)
-        self.settled(partial(_finish, done))
+        self._next.waiting.append(partial(_finish, done))
+        self._hurry()
         try:
             await done
         finally:
@@ -178,7 +181,7 @@ class SqliteStore:
             self._writing = batch
             self._work.put(batch)
         else:
-            self._call(batch.waiting)
+            _call(batch.waiting)
 
     def _written(self, batch: Batch) -> None:
         self.commits += 1
@@ -189,14 +192,7 @@ class SqliteStore:
             self._flush()
         elif self._next:
             self._schedule()
-        self._call(batch.waiting)
-
-    def _call(self, waiting: list[Callable[[], None]]) -> None:
-        for then in waiting:
-            try:
-                then()
-            except Exception:
-                log.exception("what waited for the disk failed")
+        _call(batch.waiting)
 
     def _report(self, failure: StoreError | None, broken: bool = False) -> None:
         self._broken = broken
@@ -292,6 +288,18 @@ def _prepare(connection: sqlite3.Connection, path: Path, sync: Sync) -> None:
     connection.execute(CREATE)
     for setting in (f"synchronous = {full}", "wal_autocheckpoint = 4000", "cache_size = -32000", "busy_timeout = 1000"):
         connection.execute(f"PRAGMA {setting}")
+
+
+def _call(waiting: list[Callable[[], None]]) -> None:
+    for then in waiting:
+        then()
+
+
+def _run(call: Callable[[], None]) -> None:
+    try:
+        call()
+    except Exception:
+        log.exception("what waited for the disk failed")
 
 
 def _finish(done: asyncio.Future[None]) -> None:

@@ -1,0 +1,118 @@
+"""What travels over a peer link: frames of four bytes of length, one byte of kind, and a body in msgpack."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+from godwit.protocols.host import NodeId, RemoteError
+
+PROTOCOL = "godwit-peers"
+VERSION = 1
+
+HEAD_B = 5
+GREETING_B_MAX = 64 * 1024
+"""No longer frame is read from somebody who has not been admitted."""
+
+
+class Kind(IntEnum):
+    CONTROL = 0
+    """Between the links themselves: `Control`."""
+    MESSAGE = 1
+    """For the fabric, and of no concern here."""
+
+
+class Hello(msgspec.Struct, frozen=True, tag=True):
+    """The first frame in both directions. `address` is where the sender can be dialled: `:port` where it does not know
+    its own host, empty where it cannot be dialled."""
+
+    protocol: str
+    version: int
+    cluster: str
+    name: NodeId
+    disk: str
+    incarnation: int
+    nonce: bytes
+    address: str = ""
+
+
+class Proof(msgspec.Struct, frozen=True, tag=True):
+    """The second: an HMAC over both hellos, which only those who know the cluster's secret can make."""
+
+    mac: bytes
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The last: why the sender hangs up. `spare` where it is only that another link to the same broker is kept."""
+
+    reason: str
+    spare: bool = False
+
+
+class Ping(msgspec.Struct, frozen=True, tag=True):
+    """Nothing to say, and still here."""
+
+
+class Peer(msgspec.Struct, frozen=True, array_like=True):
+    """A broker and where it can be dialled."""
+
+    name: NodeId
+    address: str
+
+
+class Known(msgspec.Struct, frozen=True, tag=True):
+    """The brokers that the sender knows."""
+
+    peers: tuple[Peer, ...]
+
+
+Control = Hello | Proof | Refused | Ping | Known
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)
+
+
+def framed(kind: Kind, body: bytes) -> bytes:
+    return b"%b%c%b" % ((len(body) + 1).to_bytes(4, "big"), kind, body)
+
+
+def encode_control(control: Control) -> bytes:
+    return _encode(control)
+
+
+def decode_control(body: bytes) -> Control:
+    try:
+        return _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RemoteError(f"malformed control frame: {error}") from error
+
+
+class Reader:
+    """Cuts what arrives into frames. `size_max` may be raised once the peer is known."""
+
+    def __init__(self, size_max: int = GREETING_B_MAX) -> None:
+        self.size_max = size_max
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        """All frames that are complete now, as kind and body; `RemoteError` where this is no frame."""
+        self._buffer += data
+        frames: list[tuple[int, bytes]] = []
+        at, end = 0, len(self._buffer)
+        with memoryview(self._buffer) as view:
+            while end - at >= HEAD_B:
+                size = int.from_bytes(view[at : at + 4], "big")
+                self._check(size, view[at + 4])
+                if end - at < 4 + size:
+                    break
+                frames.append((view[at + 4], bytes(view[at + HEAD_B : at + 4 + size])))
+                at += 4 + size
+        del self._buffer[:at]
+        return frames
+
+    def _check(self, size: int, kind: int) -> None:
+        if not 1 <= size <= self.size_max:
+            raise RemoteError(f"a frame of {size:,} bytes; between 1 and {self.size_max:,} are allowed")
+        if kind not in (Kind.CONTROL, Kind.MESSAGE):
+            raise RemoteError(f"a frame of kind {kind}; there are {Kind.CONTROL:d} and {Kind.MESSAGE:d}")
