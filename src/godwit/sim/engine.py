@@ -72,11 +72,13 @@ class Engine:
         started = left
         try:
             while heap and left:
-                if heap[0][0] > until:
+                entry = heappop(heap)
+                if entry[0] > until:
+                    heappush(heap, entry)
                     break
-                self.now, _, call = heappop(heap)
+                self.now = entry[0]
                 left -= 1
-                call()
+                entry[2]()
         finally:
             self.executed += started - left
         if until < inf and (not heap or heap[0][0] > until):

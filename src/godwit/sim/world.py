@@ -141,13 +141,13 @@ class World:
 
     def deliver(self, sender: NodeId, to: NodeId, message: Message) -> None:
         """Hand a message that has arrived to its node; a dead node hears nothing, a peer that lies is noted."""
-        core = self.nodes[to].core
-        if core is None:
+        node = self.nodes[to]
+        if node.core is None:
             return
         try:
-            core.receive(sender, message)
+            node.core.receive(sender, message)
         except RemoteError as error:
-            self.nodes[to].trace(Record("refused", peer=sender, message=type(message).__name__, note=str(error)))
+            node.trace(Record("refused", peer=sender, message=type(message).__name__, note=str(error)))
 
     def run(self, until: float = float("inf")) -> None:
         self.engine.run(until)
