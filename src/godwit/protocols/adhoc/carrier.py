@@ -1,0 +1,83 @@
+"""Store, carry and forward: a broker keeps events for a while and gives them to whoever says that it lacks them.
+
+A beacon names what its sender has. Whoever holds something else that it wants offers it after a random wait, and is
+silent where another was faster. Nobody keeps books on who has what: what an offer did not bring, the next beacon asks
+for again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from godwit.events import Event
+from godwit.protocols.adhoc.digest import Digest, digest_of
+from godwit.protocols.adhoc.messages import Beacon, Data
+from godwit.protocols.adhoc.options import Carry
+from godwit.protocols.adhoc.seen import Recent
+from godwit.protocols.host import NodeId
+
+HAD_MAX = 4096
+
+
+class Carried:
+    """One event, the destinations known when it came, and how often it was offered to whom."""
+
+    __slots__ = ("destinations", "event", "offered", "size_b")
+
+    def __init__(self, event: Event, destinations: Mapping[NodeId, int]) -> None:
+        self.event = event
+        self.destinations = dict(destinations)
+        self.offered: Counter[NodeId] = Counter()
+        self.size_b = Data(event).size_b
+
+
+class Carrier:
+    def __init__(self, options: Carry) -> None:
+        self.options = options
+        self.kept: Recent[Carried] = Recent(options.count_max, options.age_max_s)
+        self.had: Recent[None] = Recent(HAD_MAX, options.age_max_s)
+        """What this broker asked for and got, carried or not."""
+        self.bytes = 0
+
+    def keep(self, event: Event, destinations: Mapping[NodeId, int], now_s: float, *, is_wanted: bool) -> None:
+        """Carry this from now on; the oldest make room. `is_wanted` by what this broker's own beacon says."""
+        if is_wanted:
+            self.had.add(event.id, None, now_s)
+        carried = Carried(event, destinations)
+        for dropped in self.kept.add(event.id, carried, now_s):
+            self.bytes -= dropped.size_b
+        self.bytes += carried.size_b
+        while self.bytes > self.options.bytes_max:
+            self.bytes -= self.kept.drop_oldest().size_b
+
+    def digest(self, now_s: float) -> Digest:
+        """What this broker has, of what it wants and somebody may still carry."""
+        self.had.forget(now_s)
+        return digest_of(self.had, self.options.publishers_max)
+
+    def offers(self, to: NodeId, beacon: Beacon, now_s: float) -> Iterator[Data]:
+        """What that broker wants and lacks, the oldest first, since it is the first to be dropped."""
+        if beacon.have is None:
+            return
+        self._forget(now_s)
+        left = self.options.batch_max
+        for carried in self._lacking(to, beacon, beacon.have):
+            if left == 0:
+                return
+            left -= 1
+            carried.offered[to] += 1
+            carried.destinations[to] = 0
+            yield Data(carried.event, 0, dict(carried.destinations))
+
+    def _lacking(self, to: NodeId, beacon: Beacon, have: Digest) -> Iterator[Carried]:
+        for event in self.kept:
+            if have.lacks(event):
+                carried = self.kept.get(event)
+                assert carried is not None
+                if carried.offered[to] < self.options.tries and beacon.wanted.matches(carried.event.values()):
+                    yield carried
+
+    def _forget(self, now_s: float) -> None:
+        for dropped in self.kept.forget(now_s):
+            self.bytes -= dropped.size_b

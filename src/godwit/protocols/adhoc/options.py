@@ -1,0 +1,94 @@
+"""The constants and rules of proximity-driven routing (spec manet-cbr 2.1, 2.6): published, inferred, and beyond.
+
+Every default is the spec's. What the spec marks as inferred or as its own choice is an option, so that a result can be
+told from a reading of the text.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from godwit.protocols.adhoc.table import Estimate
+
+
+class Delay(StrEnum):
+    """What decides how long a broker waits before it sends on."""
+
+    PROXIMITY = "proximity"
+    """The closer to somebody who wants the event, the sooner: the published rule."""
+    RANDOM = "random"
+    """For comparison: anything up to the longest delay."""
+
+
+class Adaptive(msgspec.Struct, frozen=True, kw_only=True):
+    """A beacon period that follows how long brokers stay in range of each other, as seen by the sender itself."""
+
+    share: float = 0.4
+    """Of the mean stay: at the published speeds and ranges the published period."""
+    shortest_s: float = 1.0
+    longest_s: float = 15.0
+
+
+class Carry(msgspec.Struct, frozen=True, kw_only=True):
+    """Store, carry and forward: events are kept for brokers that may still be met."""
+
+    age_max_s: float = 60.0
+    count_max: int = 512
+    bytes_max: int = 262_144
+    batch_max: int = 16
+    """Events sent after one beacon; the others wait for the next."""
+    tries: int = 2
+    """Offers of one event to one broker: not all who hear somebody are heard by it."""
+    publishers_max: int = 64
+    """In the digest of a beacon."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    period_s: float = 5.0
+    missed_max: int = 10
+    credits: int = 0
+    delay_max_s: float = 0.3
+    """The wait at proximity 1; a tenth of it must exceed the time a frame takes, or nobody can be silenced."""
+    jitter: float = 0.1
+    """Added to every wait, as a share of the longest: from nothing up to this."""
+    period_jitter: float = 0.0
+    """How far each beacon may be off its period, either way, as a share of it."""
+    beacon_when_empty: bool = False
+    """Brokers without subscriptions beacon too: what the published text says and its figures exclude (2.6a)."""
+    publish_to_nobody: bool = True
+    """An event goes out also where its source knows nobody who wants it (2.6b)."""
+    farewell: bool = True
+    """One last empty beacon after the last subscription has gone."""
+    withdraw: bool = True
+    """Hearing a copy takes back one's own from the queue of the radio too."""
+    suppress: bool = True
+    """False never cancels: for comparison."""
+    delay: Delay = Delay.PROXIMITY
+    estimate: Estimate = Estimate.MISSED
+    seen_max: int = 4096
+    seen_s: float = 60.0
+    summary_max_b: int = 512
+    hints_max: int = 0
+    """Others told of in a beacon."""
+    hints_in_data: bool = False
+    """Destinations that the sender has met are told of with every event."""
+    adaptive: Adaptive | None = None
+    carry: Carry | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("period_s", "missed_max", "delay_max_s", "seen_max", "seen_s"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} {getattr(self, name):g}: must be more than 0")
+        if not 0 <= self.credits <= 255:
+            raise ValueError(f"credits {self.credits}: from 0 to 255")
+        if not 0 <= self.period_jitter < 1:
+            raise ValueError(f"period_jitter {self.period_jitter:g}: from 0 to below 1")
+        if self.carry is not None and self.carry.age_max_s > self.seen_s:
+            raise ValueError(
+                f"carry.age_max_s {self.carry.age_max_s:g}: at most seen_s, {self.seen_s:g}, or events come twice"
+            )
+
+
+PUBLISHED = Options()
