@@ -3,87 +3,300 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
+from godwit.protocols.broker import contents
+from godwit.protocols.broker.audience import Audience as Audience
+from godwit.protocols.broker.contents import Content, Fetch, Forwarded, Nothing, Place, Through, Turn, Turned
+from godwit.protocols.broker.counts import Counts
 from godwit.protocols.broker.fabric import Fabric
+from godwit.protocols.broker.moving import Moves
 from godwit.protocols.broker.outlet import Opening, Outlet, Reason, Subscription
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.registry import Granted as Granted
+from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.sessions import Session
 from godwit.protocols.broker.store import Store
-from godwit.protocols.host import Host
+from godwit.protocols.broker.switch import Switch
+from godwit.protocols.host import Host, NodeId, Record
 
+CLEANING_S = 600.0
+"""How often what has expired is looked for."""
 
-class Audience:
-    """Who wants a topic here. Good as long as `generation` is the broker's."""
-
-    __slots__ = ("generation", "straight")
-
-    def __init__(self, generation: int, straight: tuple[Outlet, ...] | None) -> None:
-        self.generation = generation
-        self.straight = straight
-        """The connections to which a QoS 0 publication without retain may be passed as it is, with nothing else to do;
-        None where more is to be done: conditions, identifiers, groups, other brokers, an archive."""
-
-
-class Granted(msgspec.Struct, frozen=True):
-    """The answer to one subscription: the QoS where `reason` is OK, else why not, in words."""
-
-    reason: Reason
-    qos: int = 0
-    text: str = ""
+Ack = tuple[int, int, Reason]
 
 
 class Broker:
-    """Fronts call these; answers that must wait for the disk or for another broker come through the outlet."""
+    """Fronts call these; answers that must wait for the disk or for another broker come through the outlet.
 
-    def __init__(self, host: Host, store: Store, fabric: Fabric, clock: Callable[[], float]) -> None:
+    It loads what the store has, and listens to the fabric from the start. With `tracing` every publication and delivery
+    is a record of the host's trace.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        store: Store,
+        fabric: Fabric,
+        clock: Callable[[], float],
+        *,
+        session_wait_s: float = 10.0,
+        tracing: bool = False,
+    ) -> None:
         self.host = host
         self.store = store
         self.fabric = fabric
         self.clock = clock
         """Seconds since 1970."""
-        self.generation = 0
+        self._switch = Switch(host, store, fabric, clock, tracing)
+        self._registry = Registry(self._switch)
+        self._moves = Moves(self._registry, session_wait_s)
+        self._known: set[NodeId] = set()
+        self._load()
+        fabric.on_content = self._on_content
+        fabric.on_change = self._on_change
+        host.after(0.0, self._on_change)
+        host.after(CLEANING_S, self._clean)
+
+    @property
+    def generation(self) -> int:
+        """Grows whenever an audience may have changed."""
+        return self._switch.directory.generation
+
+    @property
+    def counts(self) -> Counts:
+        return self._switch.counts
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        """By client; to look at."""
+        return self._registry.sessions
+
+    @property
+    def shadows(self) -> dict[tuple[str, int], Session]:
+        """Sessions that have moved away and still pass on what comes, by client and epoch; to look at."""
+        return self._registry.shadows
+
+    @property
+    def retained_count(self) -> int:
+        return len(self._switch.retained)
+
+    @property
+    def on_published(self) -> Callable[[Publication], None] | None:
+        """Called with every publication that a client of this broker makes, as an archive wants it."""
+        return self._switch.on_published
+
+    @on_published.setter
+    def on_published(self, listener: Callable[[Publication], None] | None) -> None:
+        self._switch.on_published = listener
+        self._switch.directory.watched = self._switch.tracing or listener is not None
+        self._switch.directory.changed()
 
     def open(self, opening: Opening, outlet: Outlet) -> None:
         """A client wants in: `outlet.opened` or `outlet.refused` follows, now or later."""
-        raise NotImplementedError
+        session = self._registry.sessions.get(opening.client)
+        if session is not None:
+            self._take_over(session, opening)
+            if not opening.clean:
+                self._registry.attach(session, opening, outlet, present=True)
+                self._moves.announce(session)
+                return
+        elif not opening.clean and self._moves.open_elsewhere(opening, outlet):
+            return
+        waiting = self._moves.stop_waiting(opening.client)
+        if waiting is not None and waiting.outlet is not None:
+            waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
+        session = self._registry.create(opening, self._moves.next_epoch(opening.client), clean=opening.clean)
+        self._moves.announce(session, clean=opening.clean)
+        self._registry.attach(session, opening, outlet, present=False)
 
     def close(self, session: Session, outlet: Outlet, *, will: bool, expiry_s: float | None = None) -> None:
         """The connection has ended; `will` unless the client said goodbye. Nothing happens where the session has
         another connection already."""
-        raise NotImplementedError
+        if session.outlet is not outlet:
+            return
+        if not will:
+            session.will = None
+        self._registry.detach(session)
+        if expiry_s is not None:
+            was_durable, session.expiry_s = session.durable, expiry_s
+            if was_durable and not session.durable:
+                self._switch.ledger.forget(session)
+        if session.will is not None and session.will.delay_s == 0:
+            self._registry.say_will(session)
+        self._registry.rest(session)
 
     def give_up(self, opening: Opening, outlet: Outlet) -> None:
         """The connection has ended before `opened` came."""
-        raise NotImplementedError
+        self._moves.give_up(opening, outlet)
 
     def subscribe(self, session: Session, wanted: Sequence[Subscription]) -> list[Granted]:
         """Each by itself: a bad one is refused with its reason, the others work. Retained publications follow."""
-        raise NotImplementedError
+        return [self._registry.subscribe(session, one) for one in wanted]
 
     def unsubscribe(self, session: Session, keys: Sequence[str]) -> list[Reason]:
-        raise NotImplementedError
+        return [self._registry.unsubscribe(session, key) for key in keys]
 
     def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
         """Publications in their order, each with its packet id, 0 at QoS 0, made with `session.next_sequence()` and
         `clock()`. For each above QoS 0 `outlet.accepted` follows once it is safe; QoS 2 with a packet id that was taken
         before is only acknowledged again."""
-        raise NotImplementedError
+        ledger, outlet = self._switch.ledger, session.outlet
+        before = ledger.writes
+        taken: list[Publication] = []
+        acks: list[Ack] = []
+        for publication, number in offered:
+            reason = self._offer(session, publication, number, taken)
+            if publication.qos:
+                acks.append((number, publication.qos, reason))
+        if taken:
+            self._switch.spread(self._switch.name, taken)
+        if not acks or outlet is None:
+            return
+        if ledger.writes != before or session.settling:
+            session.settling += 1
+            self.store.settled(partial(self._settled, session, outlet, acks))
+        else:
+            for ack in acks:
+                outlet.accepted(*ack)
 
     def acknowledged(self, session: Session, number: int) -> bool:
         """The client has done with a delivery (PUBACK, PUBCOMP, or PUBREC with an error); False where there is none."""
-        raise NotImplementedError
+        return self._switch.flows.acknowledged(session, number)
 
     def received(self, session: Session, number: int) -> bool:
         """QoS 2, second step: the client has it (PUBREC); `outlet.release` follows. False where there is none."""
-        raise NotImplementedError
+        return self._switch.flows.received(session, number)
 
     def released(self, session: Session, number: int) -> bool:
         """QoS 2, third step of a publication (PUBREL); `outlet.completed` follows. False where there is none, and it
         follows all the same."""
-        raise NotImplementedError
+        return self._switch.flows.released(session, number)
 
     def audience(self, topic: str) -> Audience:
         """Who wants this topic; keep it as long as the generation is the same."""
-        raise NotImplementedError
+        return self._switch.directory.audience(topic)
+
+    def _take_over(self, session: Session, opening: Opening) -> None:
+        """The client is back; a connection that is still there ends, and the session too where it starts clean."""
+        will, connected = session.will, session.outlet is not None
+        if will is not None and (opening.clean or (connected and will.delay_s == 0)):
+            self._registry.say_will(session)
+        session.will = None
+        if connected:
+            self.counts.taken_over += 1
+            self._registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
+        if opening.clean:
+            self._registry.end(session)
+
+    def _offer(self, session: Session, publication: Publication, number: int, taken: list[Publication]) -> Reason:
+        """Decide about one; what is taken is added to the list."""
+        switch = self._switch
+        if publication.qos == 2 and number in session.incoming:
+            return Reason.OK
+        problem = switch.directory.audience(publication.topic).problem
+        if problem:
+            self.counts.refuse("topic_name_invalid")
+            return Reason.TOPIC_NAME_INVALID
+        grant = session.grant.publish
+        if grant is not None and not grant.matches(publication.values()):
+            self.counts.refuse("not_authorized")
+            return Reason.NOT_AUTHORIZED
+        if publication.qos == 2:
+            session.incoming.add(number)
+            if session.durable:
+                switch.ledger.put_incoming(session, number)
+        if publication.retain:
+            publication = switch.retained.stamped(publication)
+        self.counts.published[publication.qos] += 1
+        if switch.tracing:
+            self.host.trace(Record("published", event=publication.id, client=publication.publisher))
+        if switch.on_published is not None:
+            switch.on_published(publication)
+        taken.append(publication)
+        return Reason.OK
+
+    def _settled(self, session: Session, outlet: Outlet, acks: list[Ack]) -> None:
+        session.settling -= 1
+        if session.outlet is outlet:
+            for ack in acks:
+                outlet.accepted(*ack)
+
+    def _on_content(self, origin: NodeId, number: int, content: Content) -> None:
+        """The next from another broker. What comes of it and its mark are written in this one turn."""
+        moves = self._moves
+        match content:
+            case Publication():
+                self.counts.taken += 1
+                self._switch.spread(origin, (content,))
+            case Forwarded():
+                moves.on_forwarded(origin, content)
+            case Place():
+                moves.on_place(origin, content)
+            case Fetch():
+                moves.on_fetch(origin, content)
+            case contents.Session():
+                moves.on_session(origin, content)
+            case Nothing():
+                moves.on_nothing(origin, content)
+            case Turn():
+                moves.on_turn(origin, content)
+            case Turned():
+                moves.on_turned(origin, content)
+            case Through():
+                moves.on_through(origin, content)
+            case contents.Retained(publication):
+                self._switch.retained.keep(publication, origin)
+        self.fabric.taken(origin, number)
+
+    def _on_change(self) -> None:
+        """Brokers or their interests are not what they were."""
+        brokers = set(self.fabric.brokers)
+        self._switch.directory.follow(self.fabric.interests)
+        new, gone = brokers - self._known, self._known - brokers
+        if new or gone:
+            self._known = brokers
+            self.store.put("meta", "brokers", 0, msgspec.msgpack.encode(sorted(brokers)))
+        if brokers:
+            self._switch.restate()
+        if new:
+            self._moves.greet(new)
+            self._greet_with_retained(new)
+        for broker in sorted(gone):
+            self._moves.given_up(broker)
+        self._moves.interests_changed()
+
+    def _greet_with_retained(self, new: set[NodeId]) -> None:
+        """What this broker took, and what was taken by brokers that can no longer tell."""
+        for last in self._switch.retained:
+            if last.origin == self._switch.name or last.origin not in self._known:
+                self.fabric.send(sorted(new), contents.Retained(last.publication), durable=True)
+
+    def _load(self) -> None:
+        """All that was here before a crash. Connections are not, so that wills and expiry begin to count."""
+        now = self.clock()
+        for owner, _, row in self.store.load("meta"):
+            if owner == "brokers":
+                self._known = set(msgspec.msgpack.decode(row, type=list[str]))
+        for session in self._switch.ledger.load():
+            session.sequence = self._registry.first_sequence()
+            if session.moved_to is not None:
+                self._registry.shadows[session.client, session.epoch] = session
+                self.counts.shadows += 1
+                for sub in session.subscriptions.values():
+                    self._switch.add_sub(sub)
+            else:
+                self._registry.add(session)
+                self.counts.waiting += len(session.flying) + len(session.waiting)
+                session.left = now if session.left is None else session.left
+                self.host.after(0.0, partial(self._rest, session))
+
+    def _rest(self, session: Session) -> None:
+        if session.outlet is None and not session.ended and session.moved_to is None:
+            self._registry.rest(session)
+
+    def _clean(self) -> None:
+        self._switch.retained.clean(self.clock())
+        self.host.after(CLEANING_S, self._clean)

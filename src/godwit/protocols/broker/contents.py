@@ -10,16 +10,19 @@ from godwit.protocols.host import NodeId
 
 
 class Place(msgspec.Struct, frozen=True, tag="place", array_like=True):
-    """The session of this client is mine since this epoch; a higher (epoch, broker) wins. Epoch and no session: it has
-    ended."""
+    """The session of this client is mine since this epoch; a higher (epoch, broker) wins. Whoever has one of a lower
+    epoch gives it to me, or forgets it where the client wants to start clean, or where mine is gone too: it has ended.
+    """
 
     client: str
     epoch: int
     gone: bool = False
+    clean: bool = False
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch", array_like=True):
-    """The client has come to me: give me its session, which will be mine at this epoch."""
+    """The client has come to me: give me its session, which will be mine at this epoch or, where it is already newer
+    than I know, at the next."""
 
     client: str
     epoch: int
@@ -35,13 +38,16 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     identifiers: tuple[int, ...] = ()
     number: int = 0
     received: bool = False
+    group: tuple[str, str, str] | None = None
+    """The shared subscription that it came by: name, topics, condition."""
 
 
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     """Here it is: what it wants, what it has taken and not released, and what is under way to the client.
 
     What waits follows as `Forwarded`. `origins` are the brokers, the sender and the receiver among them, whose events
-    reach it through the sender, each until `Through`.
+    reach it through the sender, each until `Through`. `chain` are the brokers where it was before and that may still
+    pass on to the sender.
     """
 
     client: str
@@ -53,6 +59,9 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     origins: tuple[NodeId, ...]
     sequence: int = 0
     """The last number of a publication of this client."""
+    chain: tuple[NodeId, ...] = ()
+    clean: bool = False
+    """The client has started it clean: what earlier ones kept is not for it."""
 
 
 class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
@@ -73,16 +82,18 @@ class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):
 
 class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
     """To every broker: as soon as you know my interest of this number, turn the session's events from `source` to me,
-    and say so to both of us with `Turned`."""
+    and say so to both of us, and to those of the chain before, with `Turned`."""
 
     client: str
     epoch: int
     source: NodeId
     interest: int
+    chain: tuple[NodeId, ...] = ()
 
 
 class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
-    """What I sent before this is the old broker's to pass on; what I send from now on is the new one's."""
+    """What I sent before this is for the session's earlier places to pass on; what I send from now on is for the
+    place of this epoch."""
 
     client: str
     epoch: int
@@ -96,4 +107,10 @@ class Through(msgspec.Struct, frozen=True, tag="through", array_like=True):
     origin: NodeId
 
 
-Content = Publication | Place | Fetch | Session | Nothing | Forwarded | Turn | Turned | Through
+class Retained(msgspec.Struct, frozen=True, tag="retained", array_like=True):
+    """To a broker that is new: keep this as the last of its topic. It is no news to anybody."""
+
+    publication: Publication
+
+
+Content = Publication | Place | Fetch | Session | Nothing | Forwarded | Turn | Turned | Through | Retained

@@ -66,6 +66,8 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
         typed = found.pop(ATTRIBUTES, None)
         if isinstance(typed, str):
             _add_object(found, typed.encode())
+        for name in [name for name in found if is_topic_attribute(name)]:
+            del found[name]  # a level that the topic does not have cannot be made up by the content
         found.update(topic_values(self.topic))
         return found
 
@@ -81,7 +83,10 @@ def topic_values(topic: str) -> dict[str, Value]:
 
 def is_topic_attribute(name: str) -> bool:
     """Whether the topic alone decides the attribute."""
-    return name == "topic" or (name.startswith("topic_") and (name[6:].isdecimal() or name == "topic_levels"))
+    if not name.startswith("topic"):
+        return False
+    rest = name[5:]
+    return rest in ("", "_levels") or (rest[0] == "_" and rest[1:].isascii() and rest[1:].isdecimal())
 
 
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode

@@ -2,11 +2,163 @@
 
 from __future__ import annotations
 
-from godwit.protocols.broker.outlet import ALL, Grant, Limits, Outlet
+from collections import deque
+from math import inf
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from godwit.filters.filters import FilterSet
+from godwit.protocols.broker.outlet import ALL, Grant, Limits, Outlet, Subscription, Will
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.host import NodeId, Timer
+
+if TYPE_CHECKING:
+    from godwit.protocols.broker.audience import Group
+
+GroupKey = tuple[str, str, str]
+"""A shared group: its name, its topics and its condition."""
+
+NUMBER_MAX = 65_535
+
+
+class Body:
+    """A publication that several sessions wait for, kept once."""
+
+    __slots__ = ("number", "refs")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.refs = 0
+
+
+class Item:
+    """A delivery above QoS 0 that one session waits for, or that is under way to its client."""
+
+    __slots__ = (
+        "body",
+        "group",
+        "identifiers",
+        "number",
+        "out",
+        "position",
+        "publication",
+        "qos",
+        "received",
+        "retain",
+        "safe",
+        "sent",
+    )
+
+    def __init__(
+        self,
+        publication: Publication,
+        qos: int,
+        retain: bool = False,
+        identifiers: tuple[int, ...] = (),
+        *,
+        number: int = 0,
+        received: bool = False,
+        body: Body | None = None,
+        group: GroupKey | None = None,
+    ) -> None:
+        self.publication = publication
+        self.qos = qos
+        self.retain = retain
+        self.identifiers = identifiers
+        self.number = number
+        """The packet identifier, 0 while it waits."""
+        self.received = received
+        """The client has it and must still be told to forget the number (QoS 2)."""
+        self.body = body
+        self.group = group
+        self.position = 0
+        """Its place in the session's queue, by which the store knows it."""
+        self.safe = False
+        """Its number is on the disk (QoS 2 of a durable session)."""
+        self.sent = False
+        """It has left the broker over some connection."""
+        self.out = False
+        """It is under way over the present connection."""
+
+
+class Sub:
+    """A subscription of a session, as the broker holds it."""
+
+    __slots__ = ("asked", "condition", "group", "row", "session", "wanted")
+
+    def __init__(self, session: Session, wanted: Subscription, condition: FilterSet | None, row: int) -> None:
+        self.session = session
+        self.wanted = wanted
+        self.condition = condition
+        """Topics and condition together, where there is a condition."""
+        self.row = row
+        self.asked = 0
+        """Its number among the conditions."""
+        self.group: Group | None = None
+
+
+class Gate(msgspec.Struct):
+    """How far a session that has moved here has come with one broker's publications (docs/broker.md, "A session
+    moves")."""
+
+    begun: bool = False
+    """That broker has turned: what it sends here from now on is for this session."""
+    through: bool = False
+    """All that it sent before has been passed on by the old broker."""
+
+
+class Upstream(msgspec.Struct):
+    """A way on which what was meant for a session elsewhere is passed on to it."""
+
+    source: NodeId
+    """The broker that passes on."""
+    chain: tuple[NodeId, ...]
+    """The brokers before that one which may still collect."""
+    origins: set[NodeId]
+    """The brokers of whose publications more may come this way."""
 
 
 class Session:
     """One client's. It outlives connections as long as the client asked for."""
+
+    __slots__ = (
+        "announced",
+        "clean",
+        "client",
+        "ended",
+        "entered",
+        "epoch",
+        "expiry_s",
+        "expiry_timer",
+        "flying",
+        "gates",
+        "grant",
+        "held",
+        "incoming",
+        "inflight_max",
+        "launching",
+        "left",
+        "limits",
+        "moved_to",
+        "next_epoch",
+        "number",
+        "open_origins",
+        "outlet",
+        "owed",
+        "position",
+        "row",
+        "sequence",
+        "settling",
+        "subscriptions",
+        "unsent",
+        "upstreams",
+        "waiting",
+        "waiting_b",
+        "will",
+        "will_timer",
+        "window",
+    )
 
     def __init__(self, client: str, epoch: int) -> None:
         self.client = client
@@ -15,8 +167,87 @@ class Session:
         self.grant: Grant = ALL
         self.limits = Limits()
         self.sequence = 0
+        self.expiry_s = 0.0
+        self.inflight_max = NUMBER_MAX
+        self.will: Will | None = None
+        self.left: float | None = None
+        """When the connection ended, by the broker's clock; None while there is one."""
+        self.ended = False
+        self.subscriptions: dict[str, Sub] = {}
+        self.row = 0
+
+        self.waiting: deque[Item] = deque()
+        self.waiting_b = 0
+        self.unsent: deque[Item] = deque()
+        """Those that have a number and must go over the present connection, again or for the first time."""
+        self.flying: dict[int, Item] = {}
+        self.window = 0
+        """How many are under way over the present connection."""
+        self.launching = 0
+        """How many of them wait for the disk before they leave."""
+        self.number = 0
+        self.position = 0
+        self.incoming: set[int] = set()
+        """QoS 2 packet identifiers taken from the client and not released yet."""
+        self.settling = 0
+        """Acknowledgements to the client that wait for the disk."""
+
+        self.expiry_timer: Timer | None = None
+        self.will_timer: Timer | None = None
+
+        self.clean = False
+        """The client has started it clean: what an earlier one kept elsewhere is not for it."""
+        self.announced = False
+        """The other brokers know that it is here."""
+        self.entered = epoch
+        """The epoch at which it moved here."""
+        self.gates: dict[NodeId, Gate] = {}
+        """The brokers whose publications do not simply go to this session; empty unless it has moved here lately."""
+        self.held: dict[NodeId, list[Item]] = {}
+        """What came from such a broker and must wait for what it sent before."""
+        self.upstreams: dict[int, Upstream] = {}
+        """By the epoch under which it is passed on to here."""
+
+        self.moved_to: NodeId | None = None
+        """Where it went: this is only its shadow, which passes on what still comes."""
+        self.next_epoch = 0
+        self.open_origins: set[NodeId] = set()
+        """A shadow's: the brokers that have not turned from it yet."""
+        self.owed: set[NodeId] = set()
+        """A shadow's: the brokers of which it has not said yet that all is passed on."""
+
+    @property
+    def durable(self) -> bool:
+        return self.expiry_s > 0 or self.moved_to is not None
+
+    @property
+    def owner(self) -> str:
+        """Whose rows it has in the store. A client may have a session and shadows of earlier ones at one broker."""
+        return self.client if self.moved_to is None else shadow_owner(self.client, self.epoch)
 
     def next_sequence(self) -> int:
         """The number of this client's next publication."""
         self.sequence += 1
         return self.sequence
+
+    def next_number(self) -> int:
+        """A packet identifier that is free."""
+        number, flying = self.number, self.flying
+        while True:
+            number = number % NUMBER_MAX + 1
+            if number not in flying:
+                self.number = number
+                return number
+
+    def expires_after(self, now: float) -> float:
+        """How long it has left without a connection."""
+        return self.expiry_s if self.left is None else max(0.0, self.left + self.expiry_s - now)
+
+    @property
+    def everlasting(self) -> bool:
+        return self.expiry_s == inf
+
+
+def shadow_owner(client: str, epoch: int) -> str:
+    """A client's name cannot contain NUL."""
+    return f"{client}\0{epoch}"

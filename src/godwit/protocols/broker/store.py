@@ -11,21 +11,23 @@ from typing import Protocol
 
 TABLES = (
     "meta",  # identity, incarnation, reserved numbers: (what, 0)
-    "sessions",  # (client, 0)
+    "sessions",  # (client, 0); a shadow is (client NUL epoch, 0), in the other tables too
     "subscriptions",  # (client, n)
     "bodies",  # publications that somebody still waits for, once each: ("", n)
     "queues",  # deliveries waiting or under way: (client, position)
     "incoming",  # QoS 2 packet ids taken and not yet released: (client, packet id)
     "retained",  # (topic, 0)
-    "outbox",  # what other brokers have not confirmed: (broker, number)
+    "outbox",  # what other brokers have not confirmed: ("", number), and up to where each has: (broker, 0)
     "marks",  # how far another broker's stream has come: (broker, 0)
-    "places",  # which broker has whose session: (client, 0)
+    "places",  # which broker has whose session: (client, 0); turns not made yet: (client, epoch)
     "peers",  # (address, 0)
+    "interests",  # what other brokers want, as last heard: (broker, 0)
 )
 
 
 class Store(Protocol):
-    """Rows written after one another become durable in that order, or all at once."""
+    """All rows written in one turn (one call from the world into a core) become durable at once: a crash leaves all of
+    them or none. Turns become durable in their order."""
 
     def put(self, table: str, owner: str, number: int, value: bytes) -> None: ...
 
@@ -48,7 +50,8 @@ Disk = dict[str, dict[tuple[str, int], bytes]]
 class Memory:
     """A store for simulation: what was not settled is lost by a crash, which `Memory(disk)` on the same disk shows.
 
-    `later(call)` runs the call when the simulated disk has written; give it a timer of the host.
+    `later(call)` runs the call after a while: once until the disk begins to write, so that a turn is never cut in two,
+    and once until it has written. Give it a timer of the host.
     """
 
     def __init__(self, disk: Disk, later: Callable[[Callable[[], None]], object]) -> None:
@@ -78,7 +81,7 @@ class Memory:
         self._waiting.append(then)
         if not self._writing:
             self._writing = True
-            self._write()
+            self.later(self._write)
 
     def _write(self) -> None:
         written, self._written = self._written, []
@@ -91,11 +94,11 @@ class Memory:
                     rows.pop((owner, number), None)
                 else:
                     rows[owner, number] = value
-            for then in waiting:
-                then()
             if self._waiting:
-                self._write()
+                self.later(self._write)
             else:
                 self._writing = False
+            for then in waiting:
+                then()
 
         self.later(done)

@@ -1,0 +1,468 @@
+"""How sessions move between brokers: docs/broker.md, "A session moves"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from godwit.protocols.broker import contents
+from godwit.protocols.broker.contents import Fetch, Forwarded, Kept, Nothing, Place, Through, Turn, Turned
+from godwit.protocols.broker.keeping import DONE_WITH
+from godwit.protocols.broker.outlet import Opening, Outlet, Reason
+from godwit.protocols.broker.places import Asked, At, Places
+from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.sessions import Gate, Item, Session, Sub, Upstream
+from godwit.protocols.broker.understanding import understood
+from godwit.protocols.host import NodeId, Timer
+
+ASKED_MAX = 16
+"""So many brokers may send a fetch on to another before the client gets a new session."""
+
+
+class Waiting:
+    """A client that is here while its session is elsewhere. Without outlet it has left again."""
+
+    def __init__(self, opening: Opening, outlet: Outlet, source: NodeId, timer: Timer) -> None:
+        self.opening = opening
+        self.outlet: Outlet | None = outlet
+        self.source = source
+        self.timer = timer
+        self.asked = 1
+        self.wanted_by: tuple[int, NodeId] | None = None
+        """Another broker where the client has appeared since: it gets the session as soon as it is here."""
+
+
+class Moves:
+    """Sessions that leave, shadows of those that left, and sessions that arrive.
+
+    One place of a session after another is told apart by its epoch. What a broker A publishes for it is divided by A's
+    `Turned`: each place gets what A sends after its own `Turned` and before that of a later epoch. A place passes on to
+    the next all that it gets, in A's order: first what earlier places pass on to it, then its own.
+    """
+
+    def __init__(self, registry: Registry, session_wait_s: float) -> None:
+        self.registry = registry
+        self.switch = registry.switch
+        self.fabric = registry.switch.fabric
+        self.name = registry.switch.name
+        self.session_wait_s = session_wait_s
+        self.places = Places(registry.switch.store)
+        self.waiting: dict[str, Waiting] = {}
+        self._asked: set[tuple[str, int, NodeId]] = set()
+        self.switch.forward = self._forward
+        registry.on_end = self._ended
+
+    # A client arrives
+
+    def open_elsewhere(self, opening: Opening, outlet: Outlet) -> bool:
+        """Fetch the session from wherever it is; False where no broker is known to have one."""
+        if self._replace_waiting(opening, outlet):
+            return True
+        at = self.places.get(opening.client)
+        source = at.broker if at is not None else opening.previous
+        if not source or source == self.name or source not in self.fabric.brokers:
+            return False
+        timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
+        self.waiting[opening.client] = Waiting(opening, outlet, source, timer)
+        self._fetch(opening.client, source)
+        return True
+
+    def give_up(self, opening: Opening, outlet: Outlet) -> None:
+        waiting = self.waiting.get(opening.client)
+        if waiting is not None and waiting.outlet is outlet:
+            waiting.outlet = None
+
+    def _replace_waiting(self, opening: Opening, outlet: Outlet) -> bool:
+        """The client has come once more while its session is on its way."""
+        waiting = self.waiting.get(opening.client)
+        if waiting is None:
+            return False
+        if waiting.outlet is not None:
+            waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
+        waiting.opening, waiting.outlet = opening, outlet
+        return True
+
+    def stop_waiting(self, client: str) -> Waiting | None:
+        waiting = self.waiting.pop(client, None)
+        if waiting is not None:
+            waiting.timer.cancel()
+        return waiting
+
+    def next_epoch(self, client: str) -> int:
+        """Above all that is known of this client. The clock helps where old news is still under way."""
+        at, live = self.places.get(client), self.registry.sessions.get(client)
+        known = max(at.epoch if at else 0, live.epoch if live else 0, *(s.next_epoch for s in self._shadows(client)), 0)
+        return max(known + 1, int(self.switch.clock() * 1000))
+
+    def announce(self, session: Session, *, clean: bool = False) -> None:
+        """Tell all brokers that a session that may outlive its connection is here."""
+        at = At(session.epoch, self.name)
+        known = self.places.get(session.client)
+        if session.announced:
+            return
+        if session.expiry_s > 0:
+            session.announced = True
+            self.switch.ledger.put_session(session)
+            self._send(self.fabric.brokers, Place(session.client, session.epoch, clean=clean))
+        elif clean and known is not None:
+            self._send(self.fabric.brokers, Place(session.client, session.epoch, gone=True))
+        self.places.forget(session.client, at)
+
+    def _ended(self, session: Session) -> None:
+        if session.announced:
+            self._send(self.fabric.brokers, Place(session.client, session.epoch, gone=True))
+
+    def _fetch(self, client: str, source: NodeId) -> None:
+        self._send((source,), Fetch(client, self.next_epoch(client)))
+
+    def _new_session(self, client: str) -> None:
+        """The session cannot be had now. Should it turn up, what it kept is added to the new one."""
+        waiting = self.stop_waiting(client)
+        if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
+            return
+        session = self.registry.create(waiting.opening, self.next_epoch(client))
+        self.announce(session)
+        self._begin(session, waiting, present=False)
+
+    def _begin(self, session: Session, waiting: Waiting | None, *, present: bool) -> None:
+        """It is here: let the client in, unless it has left, or is elsewhere by now."""
+        if waiting is not None and waiting.wanted_by is not None:
+            if waiting.outlet is not None:
+                waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+            epoch, to = waiting.wanted_by
+            self._transfer(session, to, epoch)
+        elif waiting is not None and waiting.outlet is not None:
+            self.registry.attach(session, waiting.opening, waiting.outlet, present)
+        else:
+            session.left = self.switch.clock()
+            self.registry.rest(session)
+
+    # A session leaves
+
+    def on_fetch(self, origin: NodeId, fetch: Fetch) -> None:
+        session, waiting = self.registry.sessions.get(fetch.client), self.waiting.get(fetch.client)
+        if session is not None:
+            self._transfer(session, origin, fetch.epoch)
+        elif waiting is not None and waiting.source != origin:
+            waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
+        else:
+            at = self.places.get(fetch.client)
+            lead = at.broker if at is not None and waiting is None and at.broker != origin else ""
+            self._send((origin,), Nothing(fetch.client, fetch.epoch, lead))
+
+    def _transfer(self, session: Session, to: NodeId, epoch: int) -> None:
+        """All of it into the stream to the other broker; what stays is a shadow that passes on what still comes."""
+        switch, client = self.switch, session.client
+        epoch = max(epoch, session.epoch + 1)
+        self._leave(session)
+        chain = {one for way in session.upstreams.values() for one in (*way.chain, way.source)} - {to}
+        origins = {self.name, to, *self.fabric.brokers}.union(*(way.origins for way in session.upstreams.values()))
+        moved = contents.Session(
+            client,
+            epoch,
+            session.expiry_s,
+            tuple(sub.wanted for sub in session.subscriptions.values()),
+            tuple(sorted(session.incoming)),
+            tuple(_kept(item) for item in session.flying.values()),
+            tuple(sorted(origins)),
+            session.sequence,
+            tuple(sorted(chain)),
+            session.clean,
+        )
+        waiting = [_kept(item) for item in session.waiting]
+        self._become_shadow(session, to, epoch, origins)
+        self.places.put(client, At(epoch, to))
+        self._send((to,), moved)
+        for kept in waiting:
+            self._send((to,), Forwarded(client, epoch, kept))
+        switch.trace("moved", client=client, peer=to)
+
+    def _leave(self, session: Session) -> None:
+        """The client is at another broker. Its will is only said where it asked for no delay."""
+        connected, will = session.outlet is not None, session.will
+        self.registry.cancel_timers(session)
+        if connected and will is not None and will.delay_s == 0:
+            self.registry.say_will(session)
+        session.will = None
+        self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+
+    def _become_shadow(self, session: Session, to: NodeId, epoch: int, origins: set[NodeId]) -> None:
+        switch = self.switch
+        switch.ledger.forget(session)
+        del self.registry.sessions[session.client]
+        switch.counts.waiting -= len(session.flying) + len(session.waiting)
+        session.flying, session.incoming, session.waiting_b = {}, set(), 0
+        session.waiting.clear()
+        session.unsent.clear()
+        session.moved_to, session.next_epoch = to, epoch
+        session.open_origins, session.owed = set(origins), set(origins)
+        self.registry.shadows[session.client, session.epoch] = session
+        switch.ledger.save(session)
+        switch.directory.changed()
+        switch.counts.sessions -= 1
+        switch.counts.shadows += 1
+        switch.counts.moved_out += 1
+
+    def _forward(self, shadow: Session, item: Item) -> None:
+        """For a shadow: on to where the session went."""
+        assert shadow.moved_to is not None
+        self._send((shadow.moved_to,), Forwarded(shadow.client, shadow.next_epoch, _kept(item)))
+
+    # A session arrives
+
+    def on_session(self, origin: NodeId, moved: contents.Session) -> None:
+        waiting = self.stop_waiting(moved.client)
+        present = self.registry.sessions.get(moved.client)
+        way = Upstream(origin, moved.chain, set(moved.origins))
+        if present is not None:
+            self._add_to(present, moved, way)
+            return
+        session = self._installed(moved, way)
+        self.switch.counts.moved_in += 1
+        newer = self.places.get(moved.client)
+        if newer is not None and At(session.epoch, self.name) < newer and newer.broker in self.fabric.brokers:
+            self._turn_all(session, session.epoch)
+            self._transfer(session, newer.broker, newer.epoch)
+            return
+        if waiting is not None:
+            session.expiry_s = waiting.opening.expiry_s or session.expiry_s
+        self._turn_all(session, session.epoch)
+        self.announce(session)
+        self._begin(session, waiting, present=True)
+
+    def _installed(self, moved: contents.Session, way: Upstream) -> Session:
+        session = Session(moved.client, moved.epoch)
+        session.expiry_s = moved.expiry_s
+        session.sequence = max(moved.sequence, self.registry.first_sequence())
+        session.incoming = set(moved.incoming)
+        session.clean = moved.clean
+        session.upstreams[moved.epoch] = way
+        session.gates = {origin: Gate() for origin in moved.origins}
+        for wanted in moved.subscriptions:
+            session.row += 1
+            session.subscriptions[wanted.key] = Sub(session, wanted, understood(wanted, session.limits), session.row)
+        for kept in moved.kept:
+            session.flying[kept.number] = _item(kept, under_way=True)
+            session.number = kept.number
+        self.registry.add(session)
+        self.switch.counts.waiting += len(session.flying)
+        self.switch.ledger.save(session)
+        return session
+
+    def _add_to(self, session: Session, moved: contents.Session, way: Upstream) -> None:
+        """The client could not wait, or was at two brokers: what the other session kept goes to this one, unless the
+        client wanted to start clean."""
+        if moved.epoch in session.upstreams:
+            return
+        if session.clean:
+            to = sorted(way.origins & self.fabric.brokers)
+            self._send(to, Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain))
+            self._make_turn(self.name, Turn(moved.client, moved.epoch, way.source, 0, way.chain))
+            return
+        session.epoch = max(session.epoch, moved.epoch)
+        session.announced = False
+        session.upstreams[moved.epoch] = way
+        self.switch.ledger.put_session(session)
+        self._turn_all(session, moved.epoch)
+        self.announce(session)
+        for kept in moved.kept:
+            if not kept.received:
+                self.switch.take(session, _item(kept, under_way=False))
+
+    def _turn_all(self, session: Session, epoch: int) -> None:
+        """Ask every broker to send here what it sent to the place before; this one does it at once."""
+        self._ask(session, epoch)
+        way = session.upstreams[epoch]
+        self._make_turn(self.name, Turn(session.client, epoch, way.source, 0, way.chain))
+
+    def _ask(self, session: Session, epoch: int) -> None:
+        way = session.upstreams[epoch]
+        to = [
+            origin
+            for origin in sorted(way.origins)
+            if origin in self.fabric.brokers and (session.client, epoch, origin) not in self._asked
+        ]
+        if to:
+            self._asked.update((session.client, epoch, origin) for origin in to)
+            self._send(to, Turn(session.client, epoch, way.source, self.switch.restate(), way.chain))
+
+    def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
+        client, waiting = nothing.client, self.waiting.get(nothing.client)
+        at = self.places.get(client)
+        if at is not None and at.broker == origin:
+            self.places.forget(client, at)
+        if waiting is None or waiting.source != origin:
+            return
+        lead = nothing.at
+        if not lead or lead == self.name:
+            at = self.places.get(client)
+            lead = at.broker if at is not None else ""
+        if lead and lead != self.name and lead in self.fabric.brokers and waiting.asked < ASKED_MAX:
+            waiting.source, waiting.asked = lead, waiting.asked + 1
+            self._fetch(client, lead)
+        else:
+            self._new_session(client)
+
+    # Turning
+
+    def on_turn(self, origin: NodeId, turn: Turn) -> None:
+        if self.fabric.heard(origin) >= turn.interest:
+            self._make_turn(origin, turn)
+        else:
+            self.places.wait(Asked(origin, turn))
+
+    def _make_turn(self, by: NodeId, turn: Turn) -> None:
+        """From this moment on."""
+        turned = Turned(turn.client, turn.epoch)
+        self._send(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
+        self.on_turned(self.name, turned)
+
+    def on_turned(self, origin: NodeId, turned: Turned) -> None:
+        for session in self._all_of(turned.client):
+            gate = session.gates.get(origin)
+            begins = gate is not None and not gate.begun and turned.epoch >= session.entered
+            ends = turned.epoch >= session.next_epoch and origin in session.open_origins
+            if gate is not None and begins:
+                gate.begun = True
+            if ends:
+                session.open_origins.discard(origin)
+            if begins or ends:
+                self._progress(session, origin)
+
+    def on_through(self, origin: NodeId, through: Through) -> None:
+        for session in self._all_of(through.client):
+            way = session.upstreams.get(through.epoch)
+            if way is not None and way.source == origin:
+                self._come_through(session, through.epoch, through.origin)
+
+    def _come_through(self, session: Session, epoch: int, origin: NodeId) -> None:
+        session.upstreams[epoch].origins.discard(origin)
+        gate = session.gates.get(origin)
+        if gate is not None and epoch == session.entered:
+            gate.through = True
+            self._release(session, origin)
+        self._progress(session, origin)
+
+    def _release(self, session: Session, origin: NodeId) -> None:
+        for item in session.held.pop(origin, ()):
+            self.switch.ledger.delete_item(session, item)
+            self.switch.take(session, item)
+
+    def _progress(self, session: Session, origin: NodeId) -> None:
+        """One origin has come further: keep that, and what follows from it."""
+        gate = session.gates.get(origin)
+        if gate is not None and gate.begun and gate.through:
+            del session.gates[origin]
+            self.switch.directory.changed()
+        for epoch in [epoch for epoch, way in session.upstreams.items() if not way.origins]:
+            del session.upstreams[epoch]
+            self._asked = {key for key in self._asked if key[:2] != (session.client, epoch)}
+        if session.moved_to is not None and self._is_through(session, origin):
+            session.owed.discard(origin)
+            self._send((session.moved_to,), Through(session.client, session.next_epoch, origin))
+        if session.moved_to is not None and not session.owed:
+            self.registry.end(session)
+        elif session.durable:
+            self.switch.ledger.put_session(session)
+
+    def _is_through(self, shadow: Session, origin: NodeId) -> bool:
+        ways = shadow.upstreams.values()
+        return (
+            origin in shadow.owed
+            and origin not in shadow.open_origins
+            and not any(origin in way.origins for way in ways)
+        )
+
+    def on_forwarded(self, origin: NodeId, forwarded: Forwarded) -> None:
+        for session in self._all_of(forwarded.client):
+            way = session.upstreams.get(forwarded.epoch)
+            if way is not None and way.source == origin:
+                self.switch.take(session, _item(forwarded.kept, under_way=False))
+
+    # Places, and brokers that come and go
+
+    def on_place(self, origin: NodeId, place: Place) -> None:
+        at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)
+        if place.gone:
+            self.places.forget(place.client, at)
+        elif session is None or At(session.epoch, self.name) < at:
+            self.places.put(place.client, at)
+        if session is None or at < At(session.epoch, self.name):
+            return
+        if place.gone or place.clean:
+            session.announced = False
+            session.will = None
+            self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+            self.registry.end(session)
+        else:
+            self._transfer(session, origin, place.epoch)
+
+    def greet(self, brokers: Iterable[NodeId]) -> None:
+        """Tell new brokers where sessions are."""
+        to = sorted(brokers)
+        for session in self.registry.sessions.values():
+            if session.announced and to:
+                self._send(to, Place(session.client, session.epoch))
+
+    def interests_changed(self) -> None:
+        """Somebody's interest may be the one that a turn waits for, or a broker may be there that had to be asked."""
+        for key, asked in list(self.places.turns.items()):
+            if self.fabric.heard(asked.by) >= asked.turn.interest:
+                self.places.done(key)
+                self._make_turn(asked.by, asked.turn)
+        for session in [*self.registry.sessions.values(), *self.registry.shadows.values()]:
+            for epoch in list(session.upstreams):
+                self._ask(session, epoch)
+
+    def given_up(self, broker: NodeId) -> None:
+        """It counts as turned, and what it would have passed on as passed on."""
+        self.places.forget_broker(broker)
+        for session in [*self.registry.sessions.values(), *self.registry.shadows.values()]:
+            if session.moved_to == broker:
+                self.registry.end(session)
+                continue
+            for epoch, way in list(session.upstreams.items()):
+                for origin in sorted(way.origins) if way.source == broker else ():
+                    self._come_through(session, epoch, origin)
+            gate = session.gates.get(broker)
+            if gate is not None:
+                gate.begun = True
+            session.open_origins.discard(broker)
+            if gate is not None or broker in session.owed:
+                self._progress(session, broker)
+        for client, waiting in list(self.waiting.items()):
+            if waiting.source == broker:
+                self._new_session(client)
+
+    def _all_of(self, client: str) -> list[Session]:
+        live = self.registry.sessions.get(client)
+        return [*self._shadows(client), live] if live is not None else list(self._shadows(client))
+
+    def _shadows(self, client: str) -> Iterator[Session]:
+        return (shadow for (name, _), shadow in list(self.registry.shadows.items()) if name == client)
+
+    def _send(self, to: Iterable[NodeId], content: contents.Content) -> None:
+        to = tuple(to)
+        if to:
+            self.switch.ledger.writes += 1
+            self.fabric.send(to, content, durable=True)
+
+
+def _kept(item: Item) -> Kept:
+    publication = DONE_WITH if item.received else item.publication
+    return Kept(publication, item.qos, item.retain, item.identifiers, item.number, item.received, item.group)
+
+
+def _item(kept: Kept, *, under_way: bool) -> Item:
+    item = Item(
+        kept.publication,
+        kept.qos,
+        kept.retain,
+        kept.identifiers,
+        number=kept.number if under_way else 0,
+        received=kept.received and under_way,
+        group=kept.group,
+    )
+    # The number goes to this disk with the session, before the client is let in: it may have the delivery already.
+    item.safe = item.sent = under_way
+    return item

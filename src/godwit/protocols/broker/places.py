@@ -1,0 +1,72 @@
+"""Which broker has whose session, as far as it has been said."""
+
+from __future__ import annotations
+
+import msgspec
+
+from godwit.protocols.broker.contents import Turn
+from godwit.protocols.broker.store import Store
+from godwit.protocols.host import NodeId
+
+
+class At(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """Since this epoch, at this broker; the higher wins."""
+
+    epoch: int
+    broker: NodeId
+
+
+class Asked(msgspec.Struct, frozen=True, array_like=True):
+    """A turn that cannot be made yet, and who asked for it."""
+
+    by: NodeId
+    turn: Turn
+
+
+class Places:
+    """Where the sessions of other brokers are, and the turns that wait for somebody's interest. All of it is kept."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._at: dict[str, At] = {}
+        self.turns: dict[tuple[str, int], Asked] = {}
+        for client, number, row in store.load("places"):
+            if number:
+                self.turns[client, number] = msgspec.msgpack.decode(row, type=Asked)
+            else:
+                self._at[client] = msgspec.msgpack.decode(row, type=At)
+
+    def get(self, client: str) -> At | None:
+        return self._at.get(client)
+
+    def put(self, client: str, at: At) -> None:
+        """Unless a newer one is known."""
+        known = self._at.get(client)
+        if known is None or known < at:
+            self._at[client] = at
+            self._store.put("places", client, 0, msgspec.msgpack.encode(at))
+
+    def forget(self, client: str, at: At) -> None:
+        """It has ended there, or is not there; what is newer stays."""
+        known = self._at.get(client)
+        if known is not None and known <= at:
+            del self._at[client]
+            self._store.delete("places", client, 0)
+
+    def forget_broker(self, broker: NodeId) -> None:
+        """It does not come back."""
+        for client, at in list(self._at.items()):
+            if at.broker == broker:
+                self.forget(client, at)
+        for key, asked in list(self.turns.items()):
+            if asked.by == broker:
+                self.done(key)
+
+    def wait(self, asked: Asked) -> None:
+        key = asked.turn.client, asked.turn.epoch
+        self.turns[key] = asked
+        self._store.put("places", *key, msgspec.msgpack.encode(asked))
+
+    def done(self, key: tuple[str, int]) -> None:
+        if self.turns.pop(key, None) is not None:
+            self._store.delete("places", *key)

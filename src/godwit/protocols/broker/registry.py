@@ -1,0 +1,283 @@
+"""The sessions of a broker: how they begin, are taken up again and end; their subscriptions and wills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from godwit.filters.errors import FilterError
+from godwit.filters.filters import FilterSet
+from godwit.protocols.broker.keeping import items_of
+from godwit.protocols.broker.outlet import (
+    Grant,
+    Opening,
+    Outlet,
+    Reason,
+    RetainHandling,
+    Subscription,
+)
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.sessions import NUMBER_MAX, Item, Session, Sub
+from godwit.protocols.broker.switch import Switch
+from godwit.protocols.broker.topics import problem_of_filter
+from godwit.protocols.broker.understanding import understood
+from godwit.protocols.broker.wants import wanted_filters
+from godwit.protocols.host import Record
+
+TIMER_MAX_S = 7 * 24 * 3600.0
+"""A session that lasts longer is looked at again after this time."""
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """The answer to one subscription: the QoS where `reason` is OK, else why not, in words."""
+
+    reason: Reason
+    qos: int = 0
+    text: str = ""
+
+
+class Registry:
+    """`on_end(session)` is called for a session that has ended, before it is forgotten."""
+
+    def __init__(self, switch: Switch) -> None:
+        self.switch = switch
+        self.sessions: dict[str, Session] = {}
+        self.shadows: dict[tuple[str, int], Session] = {}
+        self.on_end: Callable[[Session], None] = lambda session: None
+
+    def create(self, opening: Opening, epoch: int, *, clean: bool = False) -> Session:
+        session = Session(opening.client, epoch)
+        session.clean = clean
+        session.expiry_s = opening.expiry_s
+        session.sequence = self.first_sequence()
+        self.add(session)
+        if session.durable:
+            self.switch.ledger.put_session(session)
+        return session
+
+    def first_sequence(self) -> int:
+        """Above all that this client has used before: nobody publishes a million times a second for long."""
+        return int(self.switch.clock() * 1e6)
+
+    def add(self, session: Session) -> None:
+        self.sessions[session.client] = session
+        self.switch.counts.sessions += 1
+        for sub in session.subscriptions.values():
+            self.switch.add_sub(sub)
+
+    def attach(self, session: Session, opening: Opening, outlet: Outlet, present: bool) -> None:
+        """The client is in; what is under way goes again, then what waits."""
+        self.cancel_timers(session)
+        was_durable = session.durable
+        session.outlet = outlet
+        session.grant, session.limits = opening.grant, opening.limits
+        session.expiry_s, session.left = opening.expiry_s, None
+        session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
+        session.will = opening.will
+        self._keep(session, was_durable)
+        self._withdraw_beyond(session, opening.grant)
+        self.switch.counts.connected += 1
+        self.switch.directory.changed()
+        self.switch.trace("attached", client=session.client, note="present" if present else "new")
+        outlet.opened(session, present)
+        self.switch.flows.attached(session)
+
+    def _keep(self, session: Session, was_durable: bool) -> None:
+        ledger = self.switch.ledger
+        if was_durable and session.durable:
+            ledger.put_session(session)
+        elif session.durable:
+            ledger.save(session)
+        elif was_durable:
+            ledger.forget(session)
+
+    def detach(self, session: Session) -> None:
+        """There is no connection any more, for whatever reason."""
+        if session.outlet is not None:
+            session.outlet = None
+            session.left = self.switch.clock()
+            self.switch.counts.connected -= 1
+            self.switch.flows.detached(session)
+            self.switch.directory.changed()
+
+    def hang_up(self, session: Session, reason: Reason, text: str) -> None:
+        """End the connection from here."""
+        outlet = session.outlet
+        if outlet is not None:
+            self.detach(session)
+            outlet.closed(reason, text)
+
+    def rest(self, session: Session) -> None:
+        """Without a connection: until the client is back or its time is over."""
+        switch = self.switch
+        left_s = session.expires_after(switch.clock())
+        if left_s <= 0:
+            self.end(session)
+            return
+        if session.durable:
+            switch.ledger.put_session(session)
+        if not session.everlasting:
+            session.expiry_timer = switch.host.after(min(left_s, TIMER_MAX_S), partial(self._expire, session))
+        if session.will is not None:
+            session.will_timer = switch.host.after(session.will.delay_s, partial(self.say_will, session))
+
+    def _expire(self, session: Session) -> None:
+        session.expiry_timer = None
+        if session.expires_after(self.switch.clock()) > 0:
+            self.rest(session)
+        else:
+            self.end(session)
+
+    def say_will(self, session: Session) -> None:
+        """Publish the will, if there is still one."""
+        will, session.will = session.will, None
+        if session.will_timer is not None:
+            session.will_timer.cancel()
+            session.will_timer = None
+        if will is None:
+            return
+        if session.durable and not session.ended and session.moved_to is None:
+            self.switch.ledger.put_session(session)
+        publication = will.publication
+        now, lasts_s = self.switch.clock(), (publication.expires or 0.0) - publication.time
+        self.publish(
+            msgspec.structs.replace(
+                publication,
+                sequence=session.next_sequence(),
+                time=now,
+                expires=None if publication.expires is None else now + lasts_s,
+            )
+        )
+
+    def publish(self, publication: Publication) -> None:
+        """From a client of this broker, or in its name."""
+        switch = self.switch
+        if publication.retain:
+            publication = switch.retained.stamped(publication)
+        switch.counts.published[publication.qos] += 1
+        if switch.tracing:
+            switch.host.trace(Record("published", event=publication.id, client=publication.publisher))
+        if switch.on_published is not None:
+            switch.on_published(publication)
+        switch.spread(switch.name, (publication,))
+
+    def cancel_timers(self, session: Session) -> None:
+        for timer in (session.expiry_timer, session.will_timer):
+            if timer is not None:
+                timer.cancel()
+        session.expiry_timer = session.will_timer = None
+
+    def end(self, session: Session) -> None:
+        """Nothing of it remains; what it owed to a shared group goes to another member."""
+        if session.ended:
+            return
+        session.ended = True
+        self.cancel_timers(session)
+        if session.moved_to is None:
+            if self.sessions.get(session.client) is session:
+                del self.sessions[session.client]
+            self.switch.counts.sessions -= 1
+            self.on_end(session)
+            self.say_will(session)
+        else:
+            self.shadows.pop((session.client, session.epoch), None)
+            self.switch.counts.shadows -= 1
+        if session.durable:
+            self.switch.ledger.forget(session)
+        for sub in session.subscriptions.values():
+            self.switch.remove_sub(sub)
+        self._hand_over(session)
+
+    def _hand_over(self, session: Session) -> None:
+        switch, left = self.switch, 0
+        for item in items_of(session):
+            group = switch.directory.group(item.group) if item.group is not None else None
+            if group is not None and not item.received:
+                switch.share(group, switch.name, item.publication)
+            else:
+                left += not item.received
+        switch.counts.waiting -= len(session.flying) + len(session.waiting)
+        session.flying, session.held = {}, {}
+        session.waiting.clear()
+        session.unsent.clear()
+        if left:
+            switch.counts.drop("ended", left)
+
+    def subscribe(self, session: Session, wanted: Subscription) -> Granted:
+        if problem := problem_of_filter(wanted.topics):
+            return self._refused(Reason.TOPIC_FILTER_INVALID, problem)
+        try:
+            condition = understood(wanted, session.limits)
+        except FilterError as error:
+            return self._refused(Reason.TOPIC_FILTER_INVALID, str(error))
+        if not _is_covered(session.grant, wanted, condition):
+            return self._refused(Reason.NOT_AUTHORIZED, f"{wanted.key!r} is not covered by what this client may see")
+        old = session.subscriptions.get(wanted.key)
+        if old is None and len(session.subscriptions) >= session.limits.subscriptions_max:
+            most = session.limits.subscriptions_max
+            return self._refused(Reason.QUOTA_EXCEEDED, f"a client may have {most} subscriptions; unsubscribe others")
+        self._set(session, wanted, condition, old)
+        self._send_retained(session, wanted, condition, old is None)
+        return Granted(Reason.OK, wanted.qos)
+
+    def _set(self, session: Session, wanted: Subscription, condition: FilterSet | None, old: Sub | None) -> None:
+        if old is None:
+            session.row += 1
+        sub = Sub(session, wanted, condition, session.row if old is None else old.row)
+        session.subscriptions[wanted.key] = sub
+        self.switch.add_sub(sub)
+        if old is not None:
+            self.switch.remove_sub(old)
+        if session.durable:
+            self.switch.ledger.put_sub(sub)
+
+    def unsubscribe(self, session: Session, key: str) -> Reason:
+        sub = session.subscriptions.pop(key, None)
+        if sub is None:
+            return Reason.NO_SUBSCRIPTION
+        self.switch.remove_sub(sub)
+        if session.durable:
+            self.switch.ledger.delete_sub(sub)
+        return Reason.OK
+
+    def _withdraw_beyond(self, session: Session, grant: Grant) -> None:
+        """What the client was granted once and is no longer."""
+        for sub in list(session.subscriptions.values()):
+            if not _is_covered(grant, sub.wanted, sub.condition):
+                self.unsubscribe(session, sub.wanted.key)
+
+    def _refused(self, reason: Reason, text: str) -> Granted:
+        self.switch.counts.refuse(reason.name.lower())
+        return Granted(reason, text=text)
+
+    def _send_retained(self, session: Session, wanted: Subscription, condition: FilterSet | None, new: bool) -> None:
+        handling = wanted.retain_handling
+        if wanted.group or handling is RetainHandling.NEVER or (handling is RetainHandling.IF_NEW and not new):
+            return
+        found = self.switch.retained.find(wanted.topics, self.switch.clock())
+        if condition is not None:
+            found = [one for one in found if condition.matches(one.values())]
+        if found:
+            self.switch.host.after(0.0, partial(self._give_retained, session, wanted, found))
+
+    def _give_retained(self, session: Session, wanted: Subscription, found: Sequence[Publication]) -> None:
+        """After the answer to the subscription. Where another has come meanwhile, the client has that one already."""
+        sub, switch = session.subscriptions.get(wanted.key), self.switch
+        if session.ended or sub is None or sub.wanted is not wanted:
+            return
+        identifiers = (wanted.identifier,) if wanted.identifier else ()
+        for one in found:
+            if switch.retained.get(one.topic) is one and not (wanted.no_local and one.publisher == session.client):
+                qos = min(one.qos, wanted.qos)
+                if session.moved_to is None and qos == 0:
+                    switch.flows.pass_on(session, one, True, identifiers)
+                elif qos:
+                    switch.take(session, Item(one, qos, True, identifiers))
+
+
+def _is_covered(grant: Grant, wanted: Subscription, condition: FilterSet | None) -> bool:
+    if grant.subscribe is None:
+        return True
+    return grant.subscribe.covers(condition if condition is not None else wanted_filters(wanted.topics, None))

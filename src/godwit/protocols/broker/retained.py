@@ -1,0 +1,80 @@
+"""Retained publications: the last of each topic, the same at every broker whatever the order in which it hears them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.store import Store
+from godwit.protocols.broker.topics import Named
+from godwit.protocols.host import NodeId
+
+CLEARED_S = 24 * 3600.0
+"""How long a cleared topic is remembered, lest an older publication that comes late be taken for a newer one."""
+
+TICK_S = 1e-6
+
+
+class Last(msgspec.Struct, frozen=True, array_like=True):
+    """The last of a topic and the broker that took it. Without payload it only says that there is none."""
+
+    publication: Publication
+    origin: NodeId
+
+    @property
+    def stamp(self) -> tuple[float, str, int]:
+        return (self.publication.time, self.publication.publisher, self.publication.sequence)
+
+
+class Retained:
+    """The newest wins, by the time at which a broker took it; a broker whose clock lags moves on from what it knows."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lasts: Named[Last] = Named()
+        for topic, _, row in store.load("retained"):
+            self._lasts.put(topic, msgspec.msgpack.decode(row, type=Last))
+
+    def __len__(self) -> int:
+        return len(self._lasts)
+
+    def __iter__(self) -> Iterator[Last]:
+        return iter(self._lasts)
+
+    def stamped(self, publication: Publication) -> Publication:
+        """The same, newer than what is known of its topic."""
+        known = self._lasts.get(publication.topic)
+        if known is None or publication.time > known.publication.time:
+            return publication
+        return msgspec.structs.replace(publication, time=known.publication.time + TICK_S)
+
+    def keep(self, publication: Publication, origin: NodeId) -> None:
+        """Take it unless a newer one is known; without payload the topic has none from now on."""
+        topic, last = publication.topic, Last(publication, origin)
+        known = self._lasts.get(topic)
+        if known is None or known.stamp < last.stamp:
+            self._lasts.put(topic, last)
+            self._store.put("retained", topic, 0, msgspec.msgpack.encode(last))
+
+    def get(self, topic: str) -> Publication | None:
+        known = self._lasts.get(topic)
+        return known.publication if known is not None else None
+
+    def find(self, topics: str, now: float) -> list[Publication]:
+        """Those that a subscriber of the topic filter gets, oldest first."""
+        found = [last.publication for last in self._lasts.find(topics)]
+        return sorted((one for one in found if _is_good(one, now)), key=lambda one: one.time)
+
+    def clean(self, now: float) -> None:
+        """Forget what has expired, and what was cleared long ago."""
+        for last in self._lasts:
+            one = last.publication
+            if not _is_good(one, now) and now > CLEARED_S + max(one.time, one.expires or 0.0):
+                self._lasts.remove(one.topic)
+                self._store.delete("retained", one.topic, 0)
+
+
+def _is_good(publication: Publication, now: float) -> bool:
+    return bool(publication.payload) and (publication.expires is None or now < publication.expires)

@@ -1,0 +1,185 @@
+"""From a publication to everybody who wants it: sessions here, and other brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from godwit.protocols.broker.audience import Audience, Directory, Found, Group, takers_of
+from godwit.protocols.broker.counts import Counts
+from godwit.protocols.broker.deliveries import Deliveries
+from godwit.protocols.broker.fabric import Fabric
+from godwit.protocols.broker.keeping import Ledger
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.retained import Retained
+from godwit.protocols.broker.sessions import Body, GroupKey, Item, Session, Sub
+from godwit.protocols.broker.store import Store
+from godwit.protocols.broker.wants import Wants
+from godwit.protocols.host import Host, NodeId, Record, Timer
+
+
+class Switch:
+    """What all parts of a broker work with: who wants what, and the ways to them.
+
+    `forward(shadow, item)` is called for what a session that has moved away must get elsewhere.
+    """
+
+    def __init__(self, host: Host, store: Store, fabric: Fabric, clock: Callable[[], float], tracing: bool) -> None:
+        self.host = host
+        self.store = store
+        self.fabric = fabric
+        self.clock = clock
+        self.tracing = tracing
+        self.name = host.name
+        self.counts = Counts()
+        self.ledger = Ledger(store)
+        self.flows = Deliveries(host, self.ledger, self.counts, clock, tracing)
+        self.directory = Directory()
+        self.directory.watched = tracing
+        self.retained = Retained(store)
+        self.forward: Callable[[Session, Item], None] = lambda shadow, item: None
+        self.on_published: Callable[[Publication], None] | None = None
+        self._subs: dict[Sub, None] = {}
+        self._wants: Wants | None = None
+        self._statement: int | None = None
+        self._restating: Timer | None = None
+
+    def trace(self, kind: str, **facts: str) -> None:
+        if self.tracing:
+            self.host.trace(Record(kind, **facts))  # type: ignore[arg-type]
+
+    def add_sub(self, sub: Sub) -> None:
+        self._subs[sub] = None
+        self.counts.subscriptions += 1
+        self.directory.add(sub)
+        if self._wants is not None:
+            self._wants.add(sub.wanted.topics, sub.condition)
+            self._restate_soon()
+
+    def remove_sub(self, sub: Sub) -> None:
+        del self._subs[sub]
+        self.counts.subscriptions -= 1
+        self.directory.remove(sub)
+        if self._wants is not None:
+            self._wants.remove(sub.wanted.topics, sub.condition)
+            self._restate_soon()
+
+    def restate(self) -> int:
+        """Tell the other brokers what this one wants, if that has changed; the number of the statement."""
+        if self._wants is None:
+            self._wants = Wants()
+            for sub in self._subs:
+                self._wants.add(sub.wanted.topics, sub.condition)
+        if self._restating is not None:
+            self._restating.cancel()
+            self._restating = None
+        if self._wants.review() or self._statement is None:
+            self._statement = self.fabric.want(self._wants.filters())
+        return self._statement
+
+    def _restate_soon(self) -> None:
+        if self._restating is None:
+            self._restating = self.host.after(0.0, self._restate_now)
+
+    def _restate_now(self) -> None:
+        self._restating = None
+        self.restate()
+
+    def spread(self, origin: NodeId, publications: Sequence[Publication]) -> None:
+        """To all who want them, in order. The origin is the broker that took them from their publisher; only that one
+        sends them to others."""
+        audiences = [self.directory.audience(one.topic) for one in publications]
+        contingent = [at for at, audience in enumerate(audiences) if audience.contingent]
+        if not contingent:
+            for one, audience in zip(publications, audiences, strict=True):
+                self._spread(origin, one, audience, None)
+            return
+        looked_into = self.directory.look_into([publications[at] for at in contingent])
+        found = dict(zip(contingent, looked_into, strict=True))
+        for at, one in enumerate(publications):
+            self._spread(origin, one, audiences[at], found.get(at))
+
+    def _spread(self, origin: NodeId, publication: Publication, audience: Audience, found: Found | None) -> None:
+        takers = audience.takers
+        if takers is None or (found is not None and found.subs):
+            subs = audience.subs if found is None else [*audience.subs, *found.subs]
+            takers = takers_of(subs, publication.publisher)
+        groups: Iterable[Group] = audience.groups if found is None else [*audience.groups, *found.groups]
+        body = self.ledger.body() if len(takers) > 1 and publication.qos else None
+        for taker in takers:
+            qos = min(publication.qos, taker.qos)
+            retain = publication.retain and taker.as_published
+            self.give(taker.session, origin, publication, qos, retain, taker.identifiers, body)
+        for group in groups:
+            self.share(group, origin, publication)
+        if publication.retain:
+            self.ledger.writes += 1
+            self.retained.keep(publication, origin)
+        if origin == self.name:
+            self._send(publication, audience, found)
+
+    def _send(self, publication: Publication, audience: Audience, found: Found | None) -> None:
+        """Last of all: what is sent and what is kept here become durable together."""
+        to: Iterable[NodeId] = audience.brokers
+        if publication.retain:
+            to = self.fabric.brokers
+        elif found is not None and found.brokers:
+            to = dict.fromkeys((*audience.brokers, *found.brokers))
+        if to:
+            self.counts.forwarded += 1
+            self.ledger.writes += publication.qos > 0
+            self.fabric.send(to, publication, durable=publication.qos > 0 or publication.retain)
+
+    def share(self, group: Group, origin: NodeId, publication: Publication) -> None:
+        """To the member whose turn it is."""
+        sub = group.pick(publication.qos, lambda session: takes(session, origin))
+        if sub is not None:
+            wanted = sub.wanted
+            identifiers = (wanted.identifier,) if wanted.identifier else ()
+            qos, retain = min(publication.qos, wanted.qos), publication.retain and wanted.retain_as_published
+            self.give(sub.session, origin, publication, qos, retain, identifiers, None, group.key)
+
+    def give(
+        self,
+        session: Session,
+        origin: NodeId,
+        publication: Publication,
+        qos: int,
+        retain: bool,
+        identifiers: tuple[int, ...],
+        body: Body | None = None,
+        group: GroupKey | None = None,
+    ) -> None:
+        """To a session, wherever it is by now."""
+        if not session.gates and session.moved_to is None:
+            if qos:
+                self.flows.take(session, Item(publication, qos, retain, identifiers, body=body, group=group))
+            else:
+                self.flows.pass_on(session, publication, retain, identifiers)
+        elif takes(session, origin):
+            if qos:
+                self._give_moving(session, origin, Item(publication, qos, retain, identifiers, group=group))
+            elif session.outlet is not None:
+                self.flows.pass_on(session, publication, retain, identifiers)
+
+    def _give_moving(self, session: Session, origin: NodeId, item: Item) -> None:
+        if origin in session.gates:
+            session.held.setdefault(origin, []).append(item)
+            if session.durable:
+                self.ledger.put_item(session, item, origin)
+        else:
+            self.take(session, item)
+
+    def take(self, session: Session, item: Item) -> None:
+        """What is the session's: to its client, or to where it went."""
+        if session.moved_to is None:
+            self.flows.take(session, item)
+        else:
+            self.forward(session, item)
+
+
+def takes(session: Session, origin: NodeId) -> bool:
+    """Whether what comes from this broker now is the session's here, or only at an earlier or later place of it."""
+    if session.moved_to is not None and origin not in session.open_origins:
+        return False
+    gate = session.gates.get(origin)
+    return gate is None or gate.begun

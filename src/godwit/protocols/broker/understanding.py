@@ -1,0 +1,30 @@
+"""From the text of a subscription to the filters that it means."""
+
+from __future__ import annotations
+
+import msgspec
+
+from godwit.filters.errors import FilterError
+from godwit.filters.filters import FilterSet
+from godwit.filters.predicates import Kind
+from godwit.protocols.broker.outlet import Limits, Subscription
+from godwit.protocols.broker.wants import wanted_filters
+
+
+def understood(wanted: Subscription, limits: Limits) -> FilterSet | None:
+    """Topics and condition as filters, None without a condition; `FilterError` where it is none or asks too much."""
+    if not wanted.condition:
+        return None
+    size_b = len(wanted.condition.encode("utf-8", "surrogatepass"))
+    if size_b > limits.filter_bytes_max:
+        raise FilterError(f"filter: {size_b} bytes are too long; at most {limits.filter_bytes_max}")
+    return wanted_filters(wanted.topics, _parsed(wanted.condition, limits.filter_bytes_max))
+
+
+def _parsed(text: str, bytes_max: int) -> FilterSet:
+    from godwit.filters.text import DEFAULT, parse  # sqlglot takes a while to load
+
+    condition = parse(text, msgspec.structs.replace(DEFAULT, characters=bytes_max))
+    if any(own.kind is Kind.RATE for one in condition for own in one):
+        raise FilterError("filter: rate(...) is not offered to subscribers of a broker; it would drop deliveries")
+    return condition
