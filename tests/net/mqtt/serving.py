@@ -6,22 +6,41 @@ import asyncio
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 import mqtt5
 import uvloop
-from tests.net.mqtt.fake import Fake
 
+from godwit.net.host import AsyncHost
 from godwit.net.mqtt.front import Front
 from godwit.net.mqtt.listener import Listener
 from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
 from godwit.net.mqtt.reading import length_at
+from godwit.protocols.broker.alone import Alone
 from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.store import Memory
+from godwit.protocols.host import Message, NodeId
 
 T = TypeVar("T")
 WAIT_S = 10.0
+
+
+class Nowhere:
+    """Carries nothing: there are no neighbours."""
+
+    def send(self, to: NodeId, message: Message) -> None: ...
+    def broadcast(self, message: Message) -> None: ...
+    def drop(self, peer: NodeId, reason: str) -> None: ...
+
+
+def lone_broker(name: str = "alone") -> Broker:
+    """In the running loop, with a disk that writes between two turns of it."""
+    host = AsyncHost(name, Nowhere())
+    return Broker(host, Memory({}, partial(host.after, 0.0)), Alone(), time.time)
 
 
 class Served:
@@ -67,7 +86,7 @@ def served(
     ready, stop = threading.Event(), asyncio.Event()
 
     async def run() -> None:
-        broker = Fake()
+        broker = lone_broker()
         front = Front(broker, options, authenticate)
         listeners = {"tcp": Listener(front, port=0), "websocket": Listener(front, port=0, websocket=True)}
         if tls is not None:

@@ -22,6 +22,7 @@ import mqtt5
 
 from godwit.net.mqtt import packets3, packets5
 from godwit.net.mqtt.answers import PINGRESP, Teller
+from godwit.net.mqtt.bucket import Bucket
 from godwit.net.mqtt.connecting import (
     assigned_name,
     credentials_of,
@@ -51,7 +52,6 @@ RECEIVE_MAX_EXCEEDED = 0x93
 TOPIC_ALIAS_INVALID = 0x94
 MESSAGE_RATE_TOO_HIGH = 0x96
 KEEP_ALIVE_TIMEOUT = 0x8D
-WITH_WILL = 0x04
 PACKET_ANY = 1 << 30
 HELD_BYTES_MAX = 64 * 1024
 """What is read ahead of a client that is not in yet."""
@@ -90,29 +90,6 @@ TAKES: dict[State, frozenset[Kind]] = {
 """What a client may say; anything else costs it the connection. AUTH is never asked for, so it is never in place."""
 
 
-class Bucket:
-    """Tokens for packets and bytes, as they trickle in."""
-
-    __slots__ = ("bytes_left", "front", "packets_left", "time")
-
-    def __init__(self, front: Front) -> None:
-        self.front = front
-        self.packets_left = front.options.packets_per_s * front.options.burst_s
-        self.bytes_left = front.options.bytes_per_s * front.options.burst_s
-        self.time = front.loop.time()
-
-    def take(self, packets: int, size: int) -> bool:
-        """False where the client has sent more than it may."""
-        options, now = self.front.options, self.front.loop.time()
-        passed_s, self.time = now - self.time, now
-        full_s = options.burst_s
-        self.packets_left = min(self.packets_left + passed_s * options.packets_per_s, full_s * options.packets_per_s)
-        self.bytes_left = min(self.bytes_left + passed_s * options.bytes_per_s, full_s * options.bytes_per_s)
-        self.packets_left -= packets
-        self.bytes_left -= size
-        return self.packets_left >= 0 and self.bytes_left >= 0
-
-
 class Connection(Output):
     """One client, over TCP, TLS or WebSocket. Implements `Outlet` for the broker."""
 
@@ -120,7 +97,7 @@ class Connection(Output):
         "_aliases_in",
         "_aliases_out",
         "_aliases_out_max",
-        "_bucket",
+        "_bytes_left",
         "_chunks",
         "_client",
         "_connect",
@@ -129,6 +106,7 @@ class Connection(Output):
         "_missing",
         "_offered",
         "_opening",
+        "_packets_left",
         "_reading",
         "_session",
         "_straight",
@@ -172,8 +150,12 @@ class Connection(Output):
         self._aliases_in: dict[int, str] | None = None
         self._aliases_out: dict[str, int] | None = None
         self._aliases_out_max = 0
-        limited = options.packets_per_s < inf or options.bytes_per_s < inf
-        self._bucket = Bucket(front) if limited else None
+        self._packets_left = self._bucket(options.packets_per_s)
+        self._bytes_left = self._bucket(options.bytes_per_s)
+
+    def _bucket(self, rate_per_s: float) -> Bucket | None:
+        front = self.front
+        return Bucket(rate_per_s, front.options.burst_s, front.loop.time()) if rate_per_s < inf else None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are asyncio's only by what they can do.
@@ -215,16 +197,20 @@ class Connection(Output):
         packets, published = counts.packets_in, counts.publishes_in
         try:
             self._take_packets(data)
-            if self._bucket is not None and not self._bucket.take(counts.packets_in - packets, len(data)):
-                options = self.front.options
-                limit = f"{options.packets_per_s:g} packets/s and {options.bytes_per_s:g} bytes/s"
-                raise PacketError(f"faster than {limit}", MESSAGE_RATE_TOO_HIGH)
+            self._charge(counts.packets_in - packets, len(data))
             self._offer()
         except PacketError as error:
             self._fail(error)
         else:
             if counts.publishes_in != published and self.front.backlog_bytes > self.front.options.backlog_bytes_max:
                 self.front.slow_down(self)
+
+    def _charge(self, packets: int, size: int) -> None:
+        options = self.front.options
+        if self._packets_left is not None and not self._packets_left.take(packets, self.front.loop.time()):
+            raise PacketError(f"more than {options.packets_per_s:g} packets a second", MESSAGE_RATE_TOO_HIGH)
+        if self._bytes_left is not None and not self._bytes_left.take(size, self.front.loop.time()):
+            raise PacketError(f"more than {options.bytes_per_s:g} bytes a second", MESSAGE_RATE_TOO_HIGH)
 
     def _take_packets(self, data: bytes) -> None:
         position, end = 0, len(data)
@@ -252,7 +238,7 @@ class Connection(Output):
         """A PUBLISH at QoS 0, and all that follow it to the same topic; where the next one begins."""
         front = self.front
         name_end = body + 2 + (data[body] << 8 | data[body + 1]) if stop > body + 1 else stop + 1
-        if name_end <= stop:
+        if body + 2 < name_end <= stop:
             route = front.route(data[body + 2 : name_end], "PUBLISH")
             name_end += self.version == 5
             name = data[body:name_end]
@@ -264,8 +250,8 @@ class Connection(Output):
                 reached = route.carry(run, self.version, count)
                 front.counts.packets_in += count
                 front.counts.publishes_in += count
-                if not reached:
-                    front.counts.drop("nobody wants it", count)
+                front.broker.counts.published[0] += count
+                front.broker.counts.delivered[0] += count * reached
                 return run_stop
         self._take_packet(data, position, body, stop)
         return stop
@@ -472,8 +458,9 @@ class Connection(Output):
         assert session is not None
         if kind == Kind.PUBREL:
             self._offer()
-            if not broker.released(session, number):
+            if number not in session.incoming:
                 self._unknown.add(number)
+            broker.released(session, number)
         elif kind == Kind.PUBREC and code < Reason.UNSPECIFIED:
             if not broker.received(session, number):
                 self.send(self._teller.release(number, known=False))
@@ -529,8 +516,8 @@ class Connection(Output):
                 raise PacketError("DISCONNECT: a session expiry, where CONNECT had none", PROTOCOL_ERROR)
             self._expiry_s = expiry_of(interval_s, self.front.options)
         self._offer()
-        self._leave(will=int(packet.reason_code) != 0)
         self._go()
+        self._leave(will=int(packet.reason_code) != 0)
 
     def deliver(self, delivery: Delivery) -> None:
         if self.ended:
