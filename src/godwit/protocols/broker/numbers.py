@@ -23,15 +23,13 @@ class Numbers:
         self._reserve()
 
     def next(self) -> int:
-        self.last += 1
-        if self.last + self.block // 2 > self._ceiling:
-            self._reserve()
+        self.skip_to(self.last + 1)
         return self.last
 
     def skip_to(self, number: int) -> None:
         """Whatever is counted next is above this number."""
-        if number > self.last:
-            self.last = number
+        self.last = max(self.last, number)
+        if self.last + self.block // 2 > self._ceiling:
             self._reserve()
 
     def _reserve(self) -> None:

@@ -112,12 +112,13 @@ class Sender:
 
     def again(self, to: NodeId) -> None:
         """A way to this receiver has appeared, or another: what was under way may be lost."""
-        lane = self.outbox.lanes.get(to)
-        if lane is not None and lane.parcels and self._started:
+        if not self._started:
+            return
+        lane = self.outbox.lane(to)
+        if lane.under_way or not lane.life:
             lane.ask_wait_s = 0.0
-            if lane.under_way or not lane.life:
-                self._ask(lane)
-            self._push(lane)
+            self._ask(lane)
+        self._push(lane)
 
     def forget(self, to: NodeId) -> None:
         """Give this receiver up."""

@@ -189,7 +189,7 @@ class Subscriber(Client):
                 self._reconcile(filters)
             case Bquery(_, t):
                 self.disk["t"] = max(t, self.disk.get("t", 0))  # where the disk was lost, the brokers know better
-                self._refresh()
+                self.refresh()
             case Pub(event, hops, stamp):
                 self._note_stamp(sender, stamp)
                 self._got(event, hops, "direct")
@@ -201,7 +201,7 @@ class Subscriber(Client):
     def _joined(self, broker: NodeId, previous: NodeId | None) -> None:
         """Say so. A refresh says more than MIG and needs no answer, so where there is one it goes instead."""
         if self.options.refresh_s is not None:
-            self._refresh()
+            self.refresh()
         else:
             self._say(Mig(self.host.name, previous, self._next(), last=self._stamp))
         self._stamp = None
@@ -221,11 +221,12 @@ class Subscriber(Client):
                 self._say(Uns(wanted, self.host.name, self._next()))
 
     def _refresh_regularly(self) -> None:
-        self._refresh()
+        self.refresh()
         assert self.options.refresh_s is not None
         self.host.after(self.options.refresh_s, self._refresh_regularly)
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """State all filters, under the next number."""
         if self.attachment.broker is not None:
             self._say(Bsub(self.host.name, tuple(self.wanted), self._next(), 0))
 

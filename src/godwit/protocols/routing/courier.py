@@ -34,7 +34,7 @@ REMEMBERED = 256
 
 
 BUNDLE_B = 96
-"""How much travels together at most: with its overhead it fits a frame of 802.15.4."""
+"""How much travels together at most, unless told otherwise: with its overhead it fits a frame of 802.15.4."""
 
 
 class Bundle(Message, frozen=True):
@@ -65,11 +65,20 @@ class Numbered(Message, frozen=True):
 class Courier:
     """Sends with or without acknowledgement. What `failed` is told of was not acknowledged: it may yet have arrived."""
 
-    def __init__(self, host: Host, *, timeout_s: float = 0.1, tries: int = 3, timeout_max_s: float = 3.2) -> None:
+    def __init__(
+        self,
+        host: Host,
+        *,
+        timeout_s: float = 0.1,
+        tries: int = 3,
+        timeout_max_s: float = 3.2,
+        bundle_b: int = BUNDLE_B,
+    ) -> None:
         self.host = host
         self.timeout_s = timeout_s
         self.timeout_max_s = timeout_max_s
         self.tries = tries
+        self.bundle_b = bundle_b
         # Whoever remembers the numbers of this node's last life must not take the first of this one for repetitions.
         self._serial = host.random.getrandbits(40)
         self._waiting: dict[tuple[NodeId, int], Timer] = {}
@@ -123,7 +132,7 @@ class Courier:
         arrived: Callable[[Carried], None],
     ) -> None:
         def taken() -> None:
-            following, self._outboxes[to] = _split(self._outboxes[to])
+            following, self._outboxes[to] = _split(self._outboxes[to], self.bundle_b)
             if following:
                 self._dispatch(to, following, failed, keep_on, arrived)
             else:
@@ -177,12 +186,12 @@ class Courier:
             timer.cancel()
 
 
-def _split(waiting: list[Carried]) -> tuple[list[Carried], list[Carried]]:
+def _split(waiting: list[Carried], bundle_b: int) -> tuple[list[Carried], list[Carried]]:
     """What travels next, at least one message if there is any, and what goes on waiting."""
     size_b, count = 0, 0
     for message in waiting:
         size_b += message.size_b
-        if count and size_b > BUNDLE_B:
+        if count and size_b > bundle_b:
             break
         count += 1
     return waiting[:count], waiting[count:]

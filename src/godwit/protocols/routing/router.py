@@ -35,6 +35,7 @@ class Router:
         retry_s: float = 1.0,
         replay_batch: int = 1,
         queue_max: int | None = None,
+        courier: Courier | None = None,
     ) -> None:
         self.host = host
         self.tree = tree
@@ -46,7 +47,7 @@ class Router:
         self.routes = Routes()
         self.attached: set[NodeId] = set()
         self.queues: dict[NodeId, Queue] = {}
-        self.courier = Courier(host)
+        self.courier = courier or Courier(host)
         self._failed_at: dict[NodeId, float] = {}
         tree.on_migrate = self.migrate
         tree.on_returned = self.returned

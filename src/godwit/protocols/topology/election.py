@@ -92,16 +92,44 @@ class Election:
         if self.last_parent == child:
             self.last_parent = None
 
+    def linked(self, peer: NodeId) -> None:
+        """A link is up: let the peer know the way to the leader now, not with the next round."""
+        if self.leader == self.host.name:
+            self._beat()
+        else:
+            self._send_round(peer)
+
+    def unlinked(self, peer: NodeId) -> None:
+        """A link is down for certain: its peer is no neighbour any more, and nobody waits for that to be noticed."""
+        self._last_heard.pop(peer, None)
+        self._last_beat.pop(peer, None)
+        self._copies = [copy for copy in self._copies if copy[0] != peer]
+        if peer in self.children:
+            self._give_up(peer)
+        if peer == self.parent:
+            self._lead()
+
     def heard_since(self, neighbour: NodeId, time_s: float) -> bool:
         return self._last_heard.get(neighbour, -1.0) > time_s
 
     def receive(self, sender: NodeId, beat: Heartbeat) -> None:
         self._note_neighbour(sender, beat)
         self._last_beat[sender] = beat
+        self._remind(sender, beat)
         if self._is_fresh(beat):
             self._take(sender, beat)
         elif self._copies and (beat.leader, beat.incarnation, beat.round) == _name(self._copies[0][1]):
             self._copies.append((sender, beat))
+
+    def _remind(self, sender: NodeId, beat: Heartbeat) -> None:
+        """A leader that has lost its disk counts anew, and nobody would listen: tell it how far it was."""
+        said = (beat.incarnation, beat.round)
+        if beat.leader == self.host.name:
+            if said > (self.incarnation, self._round):
+                self.incarnation = beat.incarnation + 1
+        elif sender == beat.leader and said < self._seen.get(sender, said):
+            incarnation, number = self._seen[sender]
+            self.host.send(sender, Heartbeat(sender, incarnation, number, self.hops, self.parent, len(self.children)))
 
     def _is_fresh(self, beat: Heartbeat) -> bool:
         """A round of our leader or of a better one, not here before. The smallest name is the best leader.
@@ -194,17 +222,27 @@ class Election:
                 Heartbeat(beat.leader, beat.incarnation, beat.round, self.hops, self.parent, len(self.children))
             )
 
+    def _send_round(self, peer: NodeId) -> None:
+        incarnation, number = self._seen[self.leader]
+        self.host.send(peer, Heartbeat(self.leader, incarnation, number, self.hops, self.parent, len(self.children)))
+
     def _tick(self) -> None:
         now = self.host.now()
         for child in sorted(self.children):
             if now - self._last_heard[child] > self.options.child_timeout_s:
-                self.children.discard(child)
-                self.neighbours.discard(child)
-                self._given_up.add(child)
+                self._give_up(child)
         if self.leader == self.host.name:
-            self._round += 1
-            self.host.broadcast(Heartbeat(self.host.name, self.incarnation, self._round, 0, None, len(self.children)))
+            self._beat()
         self.host.after(self.options.period_s, self._tick)
+
+    def _beat(self) -> None:
+        self._round += 1
+        self.host.broadcast(Heartbeat(self.host.name, self.incarnation, self._round, 0, None, len(self.children)))
+
+    def _give_up(self, child: NodeId) -> None:
+        self.children.discard(child)
+        self.neighbours.discard(child)
+        self._given_up.add(child)
 
     def _restart_leader_timer(self) -> None:
         if self._leader_timer is not None:
@@ -212,7 +250,9 @@ class Election:
         self._leader_timer = self.host.after(self.options.leader_timeout_s, self._lead)
 
     def _lead(self) -> None:
-        """No round for too long: lead. Nothing is sent to anybody and no table is touched."""
+        """No round for too long, or no way to get one: lead. Nothing is sent to anybody and no table is touched."""
+        if self._leader_timer is not None:
+            self._leader_timer.cancel()
         if self.parent is not None:
             self.neighbours.discard(self.parent)
             self.last_parent = self.parent

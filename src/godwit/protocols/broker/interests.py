@@ -1,0 +1,77 @@
+"""The other brokers and what each of them wants, as last heard. It survives a restart: what is published before the
+tree has formed again is kept for those who wanted it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from godwit.filters.filters import Filter, attribute, filter_of
+from godwit.filters.predicates import equ
+from godwit.protocols.broker.store import Store
+from godwit.protocols.host import NodeId
+
+TABLE = "interests"
+
+
+def marker(broker: NodeId, disk: int) -> Filter:
+    """Heads every statement of a broker, so that it can be found though it wants nothing. Another disk, another marker:
+    a broker that has lost its own counts its statements from the beginning."""
+    return filter_of(attribute("$broker", equ(broker)), attribute("$disk", equ(str(disk))))
+
+
+class Statement(msgspec.Struct, frozen=True, array_like=True):
+    """The row at (broker, 0); `filters` begin with the marker."""
+
+    number: int
+    filters: tuple[Filter, ...]
+
+
+class Peer:
+    __slots__ = ("filters", "heard_at_s", "marker", "number")
+
+    def __init__(self, statement: Statement, heard_at_s: float) -> None:
+        self.number = statement.number
+        self.marker = statement.filters[0]
+        self.filters = statement.filters[1:]
+        self.heard_at_s = heard_at_s
+
+
+class Interests:
+    """Nobody leaves it but by `forget`, however long a broker is away."""
+
+    def __init__(self, store: Store, now_s: float) -> None:
+        self.store = store
+        self.peers: dict[NodeId, Peer] = {}
+        self._forgotten: dict[NodeId, Statement] = {}
+        for broker, _, value in store.load(TABLE):
+            self.peers[broker] = Peer(msgspec.msgpack.decode(value, type=Statement), now_s)
+        self._show()
+
+    def _show(self) -> None:
+        self.wanted: dict[NodeId, tuple[Filter, ...]] = {name: peer.filters for name, peer in self.peers.items()}
+
+    def hear(self, broker: NodeId, number: int, filters: tuple[Filter, ...], now_s: float) -> bool:
+        """A broker has been heard to want this; whether that is news."""
+        said, old = Statement(number, filters), self.peers.get(broker)
+        if not filters or not _is_newer(said, old) or self._forgotten.get(broker) == said:
+            return False
+        self.peers[broker] = peer = Peer(said, now_s)
+        self._forgotten.pop(broker, None)
+        if old is None or old.marker != peer.marker or old.filters != peer.filters:
+            self.store.put(TABLE, broker, 0, msgspec.msgpack.encode(said))
+            self._show()
+        return True
+
+    def forget(self, silent_since_s: float) -> list[NodeId]:
+        """Give up whoever has said nothing since then."""
+        gone = [name for name, peer in self.peers.items() if peer.heard_at_s < silent_since_s]
+        for name in gone:
+            peer = self.peers.pop(name)
+            self._forgotten[name] = Statement(peer.number, (peer.marker, *peer.filters))
+            self.store.drop(TABLE, name)
+        self._show()
+        return gone
+
+
+def _is_newer(said: Statement, old: Peer | None) -> bool:
+    return old is None or said.number > old.number or said.filters[0] != old.marker
