@@ -142,6 +142,82 @@ def demo(
 
 
 @app.command()
+def serve(
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="A .toml file; flags win over it.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Of this broker; made up at the first start and kept.")] = None,
+    listen: Annotated[
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="MQTT over TCP; 127.0.0.1:1883. May be repeated.")
+    ] = None,
+    mqtts: Annotated[list[str] | None, typer.Option(metavar="HOST:PORT", help="MQTT over TLS.")] = None,
+    ws: Annotated[list[str] | None, typer.Option(metavar="HOST:PORT", help="MQTT over WebSocket.")] = None,
+    wss: Annotated[list[str] | None, typer.Option(metavar="HOST:PORT", help="MQTT over WebSocket and TLS.")] = None,
+    peers_listen: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Other brokers connect here.")] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", help="Another broker; it tells of all others. May be repeated."),
+    ] = None,
+    mdns: Annotated[bool, typer.Option("--mdns", help="Find brokers on the local network.")] = False,
+    secret_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What all brokers of the cluster know and nobody else.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where this broker, and no other, remembers.")
+    ] = None,
+    sync: Annotated[
+        str | None, typer.Option(help="process: survive a crash of the broker; power: of the machine too.")
+    ] = None,
+    users: Annotated[Path | None, typer.Option(metavar="FILE", help="Who may connect, and may do what.")] = None,
+    status: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Metrics, health and status, by HTTP.")
+    ] = None,
+    archive: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep what is published as Parquet.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say whether a broker could start like this, and leave.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Run a broker.
+
+    Examples:
+
+        godwit serve
+
+        godwit serve --name south --listen 127.0.0.1:1884 --peers-listen 127.0.0.1:7002 --peer 127.0.0.1:7001
+
+        godwit serve --config /etc/godwit.toml --check
+
+    SIGTERM or Ctrl-C stops it in order, twice at once; SIGHUP reads users and grants again.
+
+    Exit status: 0 where it was asked to stop; 2 where it cannot start as it is told to.
+    """
+    from godwit.commands.reports import errors_told
+    from godwit.commands.serve import run
+
+    given = {
+        "name": name,
+        "data": data,
+        "sync": sync,
+        "listen.mqtt": listen,
+        "listen.mqtts": mqtts,
+        "listen.ws": ws,
+        "listen.wss": wss,
+        "listen.status": status,
+        "peers.listen": peers_listen,
+        "peers.connect": peer,
+        "peers.mdns": mdns or None,
+        "peers.secret_file": secret_file,
+        "access.users": users,
+        "archive.folder": archive,
+    }
+    flags = {key: value for key, value in given.items() if value is not None and value != []}
+    with errors_told():
+        status_code = run(config, flags, check_only=check, verbose=verbose)
+    raise typer.Exit(status_code)
+
+
+@app.command()
 def sim(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A .toml file; see examples/scenarios.")],
     seed: Annotated[int, typer.Option(min=0, help="Decides everything that chance decides.")] = 1,

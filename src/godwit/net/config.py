@@ -1,0 +1,329 @@
+"""What a broker is told: one TOML file, and flags that win over it. Everything is checked before anything starts.
+
+    name = "north"                        # made up once and kept, where there is none
+    data = "/var/lib/godwit/north"
+
+    [listen]
+    mqtt = ["127.0.0.1:1883"]
+    mqtts = ["0.0.0.0:8883"]
+
+    [tls]
+    certificate = "north.pem"
+    key = "north.key"
+
+    [peers]
+    listen = "0.0.0.0:7883"
+    connect = ["south.example:7883"]      # one is enough: it tells of the others
+    secret_file = "cluster.secret"
+
+Relative paths in the file start from the file's directory.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import os
+import tomllib
+from collections.abc import Mapping
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from godwit.net.address import Address, AddressError
+from godwit.net.dialling import PORT as PEERS_PORT
+from godwit.net.handshake import NAME_MAX
+from godwit.net.store import Sync
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+SECRET_B_MIN = 8
+
+
+class ConfigError(ValueError):
+    """Something that cannot be: the text names the file or flag, the key and what would be right."""
+
+
+class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table in which every key means something."""
+
+
+class Listen(Strict, frozen=True):
+    """Where clients and operators knock; `host:port` each."""
+
+    mqtt: tuple[str, ...] = ("127.0.0.1:1883",)
+    mqtts: tuple[str, ...] = ()
+    ws: tuple[str, ...] = ()
+    wss: tuple[str, ...] = ()
+    status: str = ""
+    """Metrics, health and status over HTTP."""
+
+
+class Tls(Strict, frozen=True):
+    """For clients: what the broker shows, and whose certificates it takes from them."""
+
+    certificate: Path
+    key: Path
+    client_authority: Path | None = None
+    """Certificates of clients are asked for, and must be signed by this one."""
+    client_required: bool = False
+
+
+class PeersTls(Strict, frozen=True):
+    """Between brokers both sides show a certificate of one authority."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
+class Peers(Strict, frozen=True):
+    listen: str = ""
+    advertise: str = ""
+    """Where others can dial this broker, if that is not where it listens."""
+    connect: tuple[str, ...] = ()
+    mdns: bool = False
+    cluster: str = "godwit"
+    secret: str = ""
+    secret_file: Path | None = None
+    tls: PeersTls | None = None
+    heartbeat_s: Positive = 2.0
+    idle_s: Positive = 7.0
+    queue_bytes_max: Count = 64 * 1024 * 1024
+
+
+class Access(Strict, frozen=True):
+    users: Path | None = None
+    """See `godwit.net.security`. Without it, anybody on this machine may do anything and nobody else may connect."""
+
+
+class ConnectionLimits(Strict, frozen=True):
+    """What one connection may cost; the fields are those of `godwit.net.mqtt.options`."""
+
+    packet_bytes_max: Annotated[int, Meta(ge=1_024, le=268_435_460)] = 1024 * 1024
+    inflight_max: Annotated[int, Meta(ge=1, le=65_535)] = 1_024
+    topic_alias_max: Annotated[int, Meta(ge=0, le=65_535)] = 64
+    keep_alive_max_s: Annotated[int, Meta(ge=1, le=65_535)] = 65_535
+    session_expiry_max_s: NotNegative = inf
+    client_id_bytes_max: Annotated[int, Meta(ge=23, le=65_535)] = 512
+    connect_wait_s: Positive = 10.0
+    packets_per_s: Positive = inf
+    bytes_per_s: Positive = inf
+    output_bytes_max: Count = 8 * 1024 * 1024
+
+
+class Archive(Strict, frozen=True):
+    folder: Path
+    events: bool = True
+    traces: bool = False
+    file_bytes: Count = 64 * 1024 * 1024
+    file_s: Positive = 3600.0
+
+
+class Config(Strict, frozen=True):
+    name: str = ""
+    data: Path = Path()
+    """Where the broker remembers; `resolve` fills it in where nothing is said."""
+    sync: Sync = Sync.PROCESS
+    handoff_wait_s: NotNegative = 10.0
+    """How long a client waits for its session from a broker that does not answer, before it gets a new one."""
+    listen: Listen = Listen()
+    tls: Tls | None = None
+    peers: Peers = Peers()
+    access: Access = Access()
+    limits: ConnectionLimits = ConnectionLimits()
+    archive: Archive | None = None
+
+    @property
+    def has_peers(self) -> bool:
+        return bool(self.peers.listen or self.peers.connect or self.peers.mdns)
+
+    def secret(self) -> bytes:
+        """The cluster's secret; it is checked, so it can be read."""
+        if self.peers.secret_file is not None:
+            return self.peers.secret_file.read_bytes().strip()
+        return self.peers.secret.encode()
+
+
+def load(path: Path | None, flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Config:
+    """Read, let flags win, and check. Flags are named like keys, with dots: `{"peers.listen": "0.0.0.0:7883"}`."""
+    raw = _read(path) if path is not None else {}
+    where = f"{path}: " if path is not None else ""
+    config = _converted(raw, where)
+    if path is not None:
+        config = _rooted(config, path.absolute().parent)
+    for key, value in flags.items():
+        config = _with_flag(config, key, value)
+    try:
+        config = _resolved(config, environment)
+        _check(config)
+    except ConfigError as error:
+        raise ConfigError(f"{where}{error}") from None
+    return config
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not a text file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+
+
+def _converted(raw: Mapping[str, Any], where: str) -> Config:
+    try:
+        config = msgspec.convert(raw, Config, dec_hook=_decoded)
+        _refuse_nan(raw, "")
+    except (msgspec.ValidationError, ConfigError) as error:
+        raise ConfigError(f"{where}{_readable(str(error))}") from None
+    return config
+
+
+def _decoded(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str) and value:
+        return Path(value)
+    raise ConfigError(f"expected the path of a file or directory, got {value!r}")
+
+
+def _readable(complaint: str) -> str:
+    """What msgspec says, with the key in front instead of behind."""
+    said, _, where = complaint.partition(" - at `$")
+    said = said.replace("Object contains", "has").replace("Object missing", "lacks")
+    key = where.rstrip("`").lstrip(".")
+    return f"{key}: {said}" if key else said
+
+
+def _refuse_nan(value: Any, key: str) -> None:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _refuse_nan(inner, f"{key}.{name}" if key else name)
+    elif isinstance(value, float) and math.isnan(value):
+        raise ConfigError(f"{key}: nan is no number")
+
+
+def _rooted(config: Any, folder: Path) -> Any:
+    """Paths of a file start from its directory."""
+    changed = {}
+    for name in config.__struct_fields__:
+        value = getattr(config, name)
+        if isinstance(value, Path) and value != Path():
+            changed[name] = folder / value.expanduser()
+        elif isinstance(value, msgspec.Struct):
+            changed[name] = _rooted(value, folder)
+    return msgspec.structs.replace(config, **changed)
+
+
+def _with_flag(config: Config, key: str, value: Any) -> Config:
+    """The configuration with one key changed, checked like one of the file."""
+    raw = msgspec.to_builtins(config, builtin_types=(Path,), enc_hook=str)
+    *tables, name = key.split(".")
+    inner = raw
+    for table in tables:
+        inner[table] = inner.get(table) or {}
+        inner = inner[table]
+    inner[name] = str(value) if isinstance(value, Path) else value
+    return _converted(raw, "")
+
+
+def _resolved(config: Config, environment: Mapping[str, str]) -> Config:
+    """Fill in what depends on the machine."""
+    if config.data != Path():
+        return config
+    state = environment.get("STATE_DIRECTORY", "").partition(":")[0]
+    if state:
+        return msgspec.structs.replace(config, data=Path(state))
+    base = environment.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return msgspec.structs.replace(config, data=Path(base) / "godwit" / (config.name or "broker"))
+
+
+def _check(config: Config) -> None:
+    _check_name(config.name)
+    listen = config.listen
+    for key in ("mqtt", "mqtts", "ws", "wss"):
+        for text in getattr(listen, key):
+            address(text, f"listen.{key}")
+    if not (listen.mqtt or listen.mqtts or listen.ws or listen.wss):
+        raise ConfigError('listen: nowhere for clients to connect; right would be mqtt = ["127.0.0.1:1883"]')
+    if listen.status:
+        address(listen.status, "listen.status")
+    if config.tls is None and (listen.mqtts or listen.wss):
+        raise ConfigError("listen.mqtts and listen.wss need a table [tls] with `certificate` and `key`")
+    if config.tls is not None:
+        _check_files("tls", config.tls, ("certificate", "key", "client_authority"))
+        if config.tls.client_required and config.tls.client_authority is None:
+            raise ConfigError("tls.client_required needs tls.client_authority, whose certificates are taken")
+    if config.access.users is not None:
+        _check_file("access.users", config.access.users)
+    _check_peers(config.peers)
+
+
+def _check_name(name: str) -> None:
+    if len(name) > NAME_MAX or not name.isprintable() or name != name.strip() or "/" in name:
+        raise ConfigError(f"name: {name!r}; right would be 1 to {NAME_MAX} letters, digits, dots or dashes")
+
+
+def _check_peers(peers: Peers) -> None:
+    for text in peers.connect:
+        address(text, "peers.connect", PEERS_PORT)
+    if peers.advertise:
+        address(peers.advertise, "peers.advertise", PEERS_PORT)
+    if peers.tls is not None:
+        _check_files("peers.tls", peers.tls, ("certificate", "key", "authority"))
+    if peers.secret and peers.secret_file is not None:
+        raise ConfigError("peers.secret and peers.secret_file are both given; one of them is right")
+    if peers.secret_file is not None:
+        _check_file("peers.secret_file", peers.secret_file)
+    given = peers.secret_file.read_bytes().strip() if peers.secret_file else peers.secret.encode()
+    if 0 < len(given) < SECRET_B_MIN or (peers.secret_file is not None and not given):
+        raise ConfigError(f"peers.secret: {len(given)} bytes; right would be {SECRET_B_MIN} or more, drawn by chance")
+    if peers.idle_s <= peers.heartbeat_s:
+        raise ConfigError(f"peers.idle_s: {peers.idle_s:g}; right would be several times heartbeat_s")
+    if peers.mdns and not peers.listen:
+        raise ConfigError("peers.mdns needs peers.listen: there is nothing to announce")
+    if peers.listen:
+        where = address(peers.listen, "peers.listen", PEERS_PORT)
+        if not given and peers.tls is None and not is_loopback(where.host):
+            raise ConfigError(
+                f"peers.listen: {where} can be reached from other machines, where anybody could read and publish"
+                " everything; give peers.secret_file or [peers.tls]"
+            )
+
+
+def address(text: str, key: str, port: int | None = None) -> Address:
+    """The address under this key, or an error that names the key."""
+    try:
+        found = Address.parse(text, port=port)
+    except AddressError as error:
+        raise ConfigError(f"{key}: {error}") from None
+    if "://" in text:
+        raise ConfigError(f"{key}: {text!r}: right would be {found}, without a scheme")
+    return found
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _check_files(table: str, holder: msgspec.Struct, keys: tuple[str, ...]) -> None:
+    for key in keys:
+        path = getattr(holder, key)
+        if path is not None:
+            _check_file(f"{table}.{key}", path)
+
+
+def _check_file(key: str, path: Path) -> None:
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{key}: {path}: {error.strerror}") from None

@@ -1,0 +1,304 @@
+"""One broker as it is run: disk, links, fabric, sessions and fronts put together, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from godwit.net import tls
+from godwit.net.address import Address
+from godwit.net.config import Config, address
+from godwit.net.dialling import PORT, Dialler
+from godwit.net.discovery import Discovery
+from godwit.net.host import AsyncHost
+from godwit.net.identity import Identity, identify
+from godwit.net.link import LinkOptions
+from godwit.net.links import Club, Links
+from godwit.net.mqtt.front import Front
+from godwit.net.mqtt.listener import Listener
+from godwit.net.mqtt.options import Options
+from godwit.net.security import Access, SecurityError
+from godwit.net.store import SqliteStore
+from godwit.protocols.broker import wire
+from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.tree import TreeFabric, TreeOptions
+
+log = logging.getLogger("godwit.server")
+
+GOODBYE_S = 3.0
+"""How long clients may take to hear that the broker stops."""
+
+WILDCARDS = ("0.0.0.0", "::", "")
+
+
+class ServeError(Exception):
+    """The broker cannot be started; the text says why, and what would be right."""
+
+
+class Service(Protocol):
+    """Something that runs beside the broker's core."""
+
+    async def start(self) -> None:
+        """`ServeError` or `OSError` where it cannot; the server then stops what has been started."""
+
+    async def stop(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a broker is made of, for whoever serves something from it."""
+
+    config: Config
+    identity: Identity
+    store: SqliteStore
+    links: Links
+    dialler: Dialler
+    host: AsyncHost
+    fabric: TreeFabric
+    broker: Broker
+    access: Access
+    front: Front
+
+
+class Fronts:
+    """The addresses that clients connect to. Stopping says goodbye to them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.listeners: list[tuple[str, Listener]] = []
+
+    async def start(self) -> None:
+        listen = self.parts.config.listen
+        context = tls_for_clients(self.parts.config)
+        for kind, texts in (("mqtt", listen.mqtt), ("mqtts", listen.mqtts), ("ws", listen.ws), ("wss", listen.wss)):
+            for text in texts:
+                where = address(text, f"listen.{kind}")
+                secure, websocket = kind in ("mqtts", "wss"), kind in ("ws", "wss")
+                listener = Listener(
+                    self.parts.front, where.host, where.port, tls=context if secure else None, websocket=websocket
+                )
+                await _bound(listener.open(), f"listen.{kind}", where)
+                self.listeners.append((kind, listener))
+
+    async def stop(self) -> None:
+        for _, listener in self.listeners:
+            await listener.close()
+        front = self.parts.front
+        front.end()
+        waited_until = asyncio.get_running_loop().time() + GOODBYE_S
+        while front.connections and asyncio.get_running_loop().time() < waited_until:
+            await asyncio.sleep(0.01)
+
+    def addresses(self) -> list[tuple[str, str]]:
+        return [(kind, str(Address(listener.host, listener.port))) for kind, listener in self.listeners]
+
+
+class PeerService:
+    """The other brokers: listens for them, dials them, and looks for them where that is asked for."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.listens = ""
+        self._discovery: Discovery | None = None
+
+    async def start(self) -> None:
+        peers, links, dialler = self.parts.config.peers, self.parts.links, self.parts.dialler
+        where: Address | None = None
+        if peers.listen:
+            asked = address(peers.listen, "peers.listen", PORT)
+            port = await _bound(links.listen(asked.host, asked.port), "peers.listen", asked)
+            where = Address(asked.host, port)
+            self.listens = str(where)
+            links.address = peers.advertise or (f":{port}" if where.host in WILDCARDS else str(where))
+        dialler.start()
+        for text in peers.connect:
+            dialler.dial(text)
+        if peers.mdns and where is not None:
+            await self._discover(where)
+
+    async def _discover(self, where: Address) -> None:
+        """A network without multicast is no reason not to serve."""
+        name, cluster = self.parts.identity.name, self.parts.config.peers.cluster
+        self._discovery = Discovery(name, cluster, self.parts.dialler.learn)
+        try:
+            await self._discovery.start(where.host, where.port)
+        except OSError as error:
+            log.warning("peers.mdns: %s; brokers on this network are not found", error)
+
+    async def stop(self) -> None:
+        if self._discovery is not None:
+            await self._discovery.stop()
+        await self.parts.dialler.stop()
+        await self.parts.links.close()
+
+
+T = TypeVar("T")
+
+MakeService = Callable[[Parts], Service | None]
+"""Makes a service, or none where the configuration does not ask for it."""
+
+
+class Server:
+    """`start` it, wait until it is `asked` to stop, and `stop` it.
+
+    `extras` are started last and stopped first.
+    """
+
+    def __init__(self, config: Config, extras: tuple[MakeService, ...] = ()) -> None:
+        self.config = config
+        self.extras = extras
+        self.parts: Parts | None = None
+        self.fronts: Fronts | None = None
+        self.peers: PeerService | None = None
+        self._services: list[Service] = []
+        self._store: SqliteStore | None = None
+        self._asked = asyncio.Event()
+
+    async def start(self) -> None:
+        """Returns when clients can connect. Where it cannot be, nothing is left running and the error says why."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
+        self._store = SqliteStore(self.config.data, self.config.sync)
+        parts = self.parts = await build(self.config, self._store)
+        # What the fabric numbers may be seen by others only once the disk knows that it may have been used.
+        await self._store.flushed()
+        self.fronts, self.peers = Fronts(parts), PeerService(parts)
+        services: list[Service | None] = [self.peers, self.fronts, *(make(parts) for make in self.extras)]
+        for service in services:
+            if service is not None:
+                self._services.append(service)
+                await service.start()
+
+    async def stop(self) -> None:
+        """Clients are told, what was taken is written, and the directory is free when this returns."""
+        for service in reversed(self._services):
+            try:
+                await service.stop()
+            except Exception:
+                log.exception("%s did not stop as it should", type(service).__name__)
+            if service is self.fronts and self._store is not None:
+                await self._written(self._store)
+        self._services.clear()
+        if self.parts is not None:
+            self.parts.host.stop()
+        if self._store is not None:
+            await self._store.close()
+            self._store = None
+
+    async def _written(self, store: SqliteStore) -> None:
+        """Before the links go: what others wait for may still be said."""
+        try:
+            async with asyncio.timeout(GOODBYE_S):
+                await store.flushed()
+        except Exception as error:
+            log.error("stopping, not everything could be written: %s", error)
+
+    def ask_to_stop(self) -> None:
+        self._asked.set()
+
+    async def asked(self) -> None:
+        """Wait until somebody has asked to stop."""
+        await self._asked.wait()
+
+    def addresses(self) -> list[tuple[str, str]]:
+        """What listens where, as a user would want to read it."""
+        fronts = self.fronts.addresses() if self.fronts is not None else []
+        peers = self.peers.listens if self.peers is not None else ""
+        return [*fronts, ("peers", peers)] if peers else fronts
+
+    def reload(self) -> None:
+        """Read the users file again; one that is wrong changes nothing."""
+        if self.parts is None:
+            return
+        try:
+            self.parts.access.reload()
+            log.info("users and grants are read again")
+        except SecurityError as error:
+            log.error("users and grants stay as they were: %s", error)
+
+    def troubles(self) -> list[str]:
+        """Why this broker should not be given more to do."""
+        failure = self._store.failure if self._store is not None else None
+        return [] if failure is None else [f"store: {failure}"]
+
+
+async def build(config: Config, store: SqliteStore) -> Parts:
+    """Everything but the sockets that others connect to."""
+    identity = await identify(store, config.name, made_up_name)
+    options = LinkOptions(
+        heartbeat_s=config.peers.heartbeat_s, idle_s=config.peers.idle_s, queue_b_max=config.peers.queue_bytes_max
+    )
+    links = Links(identity, club(config), options, encode=wire.encode, decode=wire.decode)
+    host = AsyncHost(identity.name, links)
+    store.run = host.run
+    fabric = TreeFabric(host, store, TreeOptions(incarnation=int(time.time())))
+    host.core = fabric
+    links.on_message = host.deliver
+    links.on_linked = lambda peer: host.run(partial(fabric.linked, peer))
+    links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
+    traced = config.archive is not None and config.archive.traces
+    broker = Broker(host, store, fabric, time.time, session_wait_s=config.handoff_wait_s, tracing=traced)
+    access = Access(config.access.users)
+    front = Front(broker, front_options(config), access.admit)
+    return Parts(config, identity, store, links, Dialler(links, store), host, fabric, broker, access, front)
+
+
+def check(config: Config) -> None:
+    """What `load` cannot see without opening files: certificates and users. `ConfigError` or `SecurityError`."""
+    club(config)
+    tls_for_clients(config)
+    Access(config.access.users)
+
+
+def club(config: Config) -> Club:
+    peers = config.peers
+    serving, dialling = tls.for_peers(peers.tls) if peers.tls is not None else (None, None)
+    return Club(cluster=peers.cluster, secret=config.secret(), serving=serving, dialling=dialling)
+
+
+def tls_for_clients(config: Config) -> ssl.SSLContext | None:
+    return tls.for_clients(config.tls) if config.tls is not None else None
+
+
+def front_options(config: Config) -> Options:
+    limits = config.limits
+    return Options(**{name: getattr(limits, name) for name in limits.__struct_fields__})
+
+
+def made_up_name() -> str:
+    """Of the machine, with something by chance: there may be two brokers on one, and two machines of one name."""
+    machine = "".join(c for c in socket.gethostname().partition(".")[0] if c.isprintable() and c != "/")
+    return f"{machine or 'broker'}-{secrets.token_hex(3)}"
+
+
+async def _bound(opening: Coroutine[Any, Any, T], key: str, where: Address) -> T:
+    """Open something at an address; what may go wrong there is told in words."""
+    try:
+        return await opening
+    except OSError as error:
+        raise ServeError(f"{key}: {where}: {_reason(error, where)}") from None
+
+
+def _reason(error: OSError, where: Address) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return "something else listens there already; name another port, or end it"
+        case errno.EACCES:
+            return f"this user may not listen at port {where.port}; name one above 1023"
+        case errno.EADDRNOTAVAIL:
+            return "this machine has no such address; name one of its own, or 0.0.0.0 for all"
+    return f"{error.strerror or error}; name an address of this machine"
