@@ -47,6 +47,8 @@ class Choice(StrEnum):
 LOPSIDED = 3
 """How many children more than elsewhere make a family worth leaving."""
 
+LATE_ROUNDS = 10
+
 
 class ElectionOptions(msgspec.Struct, frozen=True, kw_only=True):
     period_s: float = 1.0
@@ -122,14 +124,17 @@ class Election:
             self._copies.append((sender, beat))
 
     def _remind(self, sender: NodeId, beat: Heartbeat) -> None:
-        """A leader that has lost its disk counts anew, and nobody would listen: tell it how far it was."""
-        said = (beat.incarnation, beat.round)
+        """A leader that has lost its disk counts anew, and nobody would listen: its last round goes back to it.
+
+        Whoever has not heard that round takes it for a new one and repeats it, so it finds the leader over any way.
+        """
         if beat.leader == self.host.name:
-            if said > (self.incarnation, self._round):
+            if (beat.incarnation, beat.round) > (self.incarnation, self._round):
                 self.incarnation = beat.incarnation + 1
-        elif sender == beat.leader and said < self._seen.get(sender, said):
-            incarnation, number = self._seen[sender]
-            self.host.send(sender, Heartbeat(sender, incarnation, number, self.hops, self.parent, len(self.children)))
+        elif _is_far_behind(beat, *self._seen.get(beat.leader, (-1, -1))):
+            incarnation, number = self._seen[beat.leader]
+            last = Heartbeat(beat.leader, incarnation, number, self.hops, self.parent, len(self.children))
+            self.host.send(sender, last)
 
     def _is_fresh(self, beat: Heartbeat) -> bool:
         """A round of our leader or of a better one, not here before. The smallest name is the best leader.
@@ -272,6 +277,11 @@ class Election:
             self.children.discard(sender)
             if sender != self.parent:
                 self.neighbours.discard(sender)
+
+
+def _is_far_behind(beat: Heartbeat, incarnation: int, number: int) -> bool:
+    """Further than a slow neighbour's copy of a round can be."""
+    return beat.incarnation < incarnation or (beat.incarnation == incarnation and beat.round < number - LATE_ROUNDS)
 
 
 def _name(beat: Heartbeat) -> tuple[NodeId, int, int]:
