@@ -51,7 +51,7 @@ class Source:
         """Whether a mark has been written that nobody has asked the disk for yet."""
         self.settling = 0
 
-    def follows(self, stream: int) -> bool:
+    def follow(self, stream: int) -> bool:
         """Whether this is the origin's present stream. One never heard of is, as soon as the broker has done with the
         last: the origin has lost its disk and begins again."""
         if stream == self.stream:
@@ -112,8 +112,12 @@ class Receiver:
             self.sources[origin] = Source(mark.stream, mark.number)
 
     def asked(self, ask: Ask) -> None:
-        source = self._source(ask.origin, ask.stream)
-        if source is not None:
+        """Answer. A stream never heard of has come nowhere; it is followed only when it speaks to this life, since a
+        question may be old."""
+        source = self.sources.get(ask.origin)
+        if source is None or (ask.stream != source.stream and ask.stream not in source.retired):
+            source = Source(ask.stream)
+        if ask.stream == source.stream:
             self._tell(ask.origin, source, serial=ask.serial)
 
     def announce(self, origin: NodeId) -> None:
@@ -133,13 +137,11 @@ class Receiver:
         for _, previous, items in runs:
             if items and items[0].number <= previous:
                 raise RemoteError(f"{parcels.origin} puts {items[0].number} behind {previous}")
-        source = self._source(parcels.origin, parcels.stream) if runs else None
-        if source is None:
-            return
         for life, previous, items in runs:
             if life == self.life:
-                self._take_run(parcels.origin, source, previous, items)
-        self._owe(parcels.origin, gap=bool(source.held))
+                self._take_run(parcels.origin, parcels.stream, previous, items)
+            else:
+                self.asked(Ask(parcels.origin, parcels.stream, self.host.name))
 
     def taken(self, origin: NodeId, number: int) -> None:
         """The broker has done with everything up to this number, and written what came of it."""
@@ -157,13 +159,12 @@ class Receiver:
             self.store.put(TABLE, origin, 0, msgspec.msgpack.encode(Mark(source.stream, number)))
         self._owe(origin)
 
-    def _source(self, origin: NodeId, stream: int) -> Source | None:
+    def _take_run(self, origin: NodeId, stream: int, previous: int, items: tuple[Item, ...]) -> None:
         source = self.sources.get(origin)
         if source is None:
             source = self.sources[origin] = Source(stream)
-        return source if source.follows(stream) else None
-
-    def _take_run(self, origin: NodeId, source: Source, previous: int, items: tuple[Item, ...]) -> None:
+        if not source.follow(stream):
+            return
         for item in items:
             if item.number <= source.given:
                 self.counts.repetitions += 1
@@ -176,6 +177,7 @@ class Receiver:
             previous = item.number
         while source.held and (held := source.next_held()) is not None:
             self._give(origin, source, held)
+        self._owe(origin, gap=bool(source.held))
 
     def _give(self, origin: NodeId, source: Source, item: Item) -> None:
         source.given = item.number

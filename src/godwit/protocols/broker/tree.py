@@ -212,9 +212,18 @@ class TreeFabric:
             for hop, runs in self._split(frame.runs, arrived).items():
                 self.host.send(hop, Parcels(frame.origin, frame.stream, tuple(runs), frame.hops + 1))
             return
-        way = self.way(frame.to if isinstance(frame, Ask) else frame.origin)
-        if way is not None and way != arrived:
+        way = self._onward(frame.to if isinstance(frame, Ask) else frame.origin, arrived)
+        if way is not None:
             self.host.send(way, msgspec.structs.replace(frame, hops=frame.hops + 1))
+
+    def _onward(self, to: NodeId, arrived: NodeId) -> NodeId | None:
+        """The way, unless it leads back: then somebody's table is wrong, and the receiver is asked to speak again."""
+        way = self.way(to)
+        if way != arrived:
+            return way
+        if self._tree is not None:
+            self._tree.tables.led_back([WISH + to])
+        return None
 
     def _split(self, runs: Iterable[Run], arrived: NodeId) -> dict[NodeId, list[Run]]:
         """The runs by next hop, each with those receivers that lie behind it."""
@@ -224,9 +233,9 @@ class TreeFabric:
             behind: dict[NodeId, list[Leg]] = {}
             for leg in run.legs:
                 if leg.to not in ways:
-                    ways[leg.to] = self.way(leg.to)
+                    ways[leg.to] = self._onward(leg.to, arrived)
                 hop = ways[leg.to]
-                if hop is not None and hop != arrived:
+                if hop is not None:
                     behind.setdefault(hop, []).append(leg)
             for hop, legs in behind.items():
                 found.setdefault(hop, []).append(run if len(legs) == len(run.legs) else Run(tuple(legs), run.items))
