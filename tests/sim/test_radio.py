@@ -287,6 +287,45 @@ def test_an_answer_from_within_a_delivery_waits_its_turn() -> None:
     assert radio.frames == 4
 
 
+@pytest.mark.feature("manet-cbr F14")
+def test_what_waits_can_be_taken_back_and_what_is_on_the_air_cannot() -> None:
+    world, radio, nodes = on_air(PLAIN, {"a": (0, 0), "b": (5, 0)})
+    words = [Word(number) for number in range(4)]
+    for word in words:
+        world.nodes["a"].broadcast(word)
+    assert radio.withdraw("a", words[2])
+    assert not radio.withdraw("a", words[2])
+    world.run(AIRTIME_S / 2)
+    assert not radio.withdraw("a", words[0])
+    world.run()
+    assert nodes["b"].numbers == [0, 1, 3]
+    assert radio.sent == {("a", "Word"): 3}
+
+
+@pytest.mark.feature("manet-cbr F14")
+def test_the_next_in_the_queue_goes_on_where_the_first_is_taken_back_from_its_back_off() -> None:
+    world, radio, nodes = on_air(WIFI_TWO_RAY, {"a": (0, 0), "b": (5, 0)})
+    words = [Word(number) for number in range(2)]
+    for word in words:
+        world.nodes["a"].broadcast(word)
+    assert radio.withdraw("a", words[0])
+    world.run()
+    assert nodes["b"].numbers == [1]
+
+
+@pytest.mark.feature("manet-cbr F17")
+def test_a_louder_node_is_heard_further() -> None:
+    world = World(1, lambda world: Radio(world, WIFI_TWO_RAY))
+    assert isinstance(world.medium, Radio)
+    for name, x_m, tx_dbm in (("loud", 0.0, None), ("soft", 200.0, WIFI_TWO_RAY.tx_dbm - 12)):
+        world.medium.place(name, Still(x_m, 0), tx_dbm=tx_dbm)
+        world.add(name, Beacon)
+    world.run(10.0)
+    heard = {name: node.core.heard for name, node in world.nodes.items() if isinstance(node.core, Beacon)}
+    assert heard["soft"] > 0
+    assert heard["loud"] == 0
+
+
 def test_a_node_more_out_of_earshot_changes_nothing_for_the_others() -> None:
     def heard(more: int) -> list[int]:
         world = World(2, Radio)

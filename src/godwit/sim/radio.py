@@ -215,11 +215,12 @@ class Audience(NamedTuple):
 class Station:
     """One node's side of the radio: what it has to send, how often in a row it found the air busy, and its dice."""
 
-    __slots__ = ("mac_dice", "name", "node", "queue", "reception_dice", "waits")
+    __slots__ = ("mac_dice", "name", "node", "queue", "reception_dice", "tx_dbm", "waits")
 
-    def __init__(self, name: NodeId, node: int, streams: Streams) -> None:
+    def __init__(self, name: NodeId, node: int, tx_dbm: float, streams: Streams) -> None:
         self.name = name
         self.node = node
+        self.tx_dbm = tx_dbm
         self.queue: deque[Frame] = deque()
         self.waits = 0
         self.mac_dice = streams.stream("mac", name)
@@ -246,11 +247,13 @@ class Radio(Air):
         self._sensitivity_mw = _mw(profile.sensitivity_dbm)
         self._shadow_seed = world.streams.stream("shadowing").getrandbits(63)
 
-    def place(self, name: NodeId, model: Model) -> None:
+    def place(self, name: NodeId, model: Model, *, tx_dbm: float | None = None) -> None:
+        """`tx_dbm` where this node is louder or softer than the profile says."""
         if self._active:
             raise ValueError(f"{name!r} cannot be placed while somebody sends: place everybody first")
         super().place(name, model)
-        self._stations[name] = Station(name, self.field.index[name], self.world.streams)
+        tx_dbm = self.profile.tx_dbm if tx_dbm is None else tx_dbm
+        self._stations[name] = Station(name, self.field.index[name], tx_dbm, self.world.streams)
 
     def broadcast(self, sender: NodeId, message: Message, /) -> None:
         self._enqueue(self._stations[sender], Parcel(message, None))
@@ -264,6 +267,20 @@ class Radio(Air):
         station.queue.clear()
         if station.node in self._active:
             self._active[station.node].parcel.heard_by = []
+
+    def withdraw(self, sender: NodeId, message: Message, /) -> bool:
+        """Take back a message that has not begun to be sent; False where it is too late."""
+        station = self._stations[sender]
+        queue = station.queue
+        frames = [frame for frame in queue if frame.parcel.message is message]
+        if not frames or not frames[0].is_first or self._active.get(station.node) is frames[0]:
+            return False
+        is_next = queue[0] is frames[0]
+        for frame in frames:
+            queue.remove(frame)
+        if is_next and queue:
+            self._next(station)
+        return True
 
     def _enqueue(self, station: Station, parcel: Parcel) -> None:
         queue = station.queue
@@ -392,7 +409,7 @@ class Radio(Air):
         if self.profile.sigma_db or self.profile.one_way_sigma_db:
             loss_db = loss_db + self._shadowing_db(node, x_m, y_m)
         # Rounded, so that the last bit of somebody else's logarithm cannot change a trace.
-        power_dbm = np.round(self.profile.tx_dbm - loss_db, 6)
+        power_dbm = np.round(self._stations[self.field.names[node]].tx_dbm - loss_db, 6)
         power_mw = np.nan_to_num(10 ** (power_dbm / 10), nan=0.0)
         audible = np.flatnonzero(power_mw >= self._sensitivity_mw).tolist()
         return Reach(power_mw, {other: self.field.names[other] for other in audible})
