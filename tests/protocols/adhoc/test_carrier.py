@@ -7,7 +7,7 @@ from tests.protocols.adhoc.fields import BLACK, GREY, black
 
 from godwit.protocols.adhoc.carrier import Carrier
 from godwit.protocols.adhoc.digest import digest_of
-from godwit.protocols.adhoc.messages import Beacon
+from godwit.protocols.adhoc.messages import Beacon, Data
 from godwit.protocols.adhoc.options import Carry
 
 pytestmark = pytest.mark.feature("manet-cbr F24")
@@ -17,7 +17,7 @@ NEEDY = Beacon(BLACK, have=digest_of([], 1))
 def laden(count: int, options: Carry | None = None) -> Carrier:
     carrier = Carrier(options or Carry())
     for sequence in range(count):
-        carrier.keep(black(sequence=sequence), {"x": 30}, float(sequence), is_wanted=False)
+        carrier.keep(Data(black(sequence=sequence), 0, {"x": 30}), float(sequence), is_wanted=False)
     return carrier
 
 
@@ -52,9 +52,17 @@ def test_age_number_and_bytes_have_their_limits() -> None:
     assert laden(9, Carry(bytes_max=3 * one)).bytes == 3 * one
 
 
+def test_age_counts_from_the_publication_whoever_carried_it_before() -> None:
+    carrier = Carrier(Carry(age_max_s=60.0))
+    carrier.keep(Data(black(), age_s=40.0), 100.0, is_wanted=False)
+    (data,) = carrier.offers("b", NEEDY, 110.0)
+    assert data.age_s == pytest.approx(50.0)
+    assert offered(carrier, NEEDY, now_s=121.0, to="c") == []
+
+
 def test_a_digest_names_what_was_wanted_even_where_it_is_not_carried_any_more() -> None:
     carrier = Carrier(Carry(count_max=1))
     for sequence in range(3):
-        carrier.keep(black(sequence=sequence), {}, 0.0, is_wanted=sequence != 1)
+        carrier.keep(Data(black(sequence=sequence)), 0.0, is_wanted=sequence != 1)
     digest = carrier.digest(1.0)
     assert [("s", sequence) in digest for sequence in range(3)] == [True, False, True]

@@ -369,7 +369,7 @@ def test_of_several_carriers_one_speaks() -> None:
         ({"period_s": 0}, "period_s 0: must be more than 0"),
         ({"credits": 256}, "credits 256: from 0 to 255"),
         ({"period_jitter": 1.0}, "period_jitter 1"),
-        ({"carry": Carry(age_max_s=61)}, "at most seen_s"),
+        ({"carry": Carry(age_max_s=90)}, "less than seen_s"),
     ],
 )
 def test_options_that_cannot_be_are_refused(wrong: dict[str, object], said: str) -> None:

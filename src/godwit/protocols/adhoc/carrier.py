@@ -21,12 +21,14 @@ HAD_MAX = 4096
 
 
 class Carried:
-    """One event, the destinations known when it came, and how often it was offered to whom."""
+    """One event, when it came into the world by this node's clock, the destinations known when it came here, and how
+    often it was offered to whom."""
 
-    __slots__ = ("destinations", "event", "offered", "size_b")
+    __slots__ = ("born_s", "destinations", "event", "offered", "size_b")
 
-    def __init__(self, event: Event, destinations: Mapping[NodeId, int]) -> None:
+    def __init__(self, event: Event, born_s: float, destinations: Mapping[NodeId, int]) -> None:
         self.event = event
+        self.born_s = born_s
         self.destinations = dict(destinations)
         self.offered: Counter[NodeId] = Counter()
         self.size_b = Data(event).size_b
@@ -40,11 +42,12 @@ class Carrier:
         """What this broker asked for and got, carried or not."""
         self.bytes = 0
 
-    def keep(self, event: Event, destinations: Mapping[NodeId, int], now_s: float, *, is_wanted: bool) -> None:
+    def keep(self, data: Data, now_s: float, *, is_wanted: bool) -> None:
         """Carry this from now on; the oldest make room. `is_wanted` by what this broker's own beacon says."""
+        event = data.event
         if is_wanted:
             self.had.add(event.id, None, now_s)
-        carried = Carried(event, destinations)
+        carried = Carried(event, now_s - data.age_s, data.destinations)
         for dropped in self.kept.add(event.id, carried, now_s):
             self.bytes -= dropped.size_b
         self.bytes += carried.size_b
@@ -62,21 +65,25 @@ class Carrier:
             return
         self._forget(now_s)
         left = self.options.batch_max
-        for carried in self._lacking(to, beacon, beacon.have):
+        for carried in self._lacking(to, beacon, beacon.have, now_s):
             if left == 0:
                 return
             left -= 1
             carried.offered[to] += 1
             carried.destinations[to] = 0
-            yield Data(carried.event, 0, dict(carried.destinations))
+            yield Data(carried.event, 0, dict(carried.destinations), age_s=now_s - carried.born_s)
 
-    def _lacking(self, to: NodeId, beacon: Beacon, have: Digest) -> Iterator[Carried]:
+    def _lacking(self, to: NodeId, beacon: Beacon, have: Digest, now_s: float) -> Iterator[Carried]:
         for event in self.kept:
             if have.lacks(event):
                 carried = self.kept.get(event)
                 assert carried is not None
-                if carried.offered[to] < self.options.tries and beacon.wanted.matches(carried.event.values()):
+                if self._may_offer(carried, to, now_s) and beacon.wanted.matches(carried.event.values()):
                     yield carried
+
+    def _may_offer(self, carried: Carried, to: NodeId, now_s: float) -> bool:
+        is_young = now_s - carried.born_s <= self.options.age_max_s
+        return is_young and carried.offered[to] < self.options.tries
 
     def _forget(self, now_s: float) -> None:
         for dropped in self.kept.forget(now_s):

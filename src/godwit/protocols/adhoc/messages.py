@@ -19,6 +19,7 @@ Proximity = Annotated[int, msgspec.Meta(ge=CLOSEST, le=FARTHEST)]
 
 Credit = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
+Age = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Hint(msgspec.Struct, frozen=True, array_like=True):
@@ -47,13 +48,15 @@ class Beacon(Message, frozen=True):
 class Data(Message, frozen=True):
     """An event, and how close anybody who sent this copy has been to each broker believed to want it.
 
-    A message with credit may be sent on by a broker that is no closer to anybody, which costs one.
+    A message with credit may be sent on by a broker that is no closer to anybody, which costs one. Hints and `age_s`,
+    how long others have carried the event, each by its own clock, are beyond the published message.
     """
 
     event: Event
     credit: Credit = 0
     destinations: dict[NodeId, Proximity] = msgspec.field(default_factory=dict)
     hints: tuple[Hint, ...] = ()
+    age_s: Age = 0.0
 
 
 Frame = Beacon | Data

@@ -35,6 +35,7 @@ class Carry(msgspec.Struct, frozen=True, kw_only=True):
     """Store, carry and forward: events are kept for brokers that may still be met."""
 
     age_max_s: float = 60.0
+    """Since it was published, however many have carried it."""
     count_max: int = 512
     bytes_max: int = 262_144
     batch_max: int = 16
@@ -68,7 +69,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     delay: Delay = Delay.PROXIMITY
     estimate: Estimate = Estimate.MISSED
     seen_max: int = 4096
-    seen_s: float = 60.0
+    seen_s: float = 90.0
     summary_max_b: int = 512
     hints_max: int = 0
     """Others told of in a beacon."""
@@ -85,9 +86,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"credits {self.credits}: from 0 to 255")
         if not 0 <= self.period_jitter < 1:
             raise ValueError(f"period_jitter {self.period_jitter:g}: from 0 to below 1")
-        if self.carry is not None and self.carry.age_max_s > self.seen_s:
+        if self.carry is not None and self.carry.age_max_s > self.seen_s - self.delay_max_s:
             raise ValueError(
-                f"carry.age_max_s {self.carry.age_max_s:g}: at most seen_s, {self.seen_s:g}, or events come twice"
+                f"carry.age_max_s {self.carry.age_max_s:g}: less than seen_s, {self.seen_s:g}, or events come twice"
             )
 
 

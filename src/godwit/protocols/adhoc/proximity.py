@@ -86,9 +86,10 @@ class ProximityBroker:
         self._take(event, destinations, now)
         known = dict(self.table.matching(event.values(), now))
         destinations |= known
-        self._carry(event, destinations, now)
+        data = Data(event, self.options.credits, destinations)
+        self._carry(data, now)
         if known or self.options.publish_to_nobody:
-            self._broadcast(Data(event, self.options.credits, destinations), now)
+            self._broadcast(data, now)
 
     def receive(self, sender: NodeId, message: Message, /) -> None:
         if sender == self.host.name:
@@ -153,13 +154,14 @@ class ProximityBroker:
         destinations = dict(data.destinations)
         self._take(event, destinations, now)
         closest = self._approach(event, destinations, now)
-        self._carry(event, destinations, now)
         credit = data.credit
         if closest is None and credit > 0:
             credit -= 1
             closest = FARTHEST
+        onward = Data(event, credit, destinations, age_s=data.age_s)
+        self._carry(onward, now)
         if closest is not None:
-            self._schedule(Data(event, credit, destinations), self._wait_s(closest))
+            self._schedule(onward, self._wait_s(closest))
 
     def _take(self, event: Event, destinations: dict[NodeId, int], now: float) -> None:
         """Remember it and give it to local clients; who got it needs no others to look for it."""
@@ -182,9 +184,9 @@ class ProximityBroker:
                 closest = proximity if closest is None else min(closest, proximity)
         return closest
 
-    def _carry(self, event: Event, destinations: dict[NodeId, int], now: float) -> None:
+    def _carry(self, data: Data, now: float) -> None:
         if self.carrier is not None:
-            self.carrier.keep(event, destinations, now, is_wanted=self.clients.summary.matches(event.values()))
+            self.carrier.keep(data, now, is_wanted=self.clients.summary.matches(data.event.values()))
 
     def _wait_s(self, proximity: int) -> float:
         longest, dice = self.options.delay_max_s, self.host.random
@@ -204,7 +206,7 @@ class ProximityBroker:
     def _broadcast(self, data: Data, now: float) -> Data:
         if self.options.hints_in_data:
             hints = self.table.hints(now, len(data.destinations), data.destinations)
-            data = Data(data.event, data.credit, data.destinations, hints)
+            data = Data(data.event, data.credit, data.destinations, hints, data.age_s)
         self.host.broadcast(data)
         return data
 
