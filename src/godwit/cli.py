@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from godwit import __version__
+from godwit.commands.jobs import jobs
 
 app = typer.Typer(
     name="godwit",
@@ -23,6 +24,7 @@ filters = typer.Typer(help="Look into filters.", no_args_is_help=True)
 lab = typer.Typer(help="Experiments that reproduce published results.", no_args_is_help=True)
 app.add_typer(filters, name="filter")
 app.add_typer(lab, name="lab")
+app.add_typer(jobs, name="pipeline")
 
 
 def _version(wanted: bool) -> None:

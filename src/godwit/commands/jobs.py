@@ -1,0 +1,83 @@
+"""`godwit pipeline JOB --help`: what can be typed for each job. The work is in `godwit.commands.pipeline`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+jobs = typer.Typer(help="Data jobs on Apache Spark.", no_args_is_help=True, rich_markup_mode=None)
+
+Master = Annotated[str, typer.Option(metavar="URL", help="Where Spark runs: local[N], spark://, yarn, k8s://.")]
+Memory = Annotated[str, typer.Option(metavar="SIZE", help="Of the driver; in a local session, of everything.")]
+Conf = Annotated[
+    list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may come several times.")
+]
+EventLog = Annotated[str | None, typer.Option(metavar="DIR", help="Keep Spark's event log, for its history server.")]
+Out = Annotated[str, typer.Option(metavar="DIR", help="Where the tables go; an older result there is replaced.")]
+
+SELECT = "SQL expressions that make the columns, as in 'cab AS subscriber, t AS time_s, lat, lon'."
+
+
+@jobs.command()
+def mobility(
+    positions: Annotated[
+        str, typer.Argument(metavar="POSITIONS", help="subscriber, time_s, lat, lon: Parquet, CSV, JSON lines.")
+    ],
+    sites: Annotated[str, typer.Argument(metavar="SITES", help="site, lat, lon; rows of one site are averaged.")],
+    out: Out,
+    select: Annotated[str | None, typer.Option(metavar="SQL", help=SELECT)] = None,
+    sites_select: Annotated[str | None, typer.Option(metavar="SQL", help="The same for sites.")] = None,
+    where: Annotated[str | None, typer.Option(metavar="SQL", help="Take only these positions.")] = None,
+    most: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the N sites with the most rows.")] = None,
+    test_day: Annotated[
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="Forecast this day from the others; the last one.")
+    ] = None,
+    associations: Annotated[
+        bool, typer.Option("--associations", help="Write the nearest site of every position too.")
+    ] = False,
+    gap: Annotated[float, typer.Option(min=0, metavar="S", help="Away, when not heard of for so long.")] = 300.0,
+    ping_pong: Annotated[
+        float, typer.Option(min=0, metavar="S", help="There and back within this is ping-pong.")
+    ] = 120.0,
+    margin: Annotated[
+        float, typer.Option(metavar="M", help="Fixes further outside the sites' box are bad; -1 for none.")
+    ] = 0.0,
+    utc_offset: Annotated[float, typer.Option(metavar="H", help="Where days begin, as in -7.")] = 0.0,
+    master: Master = "local[*]",
+    memory: Memory = "2g",
+    conf: Conf = None,
+    event_log: EventLog = None,
+) -> None:
+    """Learn from positions how subscribers move between sites.
+
+    Writes the tables visits, handoffs (by day), neighbors, distributions, rates, forecasts, sites and quarantine.
+
+    Example:
+
+        godwit pipeline mobility positions.parquet sites.csv --out mobility --utc-offset -7
+
+    Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
+    """
+    from godwit.commands.pipeline import Spark
+    from godwit.commands.pipeline import mobility as run
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = run(
+            Spark(master=master, memory=memory, settings=tuple(conf or ()), event_log=event_log),
+            positions=positions,
+            sites=sites,
+            out=out,
+            positions_select=select,
+            sites_select=sites_select,
+            where=where,
+            most=most,
+            test_day=test_day,
+            keep_associations=associations,
+            gap_s=gap,
+            ping_pong_s=ping_pong,
+            margin_m=margin,
+            utc_offset_h=utc_offset,
+        )
+    raise typer.Exit(status)

@@ -1,0 +1,115 @@
+"""`godwit pipeline JOB`: options checked, a session started, the job watched, its summary told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import typer
+
+from godwit.commands.reports import Bar, InputError, Reports, printable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from godwit.pipeline.running import Progress, Summary
+
+    Job = Callable[[SparkSession, Progress], Summary]
+
+
+class Spark(msgspec.Struct, frozen=True, kw_only=True):
+    """What every job may be told about the session that it runs in."""
+
+    master: str
+    memory: str
+    settings: tuple[str, ...] = ()
+    event_log: str | None = None
+
+
+def mobility(
+    spark: Spark,
+    *,
+    positions: str,
+    sites: str,
+    out: str,
+    positions_select: str | None,
+    sites_select: str | None,
+    where: str | None,
+    most: int | None,
+    test_day: str | None,
+    keep_associations: bool,
+    gap_s: float,
+    ping_pong_s: float,
+    margin_m: float,
+    utc_offset_h: float,
+) -> int:
+    with _parts():
+        from godwit.pipeline.mobility import Rules
+        from godwit.pipeline.mobility_job import MobilityOptions, run
+    options = MobilityOptions(
+        positions=positions,
+        sites=sites,
+        out=out,
+        positions_select=positions_select,
+        sites_select=sites_select,
+        where=where,
+        most=most,
+        test_day=test_day,
+        keep_associations=keep_associations,
+        rules=Rules(
+            gap_s=gap_s,
+            ping_pong_s=ping_pong_s,
+            margin_m=margin_m if margin_m >= 0 else None,
+            utc_offset_h=utc_offset_h,
+        ),
+    )
+    return _told("mobility", spark, lambda session, progress: run(session, options, progress))
+
+
+def _told(name: str, asked: Spark, job: Job) -> int:
+    """Run a job in a session of its own and print its summary; the exit status."""
+    with _parts():
+        from pyspark.errors import PySparkException
+
+        from godwit.pipeline.errors import PipelineError
+        from godwit.pipeline.session import Options, start
+    reports = Reports()
+    try:
+        session = start(
+            Options(
+                master=asked.master,
+                name=f"godwit {name}",
+                memory=asked.memory,
+                event_log=asked.event_log,
+                settings=dict(map(_setting, asked.settings)),
+            )
+        )
+        try:
+            with Bar(reports.console, name) as bar:
+                summary = job(session, bar.update)
+        finally:
+            session.stop()
+    except PipelineError as error:
+        raise InputError(str(error)) from None
+    except PySparkException as error:
+        raise InputError(f"{name}: {(str(error).strip().splitlines() or ['Spark failed'])[0]}") from None
+    typer.echo("".join(f"{printable(line)}\n" for line in summary.lines()), nl=False)
+    return 0
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise InputError(f"--conf {text!r}: must be a setting of Spark, as in spark.executor.memory=4g")
+    return name, value
+
+
+@contextmanager
+def _parts() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        extra = "lab" if missing.name in ("scipy", "matplotlib") else "pipeline"
+        raise InputError(f"the pipeline needs {missing.name}, which comes with godwit[{extra}]") from None

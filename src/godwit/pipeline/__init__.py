@@ -1,0 +1,1 @@
+"""Data on Spark: sessions, schemas, reading and writing, and one module for each job."""

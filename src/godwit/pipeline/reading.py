@@ -1,0 +1,229 @@
+"""Datasets from Parquet, CSV and JSON lines, checked against their schema, with what cannot be used set aside.
+
+    read(spark, "sites.csv", SITES, "sites")                       columns of these names
+    read(spark, "cells.csv.gz", SITES, "sites", select="cell DIV 256 AS site, lat, lon")
+
+A dataset without a required column, or with one of a type that does not fit, is refused at once; the error names file and
+column. A record with a missing or unreadable value goes to quarantine with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import NumericType, StringType, StructField, StructType
+
+from godwit.pipeline.errors import PipelineError, SchemaError
+from godwit.pipeline.schemas import QUARANTINE, shaped
+
+PARQUET, CSV, JSON = "parquet", "csv", "json"
+SUFFIXES = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSON, ".ndjson": JSON, ".json": JSON}
+SAMPLE_LINES = 1000
+"""Lines of JSON that are looked at for the names of columns: in JSON lines no header says them."""
+
+_CORRUPT, _FILE, _REASON = "_godwit_corrupt", "_godwit_file", "_godwit_reason"
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Rows of the schema asked for, and the records that are not, as rows of `QUARANTINE`."""
+
+    good: DataFrame
+    bad: DataFrame
+
+
+def read(
+    spark: SparkSession, path: str, schema: StructType, name: str, select: str | None = None, *, stream: bool = False
+) -> Dataset:
+    """A dataset of these columns, or of what the SQL expressions of `select` make of the file's columns.
+
+    With `stream`, files that appear in the folder later are read too. Raises `SchemaError` naming file and column.
+    """
+    raw = source(spark, path, stream=stream)
+    # With a select the columns are made, and Spark checks what they are made of.
+    if select is None:
+        _check_columns(path, raw, schema)
+    chosen = _selected(raw, path, schema, select)
+    return checked(chosen, schema, name)
+
+
+def source(spark: SparkSession, path: str, *, stream: bool = False) -> DataFrame:
+    """The columns of a file or folder as they are, text where the format has no types, and each record's file."""
+    kind = kind_of(path)
+    reader = spark.readStream if stream else spark.read
+    try:
+        if kind == PARQUET:
+            _check_alike(path)
+            frame = reader.schema(spark.read.parquet(path).schema).parquet(path)
+        else:
+            names = _names(spark, path, kind)
+            texts = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
+            lines = reader.schema(texts).option("columnNameOfCorruptRecord", _CORRUPT).option("header", True)
+            frame = lines.csv(path) if kind == CSV else lines.json(path)
+    except AnalysisException as error:
+        raise PipelineError(f"{path}: {_first_line(error)}") from None
+    return frame.withColumn(_FILE, sf.col("_metadata.file_path"))
+
+
+def kind_of(path: str) -> str:
+    """The format of a file, or of the files in a folder, by the ends of their names."""
+    for name in _data_files(path):
+        bare = name.removesuffix(".gz")
+        for suffix, kind in SUFFIXES.items():
+            if bare.endswith(suffix):
+                return kind
+    raise PipelineError(f"{path}: no file there ends in {', '.join(SUFFIXES)} (text also with .gz)")
+
+
+def _data_files(path: str) -> Iterator[str]:
+    local = Path(path)
+    if "://" in path or not local.is_dir():
+        if "://" not in path and not local.exists() and not set(path) & set("*?[{"):
+            raise PipelineError(f"{path}: there is no such file or folder")
+        yield path.rstrip("/")
+        return
+    for found in sorted(local.rglob("*")):
+        if found.is_file() and not any(part.startswith((".", "_")) for part in found.relative_to(local).parts):
+            yield str(found)
+
+
+def _check_alike(path: str) -> None:
+    """Spark takes the columns of a folder from one of its files; one that differs would fail late or read as null."""
+    first: tuple[str, pa.Schema] | None = None
+    for name in _data_files(path):
+        if "://" in name or not Path(name).is_file():
+            return
+        try:
+            found = pq.read_schema(name)
+        except (pa.ArrowException, OSError) as error:
+            raise SchemaError(f"{name}: damaged or no Parquet file: {_first_line(error)}") from None
+        first = first or (name, found)
+        for field in first[1]:
+            if field.name not in found.names:
+                raise SchemaError(f"{name}: there is no column {field.name!r}, which {first[0]} has")
+            if found.field(field.name).type != field.type:
+                here = found.field(field.name).type
+                raise SchemaError(f"{name}: column {field.name!r} is {here}; in {first[0]} it is {field.type}")
+
+
+def _names(spark: SparkSession, path: str, kind: str) -> list[str]:
+    if kind == CSV:
+        return list(spark.read.option("header", True).csv(path).columns)
+    lines = spark.read.text(path).limit(SAMPLE_LINES)
+    keys = lines.select(sf.explode(sf.expr("json_object_keys(value)")).alias("key")).distinct()
+    return sorted(row["key"] for row in keys.collect())
+
+
+def _check_columns(path: str, frame: DataFrame, schema: StructType) -> None:
+    there = {field.name: field.dataType for field in frame.schema if not field.name.startswith("_godwit_")}
+    for field in schema:
+        kind = there.get(field.name)
+        if kind is None and not field.nullable:
+            listed = ", ".join(map(repr, there)) or "none"
+            raise SchemaError(f"{path}: there is no column {field.name!r}; the columns are {listed}")
+        if kind is not None and not _fits(kind, field):
+            raise SchemaError(
+                f"{path}: column {field.name!r} is {kind.simpleString()}; it must be {field.dataType.simpleString()}"
+            )
+
+
+def _fits(kind: object, field: StructField) -> bool:
+    if kind == field.dataType or isinstance(kind, StringType) or isinstance(field.dataType, StringType):
+        return True
+    return isinstance(kind, NumericType) and isinstance(field.dataType, NumericType)
+
+
+def _selected(raw: DataFrame, path: str, schema: StructType, select: str | None) -> DataFrame:
+    kept = [name for name in (_CORRUPT, _FILE) if name in raw.columns]
+    there = set(raw.columns)
+    try:
+        if select is not None:
+            chosen = raw.selectExpr(*_expressions(select), *(f"`{name}`" for name in kept))
+            _check_columns(f"{path}, as selected", chosen, schema)
+            return chosen
+        return raw.select(*(sf.col(f"`{field.name}`") for field in schema if field.name in there), *kept)
+    except AnalysisException as error:
+        raise SchemaError(f"{path}: in --select: {_first_line(error)}") from None
+
+
+def _expressions(select: str) -> list[str]:
+    """The parts between commas, except for commas in brackets and quotes."""
+    parts, depth, quote = [""], 0, ""
+    for letter in select:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'`\"":
+            quote = letter
+        depth += 0 if quote else (letter == "(") - (letter == ")")
+        if letter == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def checked(frame: DataFrame, schema: StructType, name: str) -> Dataset:
+    """Split rows into those of the schema, cast where they were text, and those that cannot be, with the reason."""
+    there = set(frame.columns)
+    own = [field for field in schema if field.name in there]
+    reasons = [_reason(frame, field) for field in own]
+    if _CORRUPT in there:
+        reasons.insert(0, sf.when(sf.col(_CORRUPT).isNotNull(), sf.lit("the line cannot be read")))
+    judged = frame.withColumn(_REASON, sf.coalesce(*reasons, sf.lit(None).cast("string")))
+    good = judged.where(sf.col(_REASON).isNull()).select(*(_value(field, field.name in there) for field in schema))
+    bad = judged.where(sf.col(_REASON).isNotNull()).select(
+        sf.lit(name).alias("dataset"),
+        sf.col(_REASON).alias("reason"),
+        (sf.col(_FILE) if _FILE in there else sf.lit(None).cast("string")).alias("file"),
+        _record(own, _CORRUPT in there).alias("record"),
+    )
+    return Dataset(good, shaped(bad, QUARANTINE))
+
+
+def _reason(frame: DataFrame, field: StructField) -> Column:
+    value = sf.col(f"`{field.name}`")
+    none = sf.lit(None).cast("string")
+    reason = none
+    if not field.nullable:
+        reason = sf.when(value.isNull(), sf.lit(f"column {field.name!r} has no value"))
+    if frame.schema[field.name].dataType != field.dataType:
+        wanted = field.dataType.simpleString()
+        unreadable = value.isNotNull() & value.try_cast(field.dataType).isNull()
+        text = sf.concat(sf.lit(f"column {field.name!r}: "), value.cast("string"), sf.lit(f" is no {wanted}"))
+        reason = sf.coalesce(reason, sf.when(unreadable, text))
+    return reason
+
+
+def _value(field: StructField, is_there: bool) -> Column:
+    if not is_there:
+        return sf.lit(None).cast(field.dataType).alias(field.name)
+    return sf.col(f"`{field.name}`").try_cast(field.dataType).alias(field.name)
+
+
+def _record(own: list[StructField], with_corrupt: bool) -> Column:
+    row = sf.to_json(sf.struct(*(sf.col(f"`{field.name}`") for field in own)))
+    return sf.coalesce(sf.col(_CORRUPT), row) if with_corrupt else row
+
+
+def quarantined(frame: DataFrame, rules: dict[str, Column], name: str) -> Dataset:
+    """Split by rules: a row goes to quarantine under the name of the first that holds for it."""
+    reasons = [sf.when(refused, sf.lit(rule)) for rule, refused in rules.items()]
+    judged = frame.withColumn(_REASON, sf.coalesce(*reasons))
+    bad = judged.where(sf.col(_REASON).isNotNull()).select(
+        sf.lit(name).alias("dataset"),
+        sf.col(_REASON).alias("reason"),
+        sf.lit(None).cast("string").alias("file"),
+        sf.to_json(sf.struct(*(sf.col(f"`{column}`") for column in frame.columns))).alias("record"),
+    )
+    return Dataset(judged.where(sf.col(_REASON).isNull()).drop(_REASON), bad)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,152 @@
+"""One `StructType` for each dataset that is read or written. A column that may not be null is required."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+STRING, LONG, INT, DOUBLE, BOOL, TIME = (
+    StringType(),
+    LongType(),
+    IntegerType(),
+    DoubleType(),
+    BooleanType(),
+    TimestampType(),
+)
+
+
+def shaped(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The frame with the columns of the schema, in its order and types.
+
+    Spark does not believe that a computed column has no nulls, so required columns are not claimed to have none.
+    """
+    return frame.to(StructType([StructField(field.name, field.dataType) for field in schema]))
+
+
+def _table(required: dict[str, DataType], optional: dict[str, DataType] | None = None) -> StructType:
+    fields = [StructField(name, kind, nullable=False) for name, kind in required.items()]
+    return StructType([*fields, *(StructField(name, kind) for name, kind in (optional or {}).items())])
+
+
+QUARANTINE = _table({"dataset": STRING, "reason": STRING}, {"file": STRING, "record": STRING})
+"""What could not be used, and why; `record` is the row as JSON, or the line as it stood in the file."""
+
+ARCHIVE = _table(
+    {"broker": STRING, "publisher": STRING, "sequence": LONG, "time": TIME},
+    {
+        "topic": STRING,
+        "qos": ByteType(),
+        "retain": BOOL,
+        "attributes": STRING,
+        "lat": DOUBLE,
+        "lon": DOUBLE,
+        "payload": BinaryType(),
+    },
+)
+"""A broker's archive of events; `attributes` is a JSON object of all that a filter sees."""
+
+TRACES = _table(
+    {"time_s": DOUBLE, "node": STRING, "kind": STRING},
+    {
+        "publisher": STRING,
+        "sequence": LONG,
+        "client": STRING,
+        "peer": STRING,
+        "message": STRING,
+        "size_b": LONG,
+        "hops": LONG,
+        "note": STRING,
+    },
+)
+"""What brokers and clients recorded, simulated or deployed."""
+
+SUBSCRIPTIONS = _table({"id": STRING, "filter": STRING})
+
+DELIVERIES = _table({"event": STRING, "subscription": STRING})
+"""Who gets what. `event` names the event by the column that the job was told to take."""
+
+POSITIONS = _table({"subscriber": STRING, "time_s": DOUBLE, "lat": DOUBLE, "lon": DOUBLE})
+SITES = _table({"site": STRING, "lat": DOUBLE, "lon": DOUBLE})
+
+ASSOCIATIONS = _table({"subscriber": STRING, "time_s": DOUBLE, "site": STRING, "distance_m": DOUBLE})
+
+VISITS = _table(
+    {
+        "subscriber": STRING,
+        "site": STRING,
+        "entered_s": DOUBLE,
+        "last_fix_s": DOUBLE,
+        "left_s": DOUBLE,
+        "fixes": LONG,
+        "ended": STRING,
+    },
+    {"next_site": STRING, "next_s": DOUBLE, "previous_site": STRING},
+)
+"""Uninterrupted stays. `ended` is handoff, gap or end; `next_site` is where the subscriber was seen next."""
+
+HANDOFFS = _table(
+    {"subscriber": STRING, "time_s": DOUBLE, "day": STRING, "site": STRING, "next_site": STRING, "ping_pong": BOOL},
+    {"previous_site": STRING},
+)
+
+NEIGHBORS = _table(
+    {
+        "broker": STRING,
+        "peer": STRING,
+        "uses": LONG,
+        "last_used_s": DOUBLE,
+        "handoffs_out": LONG,
+        "ping_pongs_out": LONG,
+        "probability": DOUBLE,
+    }
+)
+"""The neighbor graph, each edge once at either end: `uses` and `last_used_s` are what a broker keeps of it (2.5)."""
+
+DISTRIBUTIONS = _table(
+    {"measure": STRING, "count": LONG, "mean_s": DOUBLE},
+    {"site": STRING, **{f"p{share}_s": DOUBLE for share in (5, 25, 50, 75, 95, 99)}},
+)
+"""Dwell and gap times, of each site and (`site` null) of all."""
+
+RATES = _table(
+    {"connects": LONG, "disconnects": LONG, "handoffs": LONG, "neighbors": LONG},
+    {
+        "site": STRING,
+        "connect_mean_s": DOUBLE,
+        "disconnect_mean_s": DOUBLE,
+        "handoff_mean_s": DOUBLE,
+        "to_disconnect": DOUBLE,
+        "to_same_broker": DOUBLE,
+        "beta_per_s": DOUBLE,
+        "delta_random_per_s": DOUBLE,
+        "delta_neighboring_per_s": DOUBLE,
+        "alpha_random_per_s": DOUBLE,
+        "alpha_neighboring_per_s": DOUBLE,
+    },
+)
+"""Means and rates of the Markov models (3.3 to 3.5), of each site and (`site` null) of all."""
+
+FORECASTS = _table(
+    {
+        "day": STRING,
+        "model": STRING,
+        "handoffs": LONG,
+        "known": DOUBLE,
+        "first": DOUBLE,
+        "among_three": DOUBLE,
+        "neighbors": DOUBLE,
+    }
+)
+"""How well the other days foretell one: shares of its handoffs whose target was known, likeliest, among three."""

