@@ -252,6 +252,9 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
     traced = config.archive is not None and config.archive.traces
     broker = Broker(host, store, fabric, time.time, session_wait_s=config.handoff_wait_s, tracing=traced)
+    if not fabric.brokers:
+        # Whoever has never heard of others states nothing by itself, and two such brokers would wait for each other.
+        fabric.want(())
     access = Access(config.access.users)
     front = Front(broker, front_options(config), access.admit)
     return Parts(config, identity, store, links, Dialler(links, store), host, fabric, broker, access, front)
