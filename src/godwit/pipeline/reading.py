@@ -3,8 +3,8 @@
     read(spark, "sites.csv", SITES, "sites")                       columns of these names
     read(spark, "cells.csv.gz", SITES, "sites", select="cell DIV 256 AS site, lat, lon")
 
-A dataset without a required column, or with one of a type that does not fit, is refused at once; the error names file and
-column. A record with a missing or unreadable value goes to quarantine with the reason.
+A dataset without a required column, or with one of a type that does not fit, is refused at once; the error names file
+and column. A record with a missing or unreadable value goes to quarantine with the reason.
 """
 
 from __future__ import annotations
