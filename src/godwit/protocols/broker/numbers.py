@@ -19,22 +19,24 @@ class Numbers:
         self.what = what
         self.block = block
         self.last = max(at_least, reserved(store, what))
-        self._ceiling = 0
+        self._reserve_at = 0
         self._reserve()
 
     def next(self) -> int:
-        self.skip_to(self.last + 1)
+        self.last += 1
+        if self.last > self._reserve_at:
+            self._reserve()
         return self.last
 
     def skip_to(self, number: int) -> None:
         """Whatever is counted next is above this number."""
         self.last = max(self.last, number)
-        if self.last + self.block // 2 > self._ceiling:
+        if self.last > self._reserve_at:
             self._reserve()
 
     def _reserve(self) -> None:
-        self._ceiling = self.last + self.block
-        self.store.put("meta", self.what, 0, str(self._ceiling).encode())
+        self._reserve_at = self.last + self.block // 2
+        self.store.put("meta", self.what, 0, str(self.last + self.block).encode())
 
 
 def reserved(store: Store, what: str) -> int:

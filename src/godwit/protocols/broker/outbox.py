@@ -34,6 +34,9 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     body: bytes
 
 
+_encode = msgspec.msgpack.Encoder().encode
+
+
 class Lane:
     """The stream to one receiver. Of the parcels, those in `waiting` have not been sent, or must be sent again."""
 
@@ -100,7 +103,8 @@ class Lane:
         self.waiting.popleft()
         self.sent_bytes += len(parcel.body)
         self.tail = parcel.number
-        self.sent_max = max(self.sent_max, parcel.number)
+        if parcel.number > self.sent_max:
+            self.sent_max = parcel.number
 
     def rewind(self, given: int) -> None:
         """Everything after `given`, which has arrived, is to be sent again."""
@@ -169,7 +173,7 @@ class Outbox:
         for name in to:
             self.lane(name).add(parcel)
         if parcel.durable:
-            self.store.put(TABLE, "", parcel.number, msgspec.msgpack.encode(Row(to, parcel.body)))
+            self.store.put(TABLE, "", parcel.number, _encode(Row(to, parcel.body)))
 
     def release(self, lane: Lane, upto: int) -> int:
         """The receiver needs nothing up to this number any more; how many parcels that were."""

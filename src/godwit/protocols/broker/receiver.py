@@ -107,6 +107,8 @@ class Receiver:
         self.sources: dict[NodeId, Source] = {}
         self._owed: dict[NodeId, bool] = {}
         self._announced: set[NodeId] = set()
+        self._giving: Source | None = None
+        """The one whose items are being given to the broker in this turn."""
         for origin, _, value in store.load(TABLE):
             mark = msgspec.msgpack.decode(value, type=Mark)
             self.sources[origin] = Source(mark.stream, mark.number)
@@ -155,9 +157,8 @@ class Receiver:
             if pending.popleft()[1]:
                 source.dirty = True
         source.mark = number
-        if source.dirty:
-            self.store.put(TABLE, origin, 0, msgspec.msgpack.encode(Mark(source.stream, number)))
-        self._owe(origin)
+        if source is not self._giving:
+            self._write(origin, source)
 
     def _take_run(self, origin: NodeId, stream: int, previous: int, items: tuple[Item, ...]) -> None:
         source = self.sources.get(origin)
@@ -165,6 +166,14 @@ class Receiver:
             source = self.sources[origin] = Source(stream)
         if not source.follow(stream):
             return
+        self._giving = source
+        try:
+            self._take_items(origin, source, previous, items)
+        finally:
+            self._giving = None
+            self._write(origin, source)
+
+    def _take_items(self, origin: NodeId, source: Source, previous: int, items: tuple[Item, ...]) -> None:
         for item in items:
             if item.number <= source.given:
                 self.counts.repetitions += 1
@@ -177,6 +186,11 @@ class Receiver:
             previous = item.number
         while source.held and (held := source.next_held()) is not None:
             self._give(origin, source, held)
+
+    def _write(self, origin: NodeId, source: Source) -> None:
+        """Put the mark beside what the broker has written in this turn: once for all that it was given in it."""
+        if source.dirty:
+            self.store.put(TABLE, origin, 0, msgspec.msgpack.encode(Mark(source.stream, source.mark)))
         self._owe(origin, gap=bool(source.held))
 
     def _give(self, origin: NodeId, source: Source, item: Item) -> None:

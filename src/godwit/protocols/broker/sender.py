@@ -101,12 +101,13 @@ class Sender:
             raise LocalError(f"{self.host.name} cannot send to itself")
         if not names:
             return
+        bytes_max = self.options.outbox_bytes_max
         parcel = Parcel(self.numbers.next(), encode(content), durable, self.host.now())
         self.outbox.add(parcel, names)
         self._unsettled = self._unsettled or durable
         for name in names:
             lane = self._busy[name] = self.outbox.lanes[name]
-            while lane.bytes > self.options.outbox_bytes_max:
+            while lane.bytes > bytes_max:
                 self.counts.dropped_full += self._drop_oldest(lane)
         self._wake()
 
@@ -198,8 +199,8 @@ class Sender:
     def _fill(self, lane: Lane, found: dict[int, list[tuple[Lane, int]]]) -> None:
         if not lane.under_way:
             lane.ask_at_s = self.host.now() + self.options.retry_s
-        left = self.options.window - lane.under_way
-        while left > 0 and lane.sent_bytes < self.options.window_b:
+        left, window_b = self.options.window - lane.under_way, self.options.window_b
+        while left > 0 and lane.sent_bytes < window_b:
             parcel = lane.next(self._settled)
             if parcel is None:
                 break
@@ -210,7 +211,7 @@ class Sender:
             found.setdefault(parcel.number, []).append((lane, lane.tail))
             lane.sent(parcel)
             left -= 1
-        if not lane.waiting or left <= 0 or lane.sent_bytes >= self.options.window_b:
+        if not lane.waiting or left <= 0 or lane.sent_bytes >= window_b:
             del self._busy[lane.to]
 
     def _send_runs(self, found: dict[int, list[tuple[Lane, int]]]) -> None:
@@ -272,7 +273,10 @@ class _Frames:
         last = self._items[-1][0]
         if len(legs) != len(self._lanes):
             return False
-        return all(lane is mine and previous == last for (lane, previous), mine in zip(legs, self._lanes, strict=True))
+        for (lane, previous), mine in zip(legs, self._lanes, strict=True):
+            if lane is not mine or previous != last:
+                return False
+        return True
 
     def _end_run(self) -> None:
         if self._items:
