@@ -111,6 +111,7 @@ class Broker:
         session = self._registry.create(opening, self._moves.next_epoch(opening.client), clean=opening.clean)
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
+        self._hurry(session)
 
     def close(self, session: Session, outlet: Outlet, *, will: bool, expiry_s: float | None = None) -> None:
         """The connection has ended; `will` unless the client said goodbye. Nothing happens where the session has
@@ -134,10 +135,14 @@ class Broker:
 
     def subscribe(self, session: Session, wanted: Sequence[Subscription]) -> list[Granted]:
         """Each by itself: a bad one is refused with its reason, the others work. Retained publications follow."""
-        return [self._registry.subscribe(session, one) for one in wanted]
+        granted = [self._registry.subscribe(session, one) for one in wanted]
+        self._hurry(session)
+        return granted
 
     def unsubscribe(self, session: Session, keys: Sequence[str]) -> list[Reason]:
-        return [self._registry.unsubscribe(session, key) for key in keys]
+        reasons = [self._registry.unsubscribe(session, key) for key in keys]
+        self._hurry(session)
+        return reasons
 
     def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
         """Publications in their order, each with its packet id, 0 at QoS 0, made with `session.next_sequence()` and
@@ -178,6 +183,11 @@ class Broker:
     def audience(self, topic: str) -> Audience:
         """Who wants this topic; keep it as long as the generation is the same."""
         return self._switch.directory.audience(topic)
+
+    def _hurry(self, session: Session) -> None:
+        """What a client was told at once should not stay long without the disk."""
+        if session.durable:
+            self.store.settled(_nothing)
 
     def _take_over(self, session: Session, opening: Opening) -> None:
         """The client is back; a connection that is still there ends, and the session too where it starts clean."""
@@ -300,3 +310,6 @@ class Broker:
     def _clean(self) -> None:
         self._switch.retained.clean(self.clock())
         self.host.after(CLEANING_S, self._clean)
+
+
+def _nothing() -> None: ...

@@ -65,11 +65,12 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
 
 
 class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
-    """I have no session of this client; `at` where I believe it to be."""
+    """I have no session of this client; `at` where I believe it to be, since an epoch."""
 
     client: str
     epoch: int
     at: NodeId = ""
+    since: int = 0
 
 
 class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):

@@ -146,9 +146,9 @@ class Moves:
         elif waiting is not None and waiting.source != origin:
             waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
         else:
-            at = self.places.get(fetch.client)
-            lead = at.broker if at is not None and waiting is None and at.broker != origin else ""
-            self._send((origin,), Nothing(fetch.client, fetch.epoch, lead))
+            at = self.places.get(fetch.client) if waiting is None else None
+            lead = (at.broker, at.epoch) if at is not None else ("", 0)
+            self._send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
 
     def _transfer(self, session: Session, to: NodeId, epoch: int) -> None:
         """All of it into the stream to the other broker; what stays is a shadow that passes on what still comes."""
@@ -288,16 +288,15 @@ class Moves:
 
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
         client, waiting = nothing.client, self.waiting.get(nothing.client)
-        at = self.places.get(client)
-        if at is not None and at.broker == origin:
-            self.places.forget(client, at)
+        if nothing.at and nothing.at != self.name:
+            self.places.put(client, At(nothing.since, nothing.at))
         if waiting is None or waiting.source != origin:
             return
-        lead = nothing.at
-        if not lead or lead == self.name:
-            at = self.places.get(client)
-            lead = at.broker if at is not None else ""
-        if lead and lead != self.name and lead in self.fabric.brokers and waiting.asked < ASKED_MAX:
+        at = self.places.get(client)
+        lead = at.broker if at is not None else ""
+        if lead == origin:
+            return  # it does not know yet that the session is on its way there; it will say so when it has come
+        if lead in self.fabric.brokers and waiting.asked < ASKED_MAX:
             waiting.source, waiting.asked = lead, waiting.asked + 1
             self._fetch(client, lead)
         else:
@@ -387,6 +386,10 @@ class Moves:
             self.places.forget(place.client, at)
         elif session is None or At(session.epoch, self.name) < at:
             self.places.put(place.client, at)
+        waiting = self.waiting.get(place.client)
+        if waiting is not None and not place.gone:
+            waiting.source = origin
+            self._fetch(place.client, origin)
         if session is None or at < At(session.epoch, self.name):
             return
         if place.gone or place.clean:

@@ -1,0 +1,272 @@
+"""Brokers on the simulator's engine, joined by streams that keep their order and nothing else: each is as slow as its
+dice say. Whatever a crash takes from a broker it takes from the streams too; what is on the disk stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import partial
+from random import Random
+
+import msgspec
+
+from godwit.filters.filters import Filter
+from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.contents import Content
+from godwit.protocols.broker.store import Disk, Memory
+from godwit.protocols.host import Message, NodeId, Record
+from godwit.sim.engine import Engine, Timer
+from godwit.sim.streams import Streams
+
+EPOCH_S = 1_700_000_000.0
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode: Callable[[bytes], Content] = msgspec.msgpack.Decoder(Content).decode
+
+
+class SimHost:
+    """The host of one life of a broker: after a crash its timers do not fire."""
+
+    def __init__(self, name: NodeId, engine: Engine, dice: Random) -> None:
+        self.name = name
+        self.engine = engine
+        self.random = dice
+        self.alive = True
+        self.records: list[Record] = []
+
+    def now(self) -> float:
+        return self.engine.now
+
+    def send(self, to: NodeId, message: Message) -> None:
+        raise AssertionError("brokers speak through their fabric")
+
+    def broadcast(self, message: Message) -> None:
+        raise AssertionError("brokers speak through their fabric")
+
+    def after(self, delay_s: float, call: Callable[[], None]) -> Timer:
+        return self.engine.after(delay_s, lambda: call() if self.alive else None)
+
+    def trace(self, record: Record) -> None:
+        self.records.append(record)
+
+
+class Wire:
+    """What one broker sees: a `Fabric`."""
+
+    def __init__(self, site: Site, host: SimHost, store: Memory) -> None:
+        self.site = site
+        self.host = host
+        self.store = store
+        self.world = site.world
+        self.on_content: Callable[[NodeId, int, Content], None] = lambda origin, number, content: None
+        self.on_change: Callable[[], None] = lambda: None
+        self.outgoing: dict[NodeId, dict[int, bytes]] = {}
+        """What each other broker has not confirmed."""
+        self.ready: dict[NodeId, list[int]] = {}
+        """Numbers that may leave: they are on the disk, or need none."""
+        self.marks: dict[NodeId, int] = {}
+        self.given: dict[NodeId, int] = {}
+        for origin, _, row in store.load("marks"):
+            self.marks[origin] = self.given[origin] = int(row)
+        for to, number, row in store.load("outbox"):
+            self.outgoing.setdefault(to, {})[number] = row
+            self.ready.setdefault(to, []).append(number)
+
+    @property
+    def brokers(self) -> Set[NodeId]:
+        return self.site.known - {self.host.name}
+
+    @property
+    def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
+        return {name: filters for name, (_, filters) in self.site.heard.items() if name in self.brokers}
+
+    def want(self, filters: Iterable[Filter]) -> int:
+        self.site.statement = (self.site.statement[0] + 1, tuple(filters))
+        self.world.spread_interest(self.site)
+        return self.site.statement[0]
+
+    def heard(self, broker: NodeId) -> int:
+        return self.site.heard.get(broker, (0, ()))[0]
+
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+        receivers = list(to)
+        assert self.host.name not in receivers, content
+        number = self.world.next_number()
+        row = _encode(content)
+        for receiver in receivers:
+            self.outgoing.setdefault(receiver, {})[number] = row
+            if durable:
+                self.store.put("outbox", receiver, number, row)
+        self.store.settled(lambda: self._let_go(receivers, number))
+
+    def _let_go(self, receivers: list[NodeId], number: int) -> None:
+        if self.host.alive:
+            for receiver in receivers:
+                self.ready.setdefault(receiver, []).append(number)
+                self.world.wake(self.host.name, receiver)
+
+    def next_for(self, receiver: NodeId, after: int) -> tuple[int, bytes] | None:
+        for number in self.ready.get(receiver, ()):
+            if number > after and number in self.outgoing[receiver]:
+                return number, self.outgoing[receiver][number]
+        return None
+
+    def give(self, origin: NodeId, number: int, row: bytes) -> None:
+        if number > self.given.get(origin, 0):
+            self.given[origin] = number
+            self.on_content(origin, number, _decode(row))
+            assert self.marks.get(origin) == number, "the broker must take what it was given"
+
+    def taken(self, origin: NodeId, number: int) -> None:
+        self.marks[origin] = number
+        self.store.put("marks", origin, 0, str(number).encode())
+        self.store.settled(lambda: self.world.confirm(origin, self.host.name, number))
+
+    def confirmed(self, receiver: NodeId, number: int) -> None:
+        rows = self.outgoing.get(receiver, {})
+        for old in [old for old in rows if old <= number]:
+            del rows[old]
+            self.store.delete("outbox", receiver, old)
+        self.ready[receiver] = [old for old in self.ready.get(receiver, ()) if old > number]
+
+    def receive(self, sender: NodeId, message: Message) -> None: ...
+    def linked(self, peer: NodeId) -> None: ...
+    def unlinked(self, peer: NodeId) -> None: ...
+
+
+class Site:
+    """A machine: its disk outlives the brokers that run on it."""
+
+    def __init__(self, world: World, name: NodeId) -> None:
+        self.world = world
+        self.name = name
+        self.disk: Disk = {}
+        self.known: set[NodeId] = set()
+        self.heard: dict[NodeId, tuple[int, tuple[Filter, ...]]] = {}
+        self.statement: tuple[int, tuple[Filter, ...]] = (0, ())
+        self.lives = 0
+        self.host: SimHost
+        self.wire: Wire
+        self._broker: Broker | None = None
+
+    @property
+    def up(self) -> bool:
+        return self._broker is not None
+
+    @property
+    def broker(self) -> Broker:
+        assert self._broker is not None, f"{self.name} is down"
+        return self._broker
+
+    def start(self) -> None:
+        world = self.world
+        self.lives += 1
+        self.host = host = SimHost(self.name, world.engine, world.dice.stream("host", self.name, self.lives))
+        slow = world.dice.stream("disk", self.name, self.lives)
+        store = Memory(self.disk, lambda call: host.after(slow.uniform(0, world.disk_s), call))
+        self.wire = Wire(self, self.host, store)
+        self._broker = Broker(
+            self.host, store, self.wire, world.clock, session_wait_s=world.session_wait_s, tracing=world.tracing
+        )
+        for other in world.sites.values():
+            if other is not self and other.up:
+                world.wake(self.name, other.name)
+                world.wake(other.name, self.name)
+
+    def crash(self) -> None:
+        self.host.alive = False
+        self._broker = None
+
+
+class World:
+    """Brokers b1 ... bn that all know each other, unless told otherwise."""
+
+    def __init__(
+        self,
+        count: int = 1,
+        seed: int = 0,
+        *,
+        delay_s: float = 0.05,
+        disk_s: float = 0.01,
+        session_wait_s: float = 10.0,
+        tracing: bool = False,
+    ) -> None:
+        self.engine = Engine()
+        self.dice = Streams(seed)
+        self.disk_s = disk_s
+        self.delay_s = delay_s
+        self.session_wait_s = session_wait_s
+        self.tracing = tracing
+        self.sites: dict[NodeId, Site] = {}
+        self._number = 0
+        self._moving: set[tuple[NodeId, NodeId]] = set()
+        self._slow: dict[tuple[NodeId, NodeId], Random] = {}
+        for at in range(1, count + 1):
+            self.sites[f"b{at}"] = Site(self, f"b{at}")
+        for site in self.sites.values():
+            site.known = set(self.sites)
+            site.start()
+
+    def clock(self) -> float:
+        return EPOCH_S + self.engine.now
+
+    def run(self, duration_s: float = 5.0) -> None:
+        self.engine.run(self.engine.now + duration_s)
+
+    def next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _delay(self, sender: NodeId, receiver: NodeId) -> float:
+        """Each stream has its own pace, which changes all the time."""
+        dice = self.dice_of(sender, receiver)
+        return dice.uniform(0, self.delay_s) * dice.choice((0.1, 1, 1, 10))
+
+    def dice_of(self, sender: NodeId, receiver: NodeId) -> Random:
+        key = (sender, receiver)
+        if key not in self._slow:
+            self._slow[key] = self.dice.stream("wire", *key)
+        return self._slow[key]
+
+    def spread_interest(self, site: Site) -> None:
+        statement = site.statement
+        for other in self.sites.values():
+            if other is not site:
+                call = partial(self._hear, other, site, statement)
+                self.engine.after(self._delay(site.name, other.name), call)
+
+    def _hear(self, site: Site, origin: Site, statement: tuple[int, tuple[Filter, ...]]) -> None:
+        """Interest is flooded again and again: whoever was away hears the newest in the end."""
+        if not site.up:
+            self.engine.after(0.5, lambda: self._hear(site, origin, origin.statement))
+        elif statement[0] > site.heard.get(origin.name, (0, ()))[0]:
+            site.heard[origin.name] = statement
+            site.wire.on_change()
+
+    def give_up(self, broker: NodeId) -> None:
+        """Nobody expects it back."""
+        for site in self.sites.values():
+            site.known.discard(broker)
+            site.heard.pop(broker, None)
+            if site.up and site.name != broker:
+                site.wire.on_change()
+
+    def wake(self, sender: NodeId, receiver: NodeId) -> None:
+        """Carry the next of a stream, unless one is on its way."""
+        if (sender, receiver) not in self._moving:
+            self._moving.add((sender, receiver))
+            self.engine.after(self._delay(sender, receiver), lambda: self._carry(sender, receiver))
+
+    def _carry(self, sender: NodeId, receiver: NodeId) -> None:
+        self._moving.discard((sender, receiver))
+        source, target = self.sites[sender], self.sites[receiver]
+        if not (source.up and target.up):
+            return
+        found = source.wire.next_for(receiver, target.wire.given.get(sender, 0))
+        if found is not None:
+            target.wire.give(sender, *found)
+            self.wake(sender, receiver)
+
+    def confirm(self, sender: NodeId, receiver: NodeId, number: int) -> None:
+        source = self.sites[sender]
+        if source.up:
+            source.wire.confirmed(receiver, number)
