@@ -5,10 +5,19 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from random import Random
 
+import msgspec
 import pytest
-from tests.protocols.broker.web import Web
+from tests.protocols.broker.web import OPTIONS, Web
+from tests.protocols.overlay import topic
 
-from godwit.protocols.host import NodeId
+from godwit.events import Event
+from godwit.protocols.broker.contents import Place
+from godwit.protocols.broker.tree import TreeOptions
+from godwit.protocols.broker.wire import Ask, Leg, Parcels, Run, Taken, encode
+from godwit.protocols.host import Message, NodeId, RemoteError
+from godwit.protocols.routing.courier import Bundle, Numbered
+from godwit.protocols.routing.messages import Ack, Bsub, Pub, Sub
+from godwit.protocols.routing.process import Enclosed
 
 SEVEN = list("abcdefg")
 SHAPES: dict[str, list[tuple[NodeId, NodeId]]] = {
@@ -52,6 +61,137 @@ def test_in_a_settled_tree_each_content_crosses_each_link_once_and_no_more_links
     assert set(web.cables.crossed.values()) == {1}
     assert len(web.cables.crossed) == 20 * len(others)
     assert web.fabric(sender).counts.repeated == 0
+
+
+def test_a_broker_that_wants_nothing_is_known_and_reached() -> None:
+    web = Web(SHAPES["three in a line"])
+    web.want("c")
+    web.run(5)
+    assert web.fabric("a").interests["c"] == ()
+    mark = web.send("a", ["c"])
+    web.run(1)
+    assert web.given("c", "a") == [mark]
+
+
+def test_whoever_has_heard_a_statement_of_that_number_knows_at_least_that_interest() -> None:
+    web = Web(SHAPES["line"])
+    web.run(5)
+    before, changes = web.fabric("a").heard("g"), web.site("a").changes
+    number = web.want("g", "new")
+    assert number > before
+    web.run(1)
+    assert web.fabric("a").heard("g") >= number
+    assert web.fabric("a").interests["g"] == (topic("new"),)
+    assert web.site("a").changes > changes
+
+
+def test_many_statements_in_one_turn_are_said_once() -> None:
+    web = Web(SHAPES["two"])
+    web.run(5)
+    before = web.cables.sent["a", "Enclosed"]
+    for n in range(100):
+        web.want("a", f"t{n}")
+    web.run(0.4)
+    assert web.fabric("b").interests["a"] == (topic("t99"),)
+    assert web.cables.sent["a", "Enclosed"] - before < 5
+
+
+def test_a_broker_that_restarts_knows_at_once_who_wanted_what_and_keeps_it_for_them() -> None:
+    web = Web(SHAPES["two"])
+    web.run(5)
+    first = web.send("a", ["b"])
+    web.run(5)
+    web.crash("b")
+    web.restart("a")
+    assert web.fabric("a").interests == {"b": (topic("b"),)}
+    second = web.send("a", web.fabric("a").brokers)
+    web.run(5)
+    web.restart("b")
+    web.run(5)
+    assert web.given("b", "a") == [first, second]
+
+
+def test_a_link_that_breaks_is_left_at_once_where_there_is_another_way() -> None:
+    web = Web(SHAPES["ring"])
+    web.run(10)
+    web.cut("a", "b")
+    web.run(1.5)
+    mark = web.send("a", ["b"])
+    web.run(1.5)
+    assert web.given("b", "a") == [mark]
+
+
+def test_a_direct_link_is_used_while_the_tree_has_no_way() -> None:
+    web = Web(SHAPES["two"])
+    web.run(5)
+    tree = web.fabric("a")._tree
+    assert tree is not None
+    tree.tables.routes.drop("sb")
+    assert web.fabric("a").way("b") == "b"
+
+
+def test_a_silent_broker_is_given_up_with_all_that_is_kept_for_it_and_welcome_when_it_is_back() -> None:
+    web = Web(SHAPES["three in a line"], options=msgspec.structs.replace(OPTIONS, refresh_s=5.0, forget_s=30.0))
+    web.run(10)
+    web.crash("c")
+    web.send("a", ["b", "c"])
+    web.send("a", ["c"], durable=False)
+    web.run(25)
+    assert web.fabric("a").brokers == {"b", "c"}
+    web.run(20)
+    assert web.fabric("a").brokers == {"b"}
+    assert set(web.fabric("a").interests) == {"b"}
+    assert web.fabric("a").unconfirmed == {}
+    assert web.fabric("a").counts.dropped_gone == 2
+    web.restart("c")
+    web.run(10)
+    mark = web.send("a", ["c"])
+    web.run(5)
+    assert web.given("c", "a") == [mark]
+
+
+def test_a_broker_cannot_be_forgotten_between_two_of_its_statements() -> None:
+    with pytest.raises(ValueError, match="at least twice"):
+        TreeOptions(refresh_s=60, forget_s=100)
+
+
+LIES: dict[str, Message] = {
+    "in the name of another": Enclosed("bc", Ack(1), "bb"),
+    "to the subscriber": Enclosed("ba", Ack(1), "sb"),
+    "beyond all numbers": Enclosed("ba", Bsub("sb", (), 2**63, 1)),
+    "events of clients": Enclosed("ba", Pub(Event("p", 1))),
+    "a subscription of a client": Enclosed("ba", Numbered(1, Bundle((Sub(topic("x"), "sx", 1),)))),
+    "no frame at all": Ack(1),
+    "my own stream": Parcels("b", 1, (Run((Leg("b", 1, 0),), msgspec.Raw(encode([]))),)),
+    "my own question": Ask("b", 1, "b"),
+    "my own confirmation": Taken("b", 1, "b", 1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_peer_that_lies_is_refused_and_changes_nothing(lie: str) -> None:
+    web = Web(SHAPES["three in a line"])
+    web.run(5)
+    with pytest.raises(RemoteError):
+        web.fabric("b").receive("a", LIES[lie])
+    sent = web.cables.sent.total()
+    web.run(0.001)
+    assert web.cables.sent.total() == sent
+    mark = web.send("a", ["b", "c"])
+    web.run(2)
+    assert web.given("b", "a") == web.given("c", "a") == [mark]
+
+
+def test_streams_of_brokers_that_nobody_has_heard_of_are_not_followed() -> None:
+    web = Web(SHAPES["two"])
+    web.run(5)
+    life = web.fabric("b").streams.receiver.life
+    run = Run((Leg("b", life, 0),), msgspec.Raw(encode([(1, True, Place("x", 1))])))
+    web.fabric("b").receive("a", Parcels("nobody", 7, (run,)))
+    web.fabric("b").receive("a", Ask("nobody", 7, "b", 1))
+    web.run(2)
+    assert web.given("b", "nobody") == []
+    assert web.fabric("b").brokers == {"a"}
 
 
 class Storm:

@@ -213,6 +213,50 @@ def test_a_leader_that_restarts_is_followed_again_under_a_new_incarnation() -> N
     assert set(electorate.leaders().values()) == {"b1"}
 
 
+@pytest.mark.parametrize("edges", [[("b1", "b2")], [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]])
+@pytest.mark.parametrize("also", [(), ("b2",)])
+def test_a_leader_that_lost_its_disk_is_followed_again_though_it_counts_from_the_beginning(
+    edges: list[Edge], also: tuple[str, ...]
+) -> None:
+    electorate = wired(edges)
+    faults = Faults(electorate.world)
+    for _ in range(3):
+        electorate.run(ROUNDS)
+        faults.restart("b1")
+    electorate.run(5 * ROUNDS)
+    for name in ("b1", *also):
+        faults.restart(name, keep_disk=False)
+    electorate.run(2 * ROUNDS)
+    assert set(electorate.leaders().values()) == {"b1"}
+
+
+def test_a_new_link_joins_two_trees_at_once() -> None:
+    electorate = wired([("b1", "b2"), ("b2", "b3"), ("b3", "b4")])
+    links(electorate).cut("b2", "b3")
+    electorate.run(2 * ROUNDS)
+    assert electorate.leaders() == {"b1": "b1", "b2": "b1", "b3": "b3", "b4": "b3"}
+    links(electorate).heal("b2", "b3")
+    electorate.elections["b2"].linked("b3")
+    electorate.elections["b3"].linked("b2")
+    electorate.run(0.1)
+    assert set(electorate.leaders().values()) == {"b1"}
+
+
+def test_a_parent_and_a_child_are_gone_with_their_link() -> None:
+    electorate = wired([("b1", "b2"), ("b2", "b3")])
+    electorate.run(ROUNDS)
+    links(electorate).cut("b1", "b2")
+    electorate.elections["b1"].unlinked("b2")
+    electorate.elections["b2"].unlinked("b1")
+    assert electorate.elections["b1"].neighbours == set()
+    assert electorate.elections["b2"].neighbours == {"b3"}
+    assert electorate.elections["b2"].leader == "b2"
+    links(electorate).heal("b1", "b2")
+    electorate.run(ROUNDS)
+    assert set(electorate.leaders().values()) == {"b1"}
+    assert electorate.voter("b2").moves[-1] == ("b1", "b1")
+
+
 @pytest.mark.feature("mft-pubsub F17")
 def test_a_late_copy_of_a_dead_leader_is_rejected() -> None:
     electorate = wired([("b1", "b2"), ("b2", "b3")])
