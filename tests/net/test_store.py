@@ -119,6 +119,21 @@ def test_settled_calls_come_later_in_order_and_one_failing_stops_no_other(tmp_pa
     assert called == list(range(300))
 
 
+def test_whoever_asks_with_nothing_to_write_still_waits_for_those_before(tmp_path: Path) -> None:
+    called: list[str] = []
+
+    async def ask(store: SqliteStore) -> None:
+        store.put("meta", "a", 0, b"")
+        store.settled(partial(called.append, "first"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        store.settled(partial(called.append, "second"))
+        await store.flushed()
+
+    with_store(tmp_path, ask)
+    assert called == ["first", "second"]
+
+
 def test_what_is_settled_is_in_the_file_and_many_rows_take_few_transactions(tmp_path: Path) -> None:
     async def write(store: SqliteStore) -> None:
         seen: list[int] = []

@@ -40,6 +40,8 @@ FATAL = (
 ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode.SERVER_MOVED)
 
 NUMBERS = 65_535
+DUPLICATE = 0b1000
+"""The bit of the first byte of a PUBLISH that says: this may have come before."""
 REFUSED = 128
 
 
@@ -66,7 +68,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class _Outgoing(msgspec.Struct):
     """A publication that its broker has not taken yet."""
 
-    packet: mqtt5.PublishPacket
+    packet: bytes
     done: asyncio.Future[None]
     received: bool = False
 
@@ -145,9 +147,11 @@ class Client:
             self._room.clear()
             await self._room.wait()
         number = self._new_number()
-        outgoing = self._outgoing[number] = _Outgoing(packet(number), asyncio.get_running_loop().create_future())
+        outgoing = self._outgoing[number] = _Outgoing(
+            packet(number).write(), asyncio.get_running_loop().create_future()
+        )
         if self._wire is not None and self._connected.is_set():
-            self._wire.write(outgoing.packet.write())
+            self._wire.write(outgoing.packet)
         await outgoing.done
 
     async def subscribe(self, condition: str = "", *, topics: str = "#", qos: int = 2) -> Subscription:
@@ -306,8 +310,8 @@ class Client:
             wire.write(mqtt5.PubRelPacket(number).write())
             return
         outgoing.received = False
-        outgoing.packet.duplicate = known
-        wire.write(outgoing.packet.write())
+        first = outgoing.packet[0] | (DUPLICATE if known else 0)
+        wire.write(bytes([first]) + outgoing.packet[1:])
 
     def _lost(self) -> None:
         self._connected.clear()

@@ -188,11 +188,15 @@ class SqliteStore:
         self.changes += batch.asked
         self._writing = None
         self._report(None)
-        if self._next.waiting or self._next.asked >= LAZY_ROWS:
+        waiting = batch.waiting
+        if not self._next:
+            # Whoever asked since, with nothing to write, comes after those who asked before.
+            waiting, self._next = waiting + self._next.waiting, Batch()
+        elif self._next.waiting or self._next.asked >= LAZY_ROWS:
             self._flush()
-        elif self._next:
+        else:
             self._schedule()
-        _call(batch.waiting)
+        _call(waiting)
 
     def _report(self, failure: StoreError | None, broken: bool = False) -> None:
         self._broken = broken
