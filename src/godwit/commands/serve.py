@@ -90,7 +90,7 @@ def introduce(console: Console, server: Server) -> None:
     rows = server.addresses()
     if config.peers.connect:
         rows.append(("dials", ", ".join(config.peers.connect)))
-    rows.append(("data", f"{config.data}: {SAFETY[config.sync]}"))
+    rows.append(("data", f"{config.folder}: {SAFETY[config.sync]}"))
     rows.append(("access", str(config.access.users) if config.access.users is not None else ACCESS))
     console.print(f"godwit {__version__}, broker {server.parts.identity.name}", markup=False)
     for what, where in rows:

@@ -22,7 +22,6 @@ Relative paths in the file start from the file's directory.
 from __future__ import annotations
 
 import ipaddress
-import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -126,8 +125,8 @@ class Archive(Strict, frozen=True):
 
 class Config(Strict, frozen=True):
     name: str = ""
-    data: Path = Path()
-    """Where the broker remembers; `resolve` fills it in where nothing is said."""
+    data: Path | None = None
+    """Where the broker remembers; a directory of the user's own where nothing is said."""
     sync: Sync = Sync.PROCESS
     handoff_wait_s: NotNegative = 10.0
     """How long a client waits for its session from a broker that does not answer, before it gets a new one."""
@@ -139,8 +138,10 @@ class Config(Strict, frozen=True):
     archive: Archive | None = None
 
     @property
-    def has_peers(self) -> bool:
-        return bool(self.peers.listen or self.peers.connect or self.peers.mdns)
+    def folder(self) -> Path:
+        """`data`, which `load` has filled in."""
+        assert self.data is not None
+        return self.data
 
     def secret(self) -> bytes:
         """The cluster's secret; it is checked, so it can be read."""
@@ -156,8 +157,7 @@ def load(path: Path | None, flags: Mapping[str, Any], environment: Mapping[str, 
     config = _converted(raw, where)
     if path is not None:
         config = _rooted(config, path.absolute().parent)
-    for key, value in flags.items():
-        config = _with_flag(config, key, value)
+    config = _with_flags(config, flags)
     try:
         config = _resolved(config, environment)
         _check(config)
@@ -179,11 +179,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _converted(raw: Mapping[str, Any], where: str) -> Config:
     try:
-        config = msgspec.convert(raw, Config, dec_hook=_decoded)
-        _refuse_nan(raw, "")
-    except (msgspec.ValidationError, ConfigError) as error:
+        return msgspec.convert(raw, Config, dec_hook=_decoded)
+    except msgspec.ValidationError as error:
         raise ConfigError(f"{where}{_readable(str(error))}") from None
-    return config
 
 
 def _decoded(kind: type, value: Any) -> Any:
@@ -200,41 +198,34 @@ def _readable(complaint: str) -> str:
     return f"{key}: {said}" if key else said
 
 
-def _refuse_nan(value: Any, key: str) -> None:
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            _refuse_nan(inner, f"{key}.{name}" if key else name)
-    elif isinstance(value, float) and math.isnan(value):
-        raise ConfigError(f"{key}: nan is no number")
-
-
 def _rooted(config: Any, folder: Path) -> Any:
     """Paths of a file start from its directory."""
     changed = {}
     for name in config.__struct_fields__:
         value = getattr(config, name)
-        if isinstance(value, Path) and value != Path():
+        if isinstance(value, Path):
             changed[name] = folder / value.expanduser()
         elif isinstance(value, msgspec.Struct):
             changed[name] = _rooted(value, folder)
     return msgspec.structs.replace(config, **changed)
 
 
-def _with_flag(config: Config, key: str, value: Any) -> Config:
-    """The configuration with one key changed, checked like one of the file."""
-    raw = msgspec.to_builtins(config, builtin_types=(Path,), enc_hook=str)
-    *tables, name = key.split(".")
-    inner = raw
-    for table in tables:
-        inner[table] = inner.get(table) or {}
-        inner = inner[table]
-    inner[name] = str(value) if isinstance(value, Path) else value
+def _with_flags(config: Config, flags: Mapping[str, Any]) -> Config:
+    """The configuration with these keys changed, checked like those of the file."""
+    raw = msgspec.to_builtins(config, enc_hook=str)
+    for key, value in flags.items():
+        *tables, name = key.split(".")
+        inner = raw
+        for table in tables:
+            inner[table] = inner.get(table) or {}
+            inner = inner[table]
+        inner[name] = str(value) if isinstance(value, Path) else value
     return _converted(raw, "")
 
 
 def _resolved(config: Config, environment: Mapping[str, str]) -> Config:
     """Fill in what depends on the machine."""
-    if config.data != Path():
+    if config.data is not None:
         return config
     state = environment.get("STATE_DIRECTORY", "").partition(":")[0]
     if state:

@@ -172,7 +172,7 @@ class Server:
             raise
 
     async def _start(self) -> None:
-        self._store = SqliteStore(self.config.data, self.config.sync)
+        self._store = SqliteStore(self.config.folder, self.config.sync)
         parts = self.parts = await build(self.config, self._store)
         # What the fabric numbers may be seen by others only once the disk knows that it may have been used.
         await self._store.flushed()

@@ -1,0 +1,141 @@
+"""What a broker is told: files and flags, defaults that are safe, and errors that say what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from godwit.net import config as module
+from godwit.net.config import Config, ConfigError, load
+from godwit.net.mqtt.options import Options
+from godwit.net.store import Sync
+
+
+def loaded(folder: Path, text: str, **flags: object) -> Config:
+    path = folder / "godwit.toml"
+    path.write_text(text)
+    return load(path, flags, {})
+
+
+def test_with_nothing_said_it_is_a_broker_for_this_machine_only() -> None:
+    config = load(None, {}, {"XDG_STATE_HOME": "/state"})
+    assert config.listen.mqtt == ("127.0.0.1:1883",)
+    assert config.listen.mqtts == config.listen.ws == config.listen.wss == ()
+    assert config.data == Path("/state/godwit/broker")
+    assert config.access.users is None
+    assert config.peers.listen == ""
+    assert not config.peers.mdns
+
+
+def test_each_name_has_a_directory_of_its_own_and_systemd_may_give_another() -> None:
+    assert load(None, {"name": "north"}, {"XDG_STATE_HOME": "/state"}).data == Path("/state/godwit/north")
+    assert load(None, {"name": "north"}, {"STATE_DIRECTORY": "/var/lib/g"}).data == Path("/var/lib/g")
+    assert load(None, {}, {}).data == Path.home() / ".local/state/godwit/broker"
+
+
+def test_a_file_says_everything_and_flags_win(tmp_path: Path) -> None:
+    (tmp_path / "users.toml").touch()
+    (tmp_path / "secret").write_text("correct horse battery staple\n")
+    text = """
+        name = "north"
+        data = "store"
+        sync = "power"
+        handoff_wait_s = 3
+        [listen]
+        mqtt = ["0.0.0.0:1883", "[::1]:1884"]
+        ws = ["127.0.0.1:8080"]
+        [peers]
+        listen = "0.0.0.0:7883"
+        connect = ["south.example"]
+        secret_file = "secret"
+        [access]
+        users = "users.toml"
+        [limits]
+        packets_per_s = 100
+        [archive]
+        folder = "/archive"
+    """
+    config = loaded(
+        tmp_path, text, **{"peers.connect": ["west:1", "east:2"], "name": "other", "archive.folder": Path("a")}
+    )
+    assert config.name == "other"
+    assert config.data == tmp_path / "store"
+    assert config.sync is Sync.POWER
+    assert config.listen.ws == ("127.0.0.1:8080",)
+    assert config.peers.connect == ("west:1", "east:2")
+    assert config.secret() == b"correct horse battery staple"
+    assert config.access.users == tmp_path / "users.toml"
+    assert config.limits.packets_per_s == 100
+    assert config.archive is not None
+    assert config.archive.folder == Path("a")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("name = 'north", r"godwit\.toml: not TOML: "),
+        ("nmae = 'north'", r"godwit\.toml: has unknown field `nmae`"),
+        ("[listen]\nmqtt = '127.0.0.1:1883'", r"godwit\.toml: listen\.mqtt: Expected `array`, got `str`"),
+        ("[listen]\nmqtt = []", r"listen: nowhere for clients to connect; right would be mqtt = "),
+        ("[listen]\nmqtt = ['localhost:http']", r"listen\.mqtt: address 'localhost:http': .*right would be host:port"),
+        ("[listen]\nmqtt = ['mqtt://localhost:1']", r"listen\.mqtt: .*right would be localhost:1, without a scheme"),
+        ("[listen]\nmqtts = ['localhost']", r"listen\.mqtts and listen\.wss need a table \[tls\]"),
+        ("[tls]\nkey = 'k'", r"tls: lacks required field `certificate`"),
+        ("[tls]\ncertificate = 'none.pem'\nkey = 'k'", r"tls\.certificate: .*none\.pem: No such file or directory"),
+        ("[access]\nusers = 'none.toml'", r"access\.users: .*none\.toml: No such file or directory"),
+        ("[access]\nusers = 7", r"access\.users: expected the path of a file or directory, got 7"),
+        ("handoff_wait_s = -1", r"handoff_wait_s: Expected `float` >= 0"),
+        ("handoff_wait_s = nan", r"handoff_wait_s: Expected `float` >= 0"),
+        ("sync = 'never'", r"sync: Invalid enum value 'never'"),
+        ("name = 'a/b'", r"name: 'a/b'; right would be 1 to 255 letters, digits, dots or dashes"),
+        ("name = ' a'", r"name: ' a'; right would be"),
+        (
+            "[peers]\nlisten = '0.0.0.0:1'",
+            r"peers\.listen: 0\.0\.0\.0:1 can be reached from other machines, where anyb",
+        ),
+        ("[peers]\nlisten = '127.0.0.1:1'\nsecret = 'short'", r"peers\.secret: 5 bytes; right would be 8 or more"),
+        ("[peers]\nconnect = ['a:b:c']", r"peers\.connect: address 'a:b:c'"),
+        ("[peers]\nmdns = true", r"peers\.mdns needs peers\.listen"),
+        ("[peers]\nidle_s = 1", r"peers\.idle_s: 1; right would be several times heartbeat_s"),
+        ("[limits]\ninflight_max = 0", r"limits\.inflight_max: Expected `int` >= 1"),
+    ],
+)
+def test_what_cannot_be_is_named_with_file_and_key(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        loaded(tmp_path, text)
+    assert str(tmp_path / "godwit.toml") in str(caught.value)
+
+
+def test_both_kinds_of_secret_are_one_too_many(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("long enough")
+    with pytest.raises(ConfigError, match="both given"):
+        loaded(tmp_path, "[peers]\nsecret = 'also long enough'\nsecret_file = 's'")
+    (tmp_path / "s").write_text("\n")
+    with pytest.raises(ConfigError, match=r"peers\.secret: 0 bytes"):
+        loaded(tmp_path, "[peers]\nsecret_file = 's'")
+
+
+def test_brokers_of_one_machine_need_no_secret(tmp_path: Path) -> None:
+    for host in ("127.0.0.1", "[::1]", "localhost"):
+        assert load(None, {"peers.listen": f"{host}:7001"}, {}).peers.listen
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.toml: No such file or directory"):
+        load(tmp_path / "none.toml", {}, {})
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match=r"binary\.toml: not a text file"):
+        load(tmp_path / "binary.toml", {}, {})
+
+
+def test_a_wrong_flag_is_named_by_its_key() -> None:
+    with pytest.raises(ConfigError, match=r"^sync: Invalid enum value 'x'"):
+        load(None, {"sync": "x"}, {})
+
+
+def test_every_limit_is_one_that_the_front_has() -> None:
+    limits = module.ConnectionLimits()
+    assert set(limits.__struct_fields__) <= set(Options.__struct_fields__)
+    defaults = Options()
+    assert all(getattr(limits, name) == getattr(defaults, name) for name in limits.__struct_fields__)

@@ -1,0 +1,200 @@
+"""`godwit serve` as people run it: processes, signals, and clients that nobody here wrote."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from godwit import __version__
+from godwit.cli import app
+
+START_S, ANSWER_S = 60, 20
+
+needs_mosquitto = pytest.mark.skipif(
+    not (shutil.which("mosquitto_pub") and shutil.which("mosquitto_sub")), reason="mosquitto's clients are not here"
+)
+
+
+class Process:
+    """One `godwit serve`, started when this is made and ended by `end`."""
+
+    def __init__(self, folder: Path, name: str, *more: str) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        arguments = ["--name", name, "--data", str(folder / name), *more]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "godwit", "serve", *arguments], stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        self.block: list[str] = []
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.block.append(line.rstrip("\n"))
+            if line.startswith("  access"):
+                break
+        assert self.process.poll() is None, self.log.read_text()
+
+    def at(self, kind: str) -> str:
+        return next(line.split()[1] for line in self.block if line.split()[0] == kind)
+
+    @property
+    def port(self) -> str:
+        return self.at("mqtt").rpartition(":")[2]
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        status = self.process.wait(START_S)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return status
+
+
+@contextmanager
+def running(*processes: Process) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for one in processes:
+            if one.process.poll() is None:
+                one.end(signal.SIGKILL)
+
+
+FREE = ("--listen", "127.0.0.1:0", "--peers-listen", "127.0.0.1:0")
+
+
+def subscriber(broker: Process, count: int, *more: str) -> subprocess.Popen[str]:
+    """Ends after so many messages; its session stays."""
+    command = ["mosquitto_sub", "-h", "127.0.0.1", "-p", broker.port, "-t", "air/#", "-q", "1", "-i", "walker", "-c"]
+    return subprocess.Popen([*command, "-C", str(count), *more], stdout=subprocess.PIPE, text=True)
+
+
+def published(broker: Process, text: str) -> None:
+    command = ["mosquitto_pub", "-h", "127.0.0.1", "-p", broker.port, "-t", "air/pm25", "-q", "1", "-m", text]
+    subprocess.run(command, check=True, timeout=ANSWER_S)
+
+
+def heard(listener: subprocess.Popen[str], broker: Process, text: str) -> bool:
+    """Say it once more; whether the listener has all it waits for."""
+    published(broker, text)
+    return listener.poll() is not None
+
+
+def arrives(attempt: Callable[[], bool]) -> None:
+    end = time.monotonic() + ANSWER_S
+    while not attempt():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@needs_mosquitto
+def test_three_brokers_carry_a_walker_from_one_to_another_and_one_of_them_may_be_killed(tmp_path: Path) -> None:
+    a = Process(tmp_path, "a", *FREE)
+    b = Process(tmp_path, "b", *FREE, "--peer", a.at("peers"))
+    c = Process(tmp_path, "c", *FREE, "--peer", a.at("peers"))
+    with running(a, b, c):
+        arrives(lambda: "linked with c" in b.log.read_text())
+        walker = subscriber(c, 3)
+        # The subscription travels; a message that comes back through another broker shows that it is there.
+        arrives(lambda: heard(walker, b, "early"))
+        assert walker.communicate(timeout=ANSWER_S)[0].split() == ["early"] * 3
+        flushed = subscriber(c, 1000, "-W", "1")
+        flushed.communicate(timeout=ANSWER_S)
+        for number in range(5):
+            published(b, f"waits-{number}")
+        walker = subscriber(a, 5)
+        assert walker.communicate(timeout=ANSWER_S)[0].split() == [f"waits-{number}" for number in range(5)]
+        for number in range(5):
+            published(a, f"kept-{number}")
+        assert a.end(signal.SIGKILL) == -signal.SIGKILL
+        a = Process(tmp_path, "a", *FREE)
+        with running(a):
+            walker = subscriber(b, 5)
+            assert walker.communicate(timeout=ANSWER_S)[0].split() == [f"kept-{number}" for number in range(5)]
+            assert [one.end() for one in (a, b, c)] == [0, 0, 0]
+
+
+def test_it_says_where_it_listens_and_stops_when_asked(tmp_path: Path) -> None:
+    one = Process(tmp_path, "north", *FREE, "--ws", "127.0.0.1:0")
+    with running(one):
+        assert one.block[0] == f"godwit {__version__}, broker north"
+        for kind in ("mqtt", "ws", "peers"):
+            host, _, port = one.at(kind).rpartition(":")
+            socket.create_connection((host, int(port)), timeout=5).close()
+        assert any(str(tmp_path / "north") in line for line in one.block)
+        assert one.end(signal.SIGINT) == 0
+    assert "Traceback" not in one.log.read_text()
+
+
+def test_users_are_read_again_at_a_hangup(tmp_path: Path) -> None:
+    users = tmp_path / "users.toml"
+    users.write_text("")
+    one = Process(tmp_path, "a", *FREE, "--users", str(users))
+    with running(one):
+        os.kill(one.process.pid, signal.SIGHUP)
+        arrives(lambda: "users and grants are read again" in one.log.read_text())
+        users.write_text("[users.ann]\npassword = 'plain'")
+        os.kill(one.process.pid, signal.SIGHUP)
+        arrives(lambda: "users and grants stay as they were" in one.log.read_text())
+        assert "users.ann.password is no argon2 hash" in one.log.read_text()
+        assert one.end() == 0
+
+
+def told(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["serve", *map(str, arguments)])
+
+
+def test_a_configuration_can_be_checked_without_being_run(tmp_path: Path) -> None:
+    path = tmp_path / "godwit.toml"
+    path.write_text("[listen]\nmqtt = ['127.0.0.1:1883']\n")
+    result = told("--config", path, "--data", tmp_path / "none", "--check")
+    assert result.exit_code == 0
+    assert "a broker can be started with it" in result.stdout
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--config", "none.toml"], "none.toml: No such file or directory"),
+        (["--listen", "nowhere:port"], "listen.mqtt: address 'nowhere:port'"),
+        (["--sync", "perhaps"], "sync: Invalid enum value 'perhaps'"),
+        (["--users", "none.toml"], "access.users: none.toml: No such file or directory"),
+        (["--peers-listen", "0.0.0.0:7883"], "peers.listen: 0.0.0.0:7883 can be reached from other machines"),
+        (["--mqtts", "127.0.0.1:8883"], "listen.mqtts and listen.wss need a table [tls]"),
+        (["--data", "/proc/none"], "/proc/none: "),
+        (["--listen", "192.0.2.1:1883"], "listen.mqtt: 192.0.2.1:1883: this machine has no such address"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], complaint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = [] if "--data" in arguments else ["--data", tmp_path / "data"]
+    result = told(*data, *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"godwit: {complaint}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_port_in_use_and_a_directory_in_use_are_told(tmp_path: Path) -> None:
+    one = Process(tmp_path, "a", *FREE)
+    with running(one):
+        port = told("--data", tmp_path / "b", "--listen", one.at("mqtt"))
+        assert (port.exit_code, port.stdout) == (2, "")
+        assert f"listen.mqtt: {one.at('mqtt')}: something else listens there already" in port.stderr
+        directory = told("--data", tmp_path / "a", "--listen", "127.0.0.1:0")
+        assert (directory.exit_code, directory.stdout) == (2, "")
+        assert f"in use by process {one.process.pid}" in directory.stderr
+        assert one.end() == 0
