@@ -269,3 +269,44 @@ def test_where_only_cables_break_what_is_not_durable_arrives_too(seed: int) -> N
     assert {pair: given for pair, given in web.log.given.items() if given} == {
         pair: [mark for mark, _ in sent] for pair, sent in web.log.sent.items()
     }
+
+
+def test_both_sides_of_a_partition_go_on_and_exchange_everything_when_it_ends() -> None:
+    web = Web(SHAPES["mesh"])
+    web.run(5)
+    between = [edge for edge in web.edges if (edge[0] in "abc") != (edge[1] in "abc")]
+    for edge in between:
+        web.cut(*edge)
+    web.run(10)
+    assert {name: web.fabric(name).leader for name in SEVEN} == dict.fromkeys("abc", "a") | dict.fromkeys("defg", "d")
+    for sender in SEVEN:
+        web.send(sender, [name for name in SEVEN if name != sender])
+    web.want("g", "changed")
+    web.run(10)
+    assert web.given("b", "a") == [1]
+    assert web.given("g", "d") == [4]
+    assert web.given("d", "a") == []
+    assert web.fabric("a").interests["g"] == (topic("g"),)
+    for edge in between:
+        web.heal(*edge)
+    web.run(5)
+    assert web.misdelivered() == []
+    assert web.unconfirmed() == {}
+    assert web.disagreements() == []
+
+
+def test_what_waits_for_a_broker_behind_a_broken_link_is_bounded_and_counted_and_the_rest_arrives() -> None:
+    streams = msgspec.structs.replace(OPTIONS.streams, outbox_bytes_max=200)
+    web = Web(SHAPES["three in a line"], options=msgspec.structs.replace(OPTIONS, streams=streams))
+    web.run(5)
+    web.cut("b", "c")
+    for _ in range(100):
+        web.send("a", ["b", "c"])
+        web.run(0.1)
+    kept = web.fabric("a").unconfirmed["c"]
+    assert web.fabric("a").counts.dropped_full == 100 - kept > 0
+    web.heal("b", "c")
+    web.run(5)
+    assert web.given("b", "a") == list(range(1, 101))
+    assert web.given("c", "a") == list(range(101 - kept, 101))
+    assert web.unconfirmed() == {}
