@@ -27,7 +27,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     session_expiry_max_s: float = inf
     client_id_bytes_max: int = 512
     connect_wait_s: float = 10.0
-    """How long a connection may be open before it has said CONNECT."""
+    """How long a connection may be open before it has said CONNECT; a WebSocket so long twice."""
     packets_per_s: float = inf
     bytes_per_s: float = inf
     burst_s: float = 2.0

@@ -18,8 +18,6 @@ from godwit.net.mqtt.front import Front
 SUBPROTOCOLS = ("mqtt", "mqttv3.1")
 """The second is what clients of version 3.1 say."""
 
-HANDSHAKE_WAIT_S = 10.0
-
 
 def chosen(protocol: ServerProtocol, offered: Any) -> Subprotocol:
     """The first one offered that is MQTT."""
@@ -83,7 +81,7 @@ class WebSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are asyncio's only by what they can do.
         self.transport = transport = cast("asyncio.Transport", transport)
-        self._timer = self._front.loop.call_later(HANDSHAKE_WAIT_S, transport.abort)
+        self._timer = self._front.loop.call_later(self._front.options.connect_wait_s, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None

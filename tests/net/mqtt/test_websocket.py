@@ -1,0 +1,107 @@
+"""MQTT in WebSocket frames: cut anywhere, binary only, and only for who asks for MQTT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import mqtt5
+import pytest
+from tests.net.mqtt.serving import Raw, Served, served
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from godwit.net.mqtt.options import Options
+
+HELLO = mqtt5.ConnectPacket("web", clean_start=True).write()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Served]:
+    with served(Options(connect_wait_s=1.0)) as running:
+        yield running
+
+
+def open_socket(broker: Served, *subprotocols: str) -> ClientConnection:
+    return connect(f"ws://127.0.0.1:{broker.websocket_port}/mqtt", subprotocols=subprotocols or None)  # type: ignore[arg-type]
+
+
+def heard(socket: ClientConnection, count: int) -> list[mqtt5.Packet]:
+    """As many packets, whatever frames they come in."""
+    data = b""
+    found: list[mqtt5.Packet] = []
+    while len(found) < count:
+        try:
+            packet, size = mqtt5.read(memoryview(data))
+        except IndexError:
+            message = socket.recv(10)
+            assert isinstance(message, bytes)
+            data += message
+            continue
+        found.append(packet)
+        data = data[size:]
+    return found
+
+
+def test_packets_fall_anywhere_in_frames(broker: Served) -> None:
+    subscribe = mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("web/#")]).write()
+    said = HELLO + subscribe + mqtt5.PublishPacket("web/1", b"x" * 50).write() * 3
+    with open_socket(broker, "mqtt") as socket:
+        assert socket.subprotocol == "mqtt"
+        for position in range(0, len(said), 5):
+            socket.send(said[position : position + 5])
+        kinds = [type(packet).__name__ for packet in heard(socket, 5)]
+        assert kinds == ["ConnAckPacket", "SubAckPacket", *["PublishPacket"] * 3]
+
+
+def test_a_message_may_come_in_fragments(broker: Served) -> None:
+    with open_socket(broker, "mqtt") as socket:
+        socket.send([HELLO[:3], HELLO[3:9], HELLO[9:]])
+        assert isinstance(heard(socket, 1)[0], mqtt5.ConnAckPacket)
+
+
+@pytest.mark.parametrize("offered", [(), ("chat",)])
+def test_who_does_not_ask_for_mqtt_is_refused(broker: Served, offered: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        open_socket(broker, *offered)
+    assert refused.value.response.status_code == 400
+
+
+def test_text_is_not_mqtt(broker: Served) -> None:
+    with open_socket(broker, "mqtt") as socket:
+        socket.send(HELLO)
+        heard(socket, 1)
+        socket.send("hello")
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(10)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1003
+
+
+def test_a_protocol_error_is_told_before_the_frame_that_closes(broker: Served) -> None:
+    with open_socket(broker, "mqtt") as socket:
+        socket.send(HELLO)
+        heard(socket, 1)
+        socket.send(b"\x30\x06\0\3a/#\0")
+        goodbye = heard(socket, 1)[0]
+        assert isinstance(goodbye, mqtt5.DisconnectPacket)
+        assert goodbye.reason_code == mqtt5.DisconnectReasonCode.TOPIC_NAME_INVALID
+        with pytest.raises(ConnectionClosed):
+            socket.recv(10)
+
+
+def test_what_is_no_websocket_is_closed_and_nobody_notices(broker: Served) -> None:
+    with open_socket(broker, "mqtt") as socket:
+        socket.send(HELLO)
+        heard(socket, 1)
+        for nonsense in (HELLO, b"GET / HTTP/1.1\r\n\r\n", b"\0" * 100):
+            with Raw(broker.websocket_port) as raw:
+                raw.send(nonsense)
+                while raw.socket.recv(1000):
+                    pass
+        socket.send(b"\xc0\0")
+        assert isinstance(heard(socket, 1)[0], mqtt5.PingRespPacket)
+
+
+def test_a_socket_that_says_nothing_is_closed(broker: Served) -> None:
+    with open_socket(broker, "mqtt") as socket, pytest.raises(ConnectionClosed):
+        socket.recv(10)
