@@ -162,9 +162,10 @@ LIES: dict[str, Message] = {
     "events of clients": Enclosed("ba", Pub(Event("p", 1))),
     "a subscription of a client": Enclosed("ba", Numbered(1, Bundle((Sub(topic("x"), "sx", 1),)))),
     "no frame at all": Ack(1),
-    "my own stream": Parcels("b", 1, (Run((Leg("b", 1, 0),), msgspec.Raw(encode([]))),)),
-    "my own question": Ask("b", 1, "b"),
-    "my own confirmation": Taken("b", 1, "b", 1, 1, 1),
+    "garbage of its own": Parcels("a", 1, (Run((Leg("b", 1, 0),), msgspec.Raw(b"\xc1")),)),
+    "a number behind itself": Parcels(
+        "a", 1, (Run((Leg("b", 1, 5),), msgspec.Raw(encode([(5, True, Place("x", 1))]))),)
+    ),
 }
 
 
@@ -172,10 +173,31 @@ LIES: dict[str, Message] = {
 def test_a_peer_that_lies_is_refused_and_changes_nothing(lie: str) -> None:
     web = Web(SHAPES["three in a line"])
     web.run(5)
+    sent = web.cables.sent.total()
     with pytest.raises(RemoteError):
         web.fabric("b").receive("a", LIES[lie])
+    assert web.cables.sent.total() == sent
+    mark = web.send("a", ["b", "c"])
+    web.run(2)
+    assert web.given("b", "a") == web.given("c", "a") == [mark]
+
+
+HEARSAY: dict[str, Message] = {
+    "garbage of another": Parcels("c", 1, (Run((Leg("b", 1, 0),), msgspec.Raw(b"\xc1")),)),
+    "my own stream": Parcels("b", 1, (Run((Leg("b", 1, 0),), msgspec.Raw(encode([]))),)),
+    "my own question": Ask("b", 1, "b"),
+    "my own confirmation": Taken("b", 1, "b", 1, 1, 1),
+    "a stranger's confirmation": Taken("x", 1, "b", 1, 1, 1),
+    "going in circles": Ask("a", 1, "c", hops=10_000),
+}
+
+
+@pytest.mark.parametrize("rumour", HEARSAY)
+def test_a_peer_is_not_blamed_for_what_it_passes_on_and_nothing_comes_of_it(rumour: str) -> None:
+    web = Web(SHAPES["three in a line"])
+    web.run(5)
     sent = web.cables.sent.total()
-    web.run(0.001)
+    web.fabric("b").receive("a", HEARSAY[rumour])
     assert web.cables.sent.total() == sent
     mark = web.send("a", ["b", "c"])
     web.run(2)

@@ -47,6 +47,8 @@ class Counts(msgspec.Struct):
     """That came again, and were dropped."""
     overflowed: int = 0
     """That left a gap, and for which there was no room."""
+    refused: int = 0
+    """Frames that cannot be true, passed on by others than who made them."""
     dropped_full: int = 0
     dropped_old: int = 0
     dropped_gone: int = 0

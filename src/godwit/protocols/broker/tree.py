@@ -19,7 +19,7 @@ from godwit.protocols.broker.sender import Counts, StreamOptions
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.streams import Streams
 from godwit.protocols.broker.wire import NUMBER_MAX, Ask, Leg, Parcels, Run, Taken
-from godwit.protocols.host import Host, LocalError, Message, NodeId, RemoteError
+from godwit.protocols.host import Host, LocalError, Message, NodeId, Record, RemoteError
 from godwit.protocols.routing.clients import ClientOptions, Subscriber
 from godwit.protocols.routing.courier import Carried, Courier, Numbered
 from godwit.protocols.routing.messages import Ack, Bask, Bmig, Bquery, Bsub
@@ -168,32 +168,35 @@ class TreeFabric:
                 self._excel(said)
                 self._survey_soon()
             case Parcels():
-                self._check_origin(message.origin, (leg.to for run in message.runs for leg in run.legs))
                 if message.origin in self.brokers:
-                    self.streams.receive(message)
+                    self._take(message, message.origin, sender)
                 self._pass_on(message, sender)
             case Ask():
-                self._check_origin(message.origin, (message.to,))
                 self._asked(message, sender)
             case Taken():
-                self._check_origin(message.by, (message.origin,))
-                if message.origin == self.host.name:
-                    self.streams.receive(message)
-                else:
+                if message.origin != self.host.name:
                     self._pass_on(message, sender)
+                elif message.by in self.brokers:
+                    self._take(message, message.by, sender)
             case _:
                 raise RemoteError(f"{type(message).__name__} is nothing that brokers say to one another")
 
-    def _check_origin(self, origin: NodeId, to: Iterable[NodeId]) -> None:
-        if origin == self.host.name and origin in to:
-            raise RemoteError(f"what {origin} is told to have said to itself")
+    def _take(self, frame: Parcels | Ask | Taken, speaker: NodeId, sender: NodeId) -> None:
+        """A frame for this broker. A neighbour that has only passed on what another one made up is not to blame."""
+        try:
+            self.streams.receive(frame)
+        except RemoteError as error:
+            if speaker == sender:
+                raise
+            self.counts.refused += 1
+            self.host.trace(Record("refused", peer=speaker, message=type(frame).__name__, note=str(error)))
 
     def _asked(self, ask: Ask, sender: NodeId) -> None:
         if ask.to != self.host.name:
             self._pass_on(ask, sender)
         elif ask.origin in self.brokers:
-            self.streams.receive(ask)
-        elif len(self._early) < EARLY_MAX:
+            self._take(ask, ask.origin, sender)
+        elif ask.origin != self.host.name and len(self._early) < EARLY_MAX:
             # It has heard of this broker before this one has heard of it.
             self._early[ask.origin] = ask
 
