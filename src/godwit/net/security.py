@@ -34,7 +34,6 @@ import msgspec
 
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet, alternatives, conjunction
-from godwit.filters.text import parse
 from godwit.protocols.broker import topics
 from godwit.protocols.broker.outlet import Grant, Limits, Reason, RefusedError
 
@@ -218,6 +217,8 @@ def _filters(where: str, text: str) -> FilterSet:
     meaning = topics.meaning(topic_filter.strip())
     if not condition:
         return FilterSet((meaning,))
+    from godwit.filters.text import parse  # takes a third of a second to load, which most brokers need not spend
+
     try:
         wanted = parse(condition)
     except FilterError as error:
