@@ -32,8 +32,8 @@ def run(path: Path | None, flags: Mapping[str, Any], *, check_only: bool, verbos
     """Serve; the exit status. `flags` are named like keys of the file, and win over it."""
     try:
         config = load(path, flags)
-        check(config)
         if check_only:
+            check(config)
             Console(highlight=False, soft_wrap=True).print(f"{path or 'this'}: a broker can be started with it")
             return FINISHED
         logging.basicConfig(

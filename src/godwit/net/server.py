@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from godwit.net import tls
 from godwit.net.address import Address
 from godwit.net.config import Config, address
 from godwit.net.dialling import PORT, Dialler
-from godwit.net.discovery import Discovery
 from godwit.net.host import AsyncHost
 from godwit.net.identity import Identity, identify
 from godwit.net.link import LinkOptions
@@ -31,6 +30,9 @@ from godwit.net.store import SqliteStore
 from godwit.protocols.broker import wire
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.tree import TreeFabric, TreeOptions
+
+if TYPE_CHECKING:
+    from godwit.net.discovery import Discovery
 
 log = logging.getLogger("godwit.server")
 
@@ -127,6 +129,9 @@ class PeerService:
 
     async def _discover(self, where: Address) -> None:
         """A network without multicast is no reason not to serve."""
+        # Brokers that do not look for others this way start faster without what it needs.
+        from godwit.net.discovery import Discovery
+
         name, cluster = self.parts.identity.name, self.parts.config.peers.cluster
         self._discovery = Discovery(name, cluster, self.parts.dialler.learn)
         try:
