@@ -77,7 +77,7 @@ class End:
 
     def _on_content(self, origin: NodeId, number: int, content: Content) -> None:
         assert isinstance(content, Place)
-        self.store.put("queues", origin, content.epoch, b"durable" if content.gone else b"volatile")
+        note(self.store, origin, content.epoch)
         self.log.given[self.node.name, origin].append(content.epoch)
         self.streams.taken(origin, number)
 
@@ -104,7 +104,13 @@ class Log:
         self.given: dict[tuple[NodeId, NodeId], list[int]] = defaultdict(list)
 
 
+def note(store: Memory, origin: NodeId, mark: int) -> None:
+    """Write down, behind what came before, that something has come: twice where it has come twice."""
+    position = sum(owner == origin for owner, _, _ in store.load("queues"))
+    store.put("queues", origin, position, str(mark).encode())
+
+
 def on_disk(node: Node, origin: NodeId) -> list[int]:
-    """What has come from an origin and is on the disk, in the order of its sending."""
+    """What has come from an origin and is on the disk, in that order."""
     rows: dict[tuple[str, int], bytes] = node.disk.get("disk", {}).get("queues", {})
-    return sorted(number for owner, number in rows if owner == origin)
+    return [int(value) for (owner, _), value in sorted(rows.items()) if owner == origin]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import count
 
-from tests.protocols.broker.channel import DISK_S, Log, on_disk
+from tests.protocols.broker.channel import DISK_S, Log, note, on_disk
 from tests.protocols.overlay import topic
 
 from godwit.filters.filters import Filter
@@ -59,7 +59,7 @@ class Site:
 
     def _on_content(self, origin: NodeId, number: int, content: Content) -> None:
         assert isinstance(content, Place)
-        self.store.put("queues", origin, content.epoch, b"")
+        note(self.store, origin, content.epoch)
         self.web.log.given[self.node.name, origin].append(content.epoch)
         self.fabric.taken(origin, number)
 
