@@ -75,7 +75,7 @@ class Broker:
         return self._registry.sessions
 
     @property
-    def shadows(self) -> dict[tuple[str, int], Session]:
+    def shadows(self) -> dict[str, dict[int, Session]]:
         """Sessions that have moved away and still pass on what comes, by client and epoch; to look at."""
         return self._registry.shadows
 
@@ -149,6 +149,8 @@ class Broker:
         `clock()`. For each above QoS 0 `outlet.accepted` follows once it is safe; QoS 2 with a packet id that was taken
         before is only acknowledged again."""
         ledger, outlet = self._switch.ledger, session.outlet
+        if outlet is None:
+            return  # the session is somebody else's by now: the client says it again over its next connection
         before = ledger.writes
         taken: list[Publication] = []
         acks: list[Ack] = []
@@ -158,7 +160,7 @@ class Broker:
                 acks.append((number, publication.qos, reason))
         if taken:
             self._switch.spread(self._switch.name, taken)
-        if not acks or outlet is None:
+        if not acks:
             return
         if ledger.writes != before or session.settling:
             session.settling += 1
@@ -293,8 +295,7 @@ class Broker:
         for session in self._switch.ledger.load():
             session.sequence = self._registry.first_sequence()
             if session.moved_to is not None:
-                self._registry.shadows[session.client, session.epoch] = session
-                self.counts.shadows += 1
+                self._registry.add_shadow(session)
                 for sub in session.subscriptions.values():
                     self._switch.add_sub(sub)
             else:
@@ -302,6 +303,7 @@ class Broker:
                 self.counts.waiting += len(session.flying) + len(session.waiting)
                 session.left = now if session.left is None else session.left
                 self.host.after(0.0, partial(self._rest, session))
+            self._moves.loaded(session)
 
     def _rest(self, session: Session) -> None:
         if session.outlet is None and not session.ended and session.moved_to is None:

@@ -29,6 +29,8 @@ class Conditions(Generic[T]):
         self._asked_by: dict[int, T] = {}
         self._next = 0
         self._index: Index | None = None
+        self._new: dict[int, FilterSet] = {}
+        """Not in the index yet: they are put there together when the next question comes, which costs less."""
 
     def __len__(self) -> int:
         return len(self._filters)
@@ -38,34 +40,39 @@ class Conditions(Generic[T]):
         self._next += 1
         self._filters[self._next] = filters
         self._asked_by[self._next] = asked_by
-        if self._index is not None:
-            self._index.add(self._next, filters)
-        elif len(self._filters) > FEW:
-            self._load()
+        self._new[self._next] = filters
         return self._next
 
     def remove(self, number: int) -> None:
         del self._filters[number], self._asked_by[number]
-        if self._index is not None:
+        if self._new.pop(number, None) is None and self._index is not None:
             self._index.remove(number)
 
     def match(self, events: Sequence[Mapping[str, Value]]) -> list[list[T]]:
         """For each event, who wants it."""
-        if self._index is None:
+        index = self._loaded()
+        if index is None:
             return [self._one_by_one(values) for values in events]
         asked_by = self._asked_by
         if len(events) < TOGETHER:
-            return [[asked_by[number] for number in self._index.match(values).tolist()] for values in events]
+            return [[asked_by[number] for number in index.match(values).tolist()] for values in events]
         from godwit.tables.batch import Batch
 
-        found = self._index.match_batch(Batch.from_events(events))
+        found = index.match_batch(Batch.from_events(events))
         return [[asked_by[number] for number in numbers.tolist()] for numbers in found]
 
     def _one_by_one(self, values: Mapping[str, Value]) -> list[T]:
         return [self._asked_by[number] for number, filters in self._filters.items() if filters.matches(values)]
 
-    def _load(self) -> None:
-        from godwit.tables.index import Index
+    def _loaded(self) -> Index | None:
+        """The index with all that is asked for, once it is worth having."""
+        if self._index is None:
+            if len(self._filters) <= FEW:
+                return None
+            from godwit.tables.index import Index
 
-        self._index = Index()
-        self._index.add_many(self._filters, self._filters.values())
+            self._index = Index()
+        if self._new:
+            self._index.add_many(self._new, self._new.values())
+            self._new = {}
+        return self._index

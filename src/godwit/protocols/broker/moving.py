@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 
 from godwit.protocols.broker import contents
@@ -48,7 +48,10 @@ class Moves:
         self.session_wait_s = session_wait_s
         self.places = Places(registry.switch.store)
         self.waiting: dict[str, Waiting] = {}
-        self._asked: set[tuple[str, int, NodeId]] = set()
+        self._arriving: dict[Session, None] = {}
+        """Those to which something may still be passed on."""
+        self._asked: dict[tuple[str, int], set[NodeId]] = {}
+        """By client and epoch: the brokers that were asked to turn in this life."""
         self.switch.forward = self._forward
         registry.on_end = self._ended
 
@@ -91,7 +94,8 @@ class Moves:
     def next_epoch(self, client: str) -> int:
         """Above all that is known of this client. The clock helps where old news is still under way."""
         at, live = self.places.get(client), self.registry.sessions.get(client)
-        known = max(at.epoch if at else 0, live.epoch if live else 0, *(s.next_epoch for s in self._shadows(client)), 0)
+        shadows = self.registry.shadows.get(client, {}).values()
+        known = max(at.epoch if at else 0, live.epoch if live else 0, *(one.next_epoch for one in shadows), 0)
         return max(known + 1, int(self.switch.clock() * 1000))
 
     def announce(self, session: Session, *, clean: bool = False) -> None:
@@ -196,11 +200,10 @@ class Moves:
         session.unsent.clear()
         session.moved_to, session.next_epoch = to, epoch
         session.open_origins, session.owed = set(origins), set(origins)
-        self.registry.shadows[session.client, session.epoch] = session
+        self.registry.add_shadow(session)
         switch.ledger.save(session)
         switch.directory.changed()
         switch.counts.sessions -= 1
-        switch.counts.shadows += 1
         switch.counts.moved_out += 1
 
     def _forward(self, shadow: Session, item: Item) -> None:
@@ -271,19 +274,16 @@ class Moves:
 
     def _turn_all(self, session: Session, epoch: int) -> None:
         """Ask every broker to send here what it sent to the place before; this one does it at once."""
+        self._arriving[session] = None
         self._ask(session, epoch)
         way = session.upstreams[epoch]
         self._make_turn(self.name, Turn(session.client, epoch, way.source, 0, way.chain))
 
     def _ask(self, session: Session, epoch: int) -> None:
-        way = session.upstreams[epoch]
-        to = [
-            origin
-            for origin in sorted(way.origins)
-            if origin in self.fabric.brokers and (session.client, epoch, origin) not in self._asked
-        ]
+        way, asked = session.upstreams[epoch], self._asked.setdefault((session.client, epoch), set())
+        to = sorted((way.origins & self.fabric.brokers) - asked)
         if to:
-            self._asked.update((session.client, epoch, origin) for origin in to)
+            asked.update(to)
             self._send(to, Turn(session.client, epoch, way.source, self.switch.restate(), way.chain))
 
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
@@ -355,7 +355,9 @@ class Moves:
             self.switch.directory.changed()
         for epoch in [epoch for epoch, way in session.upstreams.items() if not way.origins]:
             del session.upstreams[epoch]
-            self._asked = {key for key in self._asked if key[:2] != (session.client, epoch)}
+            self._asked.pop((session.client, epoch), None)
+        if not session.upstreams:
+            self._arriving.pop(session, None)
         if session.moved_to is not None and self._is_through(session, origin):
             session.owed.discard(origin)
             self._send((session.moved_to,), Through(session.client, session.next_epoch, origin))
@@ -377,6 +379,11 @@ class Moves:
             way = session.upstreams.get(forwarded.epoch)
             if way is not None and way.source == origin:
                 self.switch.take(session, _item(forwarded.kept, under_way=False))
+
+    def loaded(self, session: Session) -> None:
+        """It was here before a crash; what it waits for goes on."""
+        if session.upstreams:
+            self._arriving[session] = None
 
     # Places, and brokers that come and go
 
@@ -413,14 +420,18 @@ class Moves:
             if self.fabric.heard(asked.by) >= asked.turn.interest:
                 self.places.done(key)
                 self._make_turn(asked.by, asked.turn)
-        for session in [*self.registry.sessions.values(), *self.registry.shadows.values()]:
-            for epoch in list(session.upstreams):
+        for session in list(self._arriving):
+            if session.ended:
+                del self._arriving[session]
+            for epoch in () if session.ended else list(session.upstreams):
                 self._ask(session, epoch)
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
         self.places.forget_broker(broker)
-        for session in [*self.registry.sessions.values(), *self.registry.shadows.values()]:
+        for session in [*self._arriving, *(one for some in self.registry.shadows.values() for one in some.values())]:
+            if session.ended:
+                continue
             if session.moved_to == broker:
                 self.registry.end(session)
                 continue
@@ -438,11 +449,8 @@ class Moves:
                 self._new_session(client)
 
     def _all_of(self, client: str) -> list[Session]:
-        live = self.registry.sessions.get(client)
-        return [*self._shadows(client), live] if live is not None else list(self._shadows(client))
-
-    def _shadows(self, client: str) -> Iterator[Session]:
-        return (shadow for (name, _), shadow in list(self.registry.shadows.items()) if name == client)
+        shadows, live = self.registry.shadows.get(client, {}).values(), self.registry.sessions.get(client)
+        return [*shadows, live] if live is not None else list(shadows)
 
     def _send(self, to: Iterable[NodeId], content: contents.Content) -> None:
         to = tuple(to)

@@ -66,7 +66,7 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
         typed = found.pop(ATTRIBUTES, None)
         if isinstance(typed, str):
             _add_object(found, typed.encode())
-        for name in [name for name in found if is_topic_attribute(name)]:
+        for name in [name for name in found if name[:5] == "topic" and is_topic_attribute(name)]:
             del found[name]  # a level that the topic does not have cannot be made up by the content
         found.update(topic_values(self.topic))
         return found

@@ -39,12 +39,13 @@ class Granted(msgspec.Struct, frozen=True):
 
 
 class Registry:
-    """`on_end(session)` is called for a session that has ended, before it is forgotten."""
+    """`on_end(session)` is called for each session that has ended here and is nowhere else."""
 
     def __init__(self, switch: Switch) -> None:
         self.switch = switch
         self.sessions: dict[str, Session] = {}
-        self.shadows: dict[tuple[str, int], Session] = {}
+        self.shadows: dict[str, dict[int, Session]] = {}
+        """By client and epoch."""
         self.on_end: Callable[[Session], None] = lambda session: None
 
     def create(self, opening: Opening, epoch: int, *, clean: bool = False) -> Session:
@@ -182,13 +183,23 @@ class Registry:
             self.on_end(session)
             self.say_will(session)
         else:
-            self.shadows.pop((session.client, session.epoch), None)
-            self.switch.counts.shadows -= 1
+            self._remove_shadow(session)
         if session.durable:
             self.switch.ledger.forget(session)
         for sub in session.subscriptions.values():
             self.switch.remove_sub(sub)
         self._hand_over(session)
+
+    def add_shadow(self, session: Session) -> None:
+        self.shadows.setdefault(session.client, {})[session.epoch] = session
+        self.switch.counts.shadows += 1
+
+    def _remove_shadow(self, session: Session) -> None:
+        shadows = self.shadows[session.client]
+        del shadows[session.epoch]
+        if not shadows:
+            del self.shadows[session.client]
+        self.switch.counts.shadows -= 1
 
     def _hand_over(self, session: Session) -> None:
         switch, left = self.switch, 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 from godwit.filters.errors import FilterError
@@ -21,6 +23,7 @@ def understood(wanted: Subscription, limits: Limits) -> FilterSet | None:
     return wanted_filters(wanted.topics, _parsed(wanted.condition, limits.filter_bytes_max))
 
 
+@lru_cache(maxsize=4_096)
 def _parsed(text: str, bytes_max: int) -> FilterSet:
     from godwit.filters.text import DEFAULT, parse  # sqlglot takes a while to load
 
