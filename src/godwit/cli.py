@@ -119,7 +119,7 @@ def match(
 
 
 @app.command()
-def demo(
+def city(
     seconds: Annotated[float, typer.Option(min=0.1, help="How long events stream.")] = 20.0,
     subscriptions: Annotated[int, typer.Option(min=1, help="How many people subscribe.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Another seed, another city.")] = 1,
@@ -131,16 +131,164 @@ def demo(
 
     Examples:
 
-        godwit demo
+        godwit city
 
-        godwit demo --seconds 5 --subscriptions 1000000
+        godwit city --seconds 5 --subscriptions 1000000
     """
-    from godwit.commands.demo import run
+    from godwit.commands.cityshow import run
     from godwit.commands.reports import errors_told
 
     with errors_told():
         status = run(seconds, subscriptions, seed)
     raise typer.Exit(status)
+
+
+@app.command()
+def demo(
+    seconds: Annotated[float, typer.Option(min=2, help="How long taxis report.")] = 20.0,
+    walkers: Annotated[int, typer.Option(min=1, help="How many people walk from broker to broker.")] = 20,
+    seed: Annotated[int, typer.Option(help="Another seed, another town.")] = 1,
+) -> None:
+    """Watch subscribers roam between three real brokers, one of which is killed, and see whether anything is lost.
+
+    Taxis report where they are; people walk from broker to broker without a word and want some of it, by content and by
+    place. The account at the end is drawn up from what was published, what each wanted and what each got.
+
+    Examples:
+
+        godwit demo
+
+        godwit demo --walkers 100 --seconds 40 --seed 7
+
+    Exit status: 0 where nothing was lost, came twice or out of order; 1 where something was.
+    """
+    from godwit.commands.demo import run
+    from godwit.commands.reports import errors_told
+    from godwit.commands.roaming.play import Plan
+
+    with errors_told():
+        status = run(Plan(seconds=seconds, walkers=walkers, seed=seed))
+    raise typer.Exit(status)
+
+
+Brokers = Annotated[
+    list[str] | None,
+    typer.Option("--broker", "-b", metavar="HOST:PORT", help="Where to connect; tried in their order."),
+]
+ClientName = Annotated[
+    str, typer.Option("--client", "-i", metavar="NAME", help="Client id; the same name finds its session anywhere.")
+]
+User = Annotated[str | None, typer.Option(metavar="NAME", help="The password is taken from GODWIT_PASSWORD.")]
+Authority = Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="TLS, trusting this authority.")]
+Certificate = Annotated[Path | None, typer.Option("--cert", metavar="FILE", help="Certificate of this client.")]
+Key = Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, if it is not in the same file.")]
+
+
+@app.command()
+def pub(
+    topic: Annotated[str, typer.Argument(help="Where to publish, as in air/beijing.")],
+    payload: Annotated[
+        str | None, typer.Argument(help="What; a JSON object can be asked about by content. - reads stdin.")
+    ] = None,
+    lines: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Publish every line of a file (may be .gz; - for stdin).")
+    ] = None,
+    qos: Annotated[int, typer.Option(min=0, max=2, help="0 at most once, 1 at least once, 2 exactly once.")] = 2,
+    retain: Annotated[bool, typer.Option(help="Keep the last one for those who subscribe later.")] = False,
+    broker: Brokers = None,
+    client: ClientName = "",
+    user: User = None,
+    ca: Authority = None,
+    cert: Certificate = None,
+    key: Key = None,
+) -> None:
+    """Publish; ends when a broker has it safely.
+
+    Examples:
+
+        godwit pub air/beijing '{"station": "Dongsi", "pm25": 163.5}'
+
+        godwit pub fleet/van-7 --lines positions.jsonl.gz --broker 127.0.0.1:1884
+    """
+    from godwit.commands.broking import Reaching
+    from godwit.commands.pub import run
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        reaching = Reaching(brokers=broker or [], client=client, user=user, ca=ca, certificate=cert, key=key)
+        status = run(reaching, topic, payload, lines, qos, retain)
+    raise typer.Exit(status)
+
+
+@app.command()
+def sub(
+    condition: Annotated[str, typer.Argument(metavar="FILTER", help="A condition on the content; none: all.")] = "",
+    topic: Annotated[str, typer.Option("--topic", "-t", help="Topic filter.")] = "#",
+    qos: Annotated[int, typer.Option(min=0, max=2, help="0 at most once, 1 at least once, 2 exactly once.")] = 2,
+    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Leave after so many.")] = None,
+    keep_s: Annotated[
+        float,
+        typer.Option("--keep", min=0, metavar="S", help="With --client: how long it may be away and miss nothing."),
+    ] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    broker: Brokers = None,
+    client: ClientName = "",
+    user: User = None,
+    ca: Authority = None,
+    cert: Certificate = None,
+    key: Key = None,
+) -> None:
+    """Print every event that matches, as it comes.
+
+    Examples:
+
+        godwit sub "pm25 > 150 AND within(lat, lon, 39.92, 116.42, 5km)" --topic 'air/#'
+
+        godwit sub "speed > 50" --client desk --keep 3600 --broker 127.0.0.1:1883 --broker 127.0.0.1:1884
+    """
+    from godwit.commands.broking import Reaching
+    from godwit.commands.reports import errors_told
+    from godwit.commands.sub import run
+
+    with errors_told():
+        reaching = Reaching(
+            brokers=broker or [], client=client, user=user, ca=ca, certificate=cert, key=key, keep_s=keep_s
+        )
+        status = run(reaching, condition, topic, qos, count, as_json)
+    raise typer.Exit(status)
+
+
+@app.command()
+def top(
+    address: Annotated[
+        str, typer.Argument(metavar="HOST:PORT", help="Where a broker was told to answer with --status.")
+    ] = "127.0.0.1:9883",
+    every_s: Annotated[float, typer.Option("--every", min=0.1, metavar="S", help="How often to look.")] = 1.0,
+    once: Annotated[bool, typer.Option(help="Look once, and leave.")] = False,
+) -> None:
+    """Look into a running broker: clients, interest, tree, rates.
+
+    Examples:
+
+        godwit top 127.0.0.1:9883
+    """
+    from godwit.commands.reports import errors_told
+    from godwit.commands.top import run
+
+    with errors_told():
+        status = run(address, every_s, once)
+    raise typer.Exit(status)
+
+
+@app.command()
+def password() -> None:
+    """Turn a password into what the users file of a broker wants; it is asked for, or read from a pipe."""
+    import sys
+
+    from godwit.net.security import hashed
+
+    text = typer.prompt("Password", hide_input=True, confirmation_prompt=True) if sys.stdin.isatty() else input()
+    typer.echo(hashed(text))
 
 
 @app.command()
@@ -351,6 +499,35 @@ def lab_trees(
     raise typer.Exit(status)
 
 
+@lab.command("adhoc")
+def lab_adhoc(
+    quick: Annotated[bool, typer.Option("--quick", help="Short runs, three seeds: some five minutes.")] = False,
+    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each setting; 10.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=1.0, metavar="S", help="How long is measured; 300.")] = None,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where results and report go.")] = "lab-adhoc",
+    report_only: Annotated[bool, typer.Option("--report-only", help="Write the report again, run nothing.")] = False,
+) -> None:
+    """Brokers without infrastructure: proximity-driven routing beside gossip, claim by claim, and what goes beyond.
+
+    Examples:
+
+        godwit lab adhoc --quick
+
+        godwit lab adhoc --seeds 5 --seconds 200 --out mine
+
+    Writes results.parquet, one row for each run, report.html and report.md. The same command goes on where an
+    interrupted one stopped.
+
+    Exit status: 0, whatever the verdicts are; 2 for bad options; 130 after Ctrl-C.
+    """
+    from godwit.commands.lab import adhoc
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = adhoc(quick=quick, seeds=seeds, seconds=seconds, out=out, report_only=report_only)
+    raise typer.Exit(status)
+
+
 @lab.command("convergence")
 def lab_convergence(
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trials of each kind.")] = 400,
@@ -371,6 +548,27 @@ def lab_convergence(
 
     with errors_told():
         status = convergence(seeds=seeds, out=out)
+    raise typer.Exit(status)
+
+
+@lab.command("races")
+def lab_races(
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each cell.")] = 100,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where counts and table go.")] = "lab-races",
+) -> None:
+    """Moves faster than messages: what each set of handoff rules loses, repeats and leaves behind.
+
+    Examples:
+
+        godwit lab races --seeds 5
+
+    Exit status: 0; 2 for bad options; 130 after Ctrl-C. The same command goes on where an interrupted one stopped.
+    """
+    from godwit.commands.lab import races
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = races(seeds=seeds, out=out)
     raise typer.Exit(status)
 
 

@@ -1,4 +1,4 @@
-"""`godwit demo`: it shows what is true, fits on a small terminal, and would tell if the matcher were wrong."""
+"""`godwit city`: it shows what is true, fits on a small terminal, and would tell if the matcher were wrong."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from godwit.tables.index import Index, Matches
 
 
 def test_it_ends_by_itself_with_a_verified_summary() -> None:
-    result = CliRunner().invoke(app, ["demo", "--seconds", "0.3", "--subscriptions", "100"])
+    result = CliRunner().invoke(app, ["city", "--seconds", "0.3", "--subscriptions", "100"])
     assert result.exit_code == 0
     assert WISHES[0].text in result.stdout
     assert "deliveries to" in result.stdout
@@ -88,7 +88,7 @@ class Forgetful(Index):
 def test_a_matcher_that_loses_deliveries_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(show, "Index", Forgetful)
     monkeypatch.setattr(show, "EVENTS_MAX", 8)
-    result = CliRunner().invoke(app, ["demo", "--seconds", "0.5", "--subscriptions", "300"])
+    result = CliRunner().invoke(app, ["city", "--seconds", "0.5", "--subscriptions", "300"])
     assert result.exit_code == 1
     assert ", 0 differences" not in result.stdout.splitlines()[-1]
 
@@ -98,7 +98,7 @@ def test_ctrl_c_ends_it_with_a_summary_and_status_130(monkeypatch: pytest.Monkey
         raise KeyboardInterrupt
 
     monkeypatch.setattr(show.Show, "run", interrupted)
-    result = CliRunner().invoke(app, ["demo", "--subscriptions", "10"])
+    result = CliRunner().invoke(app, ["city", "--subscriptions", "10"])
     assert result.exit_code == 130
     assert "0 events brought 0 deliveries" in result.stdout
 
