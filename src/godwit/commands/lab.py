@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,14 +13,22 @@ import typer
 
 from godwit.commands.reports import Bar, InputError, Reports
 from godwit.lab import convergencetable, pages, runner
+from godwit.lab.adhoc import plan as adhoc_plan
+from godwit.lab.adhoc import report as adhoc_report
+from godwit.lab.adhoc import runs as adhoc_runs
+from godwit.lab.adhoc.evidence import Evidence as AdhocEvidence
+from godwit.lab.handoff import racetable
 from godwit.lab.mft import report, trees
 from godwit.lab.mft.grid import PROTOCOLS, QUICK, Grid
 from godwit.lab.mft.results import Results, ResultsError
-from godwit.lab.mft.runs import SIDES_M, Configuration, Result, run
+from godwit.lab.mft.runs import SIDES_M, Configuration, run
 from godwit.lab.mft.verdicts import Evidence
 from godwit.lab.models import report as models_report
+from godwit.lab.results import Results as AnyResults
 
 Number = TypeVar("Number", int, float)
+C = TypeVar("C", bound=msgspec.Struct)
+R = TypeVar("R", bound=msgspec.Struct)
 RESULTS = "results.parquet"
 
 
@@ -73,9 +81,56 @@ def convergence(*, seeds: int, out: str) -> int:
     return 0
 
 
+def races(*, seeds: int, out: str) -> int:
+    folder = _folder(out)
+    reports = Reports()
+    with Bar(reports.console, "races") as bar, _interruption_told(reports, folder):
+        try:
+            page = racetable.made(seeds, folder / "races.jsonl", lambda done, total: bar.update(done / total))
+        except ValueError as error:
+            raise InputError(str(error)) from None
+    _write_text(folder / "races.md", pages.markdown(page))
+    typer.echo(pages.markdown(page))
+    return 0
+
+
 def models() -> int:
     typer.echo(pages.markdown(models_report.page()))
     return 0
+
+
+def adhoc(*, quick: bool, seeds: int | None, seconds: float | None, out: str, report_only: bool) -> int:
+    plain = adhoc_plan.QUICK if quick else adhoc_plan.Plan()
+    said = {"seeds": seeds, "measure_s": seconds}
+    plan = msgspec.structs.replace(plain, **{name: value for name, value in said.items() if value is not None})
+    _need_figures()
+    folder = _folder(out, exists=report_only)
+    try:
+        results = AnyResults(folder / RESULTS, adhoc_runs.Configuration, adhoc_runs.Result)
+    except ResultsError as error:
+        raise InputError(str(error)) from None
+    if not report_only:
+        _watched(plan.runs(), results, adhoc_runs.run, _adhoc_cost, lambda one: f"{one.nodes} nodes, {one.protocol}")
+    rows = results.of(plan.runs())
+    if not rows:
+        raise InputError(f"{folder}: no run of this plan is there")
+    evidence = AdhocEvidence(plan, rows)
+    words = ["godwit lab adhoc", *["--quick"] * quick]
+    words += [f"--seeds {seeds}"] * (seeds is not None) + [f"--seconds {_short(seconds)}"] * (seconds is not None)
+    _write_adhoc(folder, adhoc_report.page(evidence, len(rows), " ".join(words)), evidence)
+    return 0
+
+
+def _adhoc_cost(one: adhoc_runs.Configuration) -> float:
+    """Receptions, about: who hears a frame, how many send it, how often."""
+    heard = one.nodes * 1e6 / one.side_m**2
+    return one.nodes * heard * one.publishers * one.rate_per_s * (one.probability if one.protocol == "gossip" else 0.3)
+
+
+def _write_adhoc(folder: Path, page: pages.Page, evidence: AdhocEvidence) -> None:
+    from godwit.lab.adhoc.figures import drawn
+
+    _write_page(folder, page, drawn(evidence))
 
 
 def _grid(
@@ -166,25 +221,36 @@ def _results_told(folder: Path) -> Iterator[Results]:
 
 
 def _run(wanted: Sequence[Configuration], results: Results) -> None:
-    """Run what is missing, with a bar. Time goes about with the square of the size."""
+    _watched(wanted, results, run, _cost, lambda one: f"C{one.size} {one.protocol}")
+
+
+def _watched(
+    wanted: Sequence[C],
+    results: AnyResults[C, R],
+    work: Callable[[C], R],
+    cost: Callable[[C], float],
+    named: Callable[[C], str],
+) -> None:
+    """Run what is missing, with a bar that goes by what each run costs."""
     reports = Reports()
     missing = results.missing(wanted)
     before = len(wanted) - len(missing)
     reports.say(f"{len(wanted)} runs" + (f", {before} finished before" if before else ""))
-    total = sum(_cost(one) for one in missing)
+    total = sum(cost(one) for one in missing)
     left = total
     with Bar(reports.console, "runs") as bar, _interruption_told(reports, results.path.parent):
 
-        def keep(configuration: Configuration, result: Result) -> None:
+        def keep(configuration: C, result: R) -> None:
             nonlocal left
             results.add(configuration, result)
-            left -= _cost(configuration)
-            bar.update(1 - left / total, f"C{configuration.size} {configuration.protocol}")
+            left -= cost(configuration)
+            bar.update(1 - left / total, named(configuration))
 
-        runner.each(run, missing, keep)
+        runner.each(work, missing, keep)
 
 
 def _cost(configuration: Configuration) -> float:
+    """Time goes about with the square of the size."""
     return configuration.size**2 * (configuration.publish_s + configuration.drain_s)
 
 
@@ -200,7 +266,11 @@ def _interruption_told(reports: Reports, folder: Path) -> Iterator[None]:
 def _write(folder: Path, page: pages.Page, evidence: Evidence) -> None:
     from godwit.lab.mft.figures import drawn
 
-    _write_text(folder / "report.html", pages.html(page, drawn(evidence)))
+    _write_page(folder, page, drawn(evidence))
+
+
+def _write_page(folder: Path, page: pages.Page, figures: Mapping[str, bytes]) -> None:
+    _write_text(folder / "report.html", pages.html(page, figures))
     _write_text(folder / "report.md", pages.markdown(page))
     for finding in page.findings:
         typer.echo(f"{finding.claim.name:>4}  {finding.verdict:<15} {finding.numbers}")

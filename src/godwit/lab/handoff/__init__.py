@@ -1,0 +1,1 @@
+"""The published evaluation of handoff schemes, run again (spec proactive-handoff 4)."""

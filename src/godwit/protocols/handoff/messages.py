@@ -1,0 +1,161 @@
+"""The message catalogue of spec proactive-handoff 2.4. `epoch` is the number of the attachment a message is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+
+from godwit.events import Event
+from godwit.filters.filters import Filter
+from godwit.protocols.handoff.marks import NOTHING, Marks
+from godwit.protocols.host import Message, NodeId
+
+Whole = Annotated[int, msgspec.Meta(ge=0)]
+Wishes = Mapping[str, Filter]
+"""Subscriptions of one subscriber by name."""
+NO_WISHES: Wishes = {}
+
+HEADER_B = 64
+"""What a control message weighs; a filter as much again."""
+
+
+class Control(Message, frozen=True):
+    """About one subscriber."""
+
+    subscriber: NodeId
+    epoch: Whole = 0
+
+    @property
+    def size_b(self) -> int:
+        return HEADER_B * (1 + len(getattr(self, "wishes", ())))
+
+
+class Connect(Control, frozen=True):
+    """A client comes; `previous` is the last broker that accepted it, empty at first. `marks` is what it has seen."""
+
+    previous: NodeId = ""
+    wishes: Wishes = NO_WISHES
+    marks: Marks = NOTHING
+
+
+class Connected(Control, frozen=True):
+    """The broker accepts: from now on it is the client's last one."""
+
+
+class Unsubscribe(Control, frozen=True):
+    pass
+
+
+class Leaving(Control, frozen=True):
+    """An announced departure (JEDI's moveOut); `to` is the next broker, empty where the client does not know."""
+
+    to: NodeId = ""
+
+
+class Ping(Control, frozen=True):
+    pass
+
+
+class Pong(Control, frozen=True):
+    pass
+
+
+class Publish(Message, frozen=True):
+    event: Event
+
+    @property
+    def size_b(self) -> int:
+        return HEADER_B + len(self.event.payload)
+
+
+class Deliver(Control, frozen=True):
+    """`transferred`: it came here by way of another broker, not by the flood."""
+
+    event: Event = msgspec.field(default_factory=lambda: Event("-", 0))
+    transferred: bool = False
+
+    @property
+    def size_b(self) -> int:
+        return HEADER_B + len(self.event.payload)
+
+
+class Ack(Control, frozen=True):
+    """AUTO acknowledgement: the event and all of its publisher before it are consumed."""
+
+    publisher: str = ""
+    sequence: int = 0
+
+
+class StoreSub(Control, frozen=True):
+    wishes: Wishes = NO_WISHES
+
+
+class Activate(Control, frozen=True):
+    """With `wishes` it brings the whole context to a neighbor that had no copy."""
+
+    marks: Marks = NOTHING
+    wishes: Wishes = NO_WISHES
+
+
+class ActivateAck(Control, frozen=True):
+    seen: Marks = NOTHING
+
+
+class ActivateMiss(Control, frozen=True):
+    pass
+
+
+class FwdMsg(Control, frozen=True):
+    event: Event = msgspec.field(default_factory=lambda: Event("-", 0))
+
+    @property
+    def size_b(self) -> int:
+        return HEADER_B + len(self.event.payload)
+
+
+class FwdEnd(Control, frozen=True):
+    pass
+
+
+class Deactivate(Control, frozen=True):
+    pass
+
+
+class Delete(Control, frozen=True):
+    privileged: bool = False
+
+
+class Moved(Control, frozen=True):
+    neighbors: frozenset[NodeId] = frozenset()
+
+
+class MovedAck(Control, frozen=True):
+    neighbors: frozenset[NodeId] = frozenset()
+
+
+class CtxRequest(Control, frozen=True):
+    seen: Marks = NOTHING
+
+
+class CtxResponse(Control, frozen=True):
+    """A piece of a context. `unknown`: there is none, it timed out or was lost."""
+
+    wishes: Wishes = NO_WISHES
+    marks: Marks = NOTHING
+    events: tuple[Event, ...] = ()
+    last: bool = True
+    unknown: bool = False
+
+    @property
+    def size_b(self) -> int:
+        return HEADER_B * (1 + len(self.wishes)) + sum(len(event.payload) + HEADER_B for event in self.events)
+
+
+class NbrList(Message, frozen=True):
+    neighbors: frozenset[NodeId] = frozenset()
+
+    @property
+    def size_b(self) -> int:
+        return HEADER_B

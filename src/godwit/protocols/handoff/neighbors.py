@@ -1,0 +1,140 @@
+"""The neighbor graph: each broker's own star, learned from those who move (spec proactive-handoff 2.5, 2.6)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from godwit.protocols.host import NodeId
+
+
+class GraphOptions(msgspec.Struct, frozen=True, kw_only=True):
+    edge_timeout_s: float = 300.0
+    """An edge unused for so long is dropped."""
+    window_s: float = 300.0
+    """Over which the accuracy is counted (Δ)."""
+    degree_max: int = 0
+    """At most so many neighbors get copies, the most used first; 0: all."""
+    share_min: float = 0.0
+    """Edges with a smaller share of this broker's handoffs get no copies (ignoreRare, p >= θ_min)."""
+    mass: float = 1.0
+    """Only the most used neighbors that together make up this share get copies (ignoreRare, Σp >= θ)."""
+    directed: bool = False
+    """Only where subscribers went to counts, not where they came from."""
+    static: frozenset[NodeId] | None = None
+    """Given, and never learned nor forgotten."""
+
+    def __post_init__(self) -> None:
+        if self.edge_timeout_s <= 0 or self.window_s <= 0:
+            raise ValueError("edge_timeout_s and window_s must be more than 0")
+        if not 0 < self.mass <= 1 or not 0 <= self.share_min <= 1 or self.degree_max < 0:
+            raise ValueError("mass lies in 0..1 without 0, share_min in 0..1, degree_max is not negative")
+
+
+class Edge:
+    __slots__ = ("last_used_s", "since_s", "uses")
+
+    def __init__(self, now_s: float) -> None:
+        self.since_s = self.last_used_s = now_s
+        self.uses = 0
+
+
+class NeighborGraph:
+    """Who is next to this broker. Every change is the caller's to tell."""
+
+    def __init__(self, own: NodeId, options: GraphOptions) -> None:
+        self.own = own
+        self.options = options
+        self.edges: dict[NodeId, Edge] = {peer: Edge(0.0) for peer in sorted(options.static or ())}
+        self.lists: dict[NodeId, frozenset[NodeId]] = {}
+        """NBR_List of each peer, as last heard."""
+        self._additions: deque[float] = deque()
+        self._handoffs: deque[float] = deque()
+        self._removals: deque[float] = deque()
+        self._gone: deque[tuple[float, float]] = deque()
+
+    def __contains__(self, peer: NodeId) -> bool:
+        return peer in self.edges
+
+    @property
+    def names(self) -> frozenset[NodeId]:
+        return frozenset(self.targets())
+
+    def handoff_seen(self, now_s: float) -> None:
+        self._handoffs.append(now_s)
+
+    def touch(self, peer: NodeId, now_s: float, *, left: bool = False) -> bool:
+        """The edge was used, `left` if by somebody leaving; True where it is new."""
+        if self.options.static is not None or (self.options.directed and not left):
+            return False
+        new = peer not in self.edges
+        edge = self.edges.setdefault(peer, Edge(now_s))
+        edge.last_used_s = now_s
+        edge.uses += 1
+        if new:
+            self._additions.append(now_s)
+        return new
+
+    def aged(self, now_s: float) -> list[NodeId]:
+        """Drop what was not used for long, and say what that was."""
+        if self.options.static is not None:
+            return []
+        old = [p for p, edge in self.edges.items() if now_s - edge.last_used_s >= self.options.edge_timeout_s]
+        for peer in old:
+            self.drop(peer, now_s)
+        return old
+
+    def drop(self, peer: NodeId, now_s: float) -> None:
+        edge = self.edges.pop(peer, None)
+        if edge is not None:
+            self._removals.append(now_s)
+            self._gone.append((edge.since_s, now_s))
+
+    def targets(self) -> list[NodeId]:
+        """The neighbors that are worth a copy."""
+        if not (self.options.degree_max or self.options.share_min or self.options.mass < 1):
+            return list(self.edges)
+        uses = {peer: edge.uses for peer, edge in self.edges.items()}
+        return worthwhile(uses, self.options)
+
+    def false_negatives(self, now_s: float) -> float:
+        """(3.5): of the handoffs in the window, those that added an edge."""
+        handoffs = _within(self._handoffs, now_s - self.options.window_s)
+        return _within(self._additions, now_s - self.options.window_s) / handoffs if handoffs else 0.0
+
+    def false_positives(self, now_s: float) -> float:
+        """(3.6): of all edge time in the window, that which only waited for removal."""
+        since_s = now_s - self.options.window_s
+        spans = [*self._gone, *((edge.since_s, now_s) for edge in self.edges.values())]
+        residence_s = sum(max(0.0, end - max(start, since_s)) for start, end in spans)
+        wasted_s = _within(self._removals, since_s) * self.options.edge_timeout_s
+        return wasted_s / residence_s if residence_s else 0.0
+
+
+def _within(times: deque[float], since_s: float) -> int:
+    while times and times[0] < since_s:
+        times.popleft()
+    return len(times)
+
+
+def worthwhile(uses: Mapping[NodeId, int], options: GraphOptions) -> list[NodeId]:
+    """The most used first, until the mass, the degree or the smallest share says enough."""
+    total = sum(uses.values()) or 1
+    chosen: list[NodeId] = []
+    mass = 0.0
+    for peer in sorted(uses, key=lambda peer: (-uses[peer], peer)):
+        share = uses[peer] / total
+        full = options.degree_max and len(chosen) >= options.degree_max
+        if full or share < options.share_min or mass >= options.mass - 1e-12:
+            break
+        chosen.append(peer)
+        mass += share
+    return chosen
+
+
+def hit_rate(chosen: Iterable[NodeId], uses: Mapping[NodeId, int]) -> float:
+    """Of these uses, the share that the chosen neighbors would have met."""
+    total = sum(uses.values())
+    return sum(uses.get(peer, 0) for peer in chosen) / total if total else 0.0

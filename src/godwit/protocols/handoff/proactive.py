@@ -1,0 +1,297 @@
+"""The pro-active scheme: stand-ins asleep at the neighbors, woken when their subscriber vanishes (spec 2.5 to 2.10)."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from godwit.events import Event
+from godwit.protocols.handoff.broker import HandoffOptions, attach, leave
+from godwit.protocols.handoff.lifecycle import Life, Step
+from godwit.protocols.handoff.marks import merged
+from godwit.protocols.handoff.messages import (
+    Connect,
+    CtxRequest,
+    Deactivate,
+    Delete,
+    Leaving,
+    Moved,
+    MovedAck,
+    NbrList,
+    StoreSub,
+    Unsubscribe,
+)
+from godwit.protocols.handoff.neighbors import NeighborGraph
+from godwit.protocols.handoff.records import Kind, Mode, Record
+from godwit.protocols.handoff.replicas import Replicas
+from godwit.protocols.host import Host, NodeId
+
+
+class ProActive(Replicas):
+    """Everything that concerns subscribers whose own record is here; what concerns copies is in `Replicas`."""
+
+    def __init__(self, host: Host, options: HandoffOptions) -> None:
+        super().__init__(host, options)
+        self.graph = NeighborGraph(host.name, options.graph)
+        self.on(Moved, self.moved_on)
+        self.on(MovedAck, self.list_heard)
+        self.on(NbrList, self.list_heard)
+
+    # The neighbor graph (2.5)
+
+    def touch(self, peer: NodeId, *, left: bool) -> None:
+        if self.graph.touch(peer, self.host.now(), left=left):
+            self._tell_neighbors()
+            if self.rules.pre_propagate:
+                for record in self._connected():
+                    self._place(record, peer)
+
+    def sweep(self) -> None:
+        """Forget edges that nobody used for long; the world calls this now and then."""
+        for peer in self.graph.aged(self.host.now()):
+            self.edge_gone(peer)
+
+    def edge_gone(self, peer: NodeId) -> None:
+        self._tell_neighbors(peer)
+        if self.rules.edges_take_copies:
+            for record in self.records.values():
+                if record.is_real and record.moved is None:
+                    self.host.send(peer, Delete(record.subscriber, record.epoch))
+
+    def list_heard(self, sender: NodeId, message: NbrList | MovedAck | Moved) -> None:
+        self.graph.lists[sender] = message.neighbors
+
+    def _place(self, record: Record, peer: NodeId) -> None:
+        if not self.options.prefetch:
+            self.host.send(peer, StoreSub(record.subscriber, record.epoch, record.wishes))
+
+    def _connected(self) -> list[Record]:
+        return [r for r in self.records.values() if r.is_real and r.attached]
+
+    def _tell_neighbors(self, *others: NodeId) -> None:
+        for peer in (*self.graph.edges, *others):
+            self.host.send(peer, NbrList(self.graph.names))
+
+    # Cases 1 to 3: connect, disconnect, reconnect (2.7)
+
+    def first_contact(self, message: Connect) -> None:
+        record = self.new_real(message.subscriber, message.wishes, message.epoch)
+        record.marks = merged(self.seen, message.marks)
+        attach(record, message.epoch)
+        record.step(Step.CONNECT)
+        for peer in self.graph.targets():
+            self._place(record, peer)
+
+    def returned(self, message: Connect) -> None:
+        record = self.records.get(message.subscriber)
+        if record is None or not record.is_real:
+            self.trace("unknown", message.subscriber)
+            self._gone_context(message)
+            return
+        before = record.epoch
+        if record.life is Life.CONNECTED:
+            leave(record, self.host.now())
+        attach(record, self.next_epoch(record, message))
+        record.moved = None
+        self.cancel_catchups(record.subscriber, before)
+        if record.life is Life.DISCONNECTED:
+            record.step(Step.RETURN)
+        self.deliver_if_ready(record)
+        for peer in self.graph.edges:
+            self._release_copy(peer, record, reused=True)
+
+    def _gone_context(self, message: Connect) -> None:
+        """Timed out meanwhile: begin again, from what the client itself has seen. The gap is lost."""
+        self.first_contact(message)
+
+    def lost(self, subscriber: NodeId) -> None:
+        self._disconnected(subscriber, self.graph.targets())
+
+    def departed(self, sender: NodeId, message: Leaving) -> None:
+        """Announced: where the next broker is known, only its stand-in need wake."""
+        only = [message.to] if message.to in self.graph else self.graph.targets()
+        self._disconnected(message.subscriber, only)
+
+    def _disconnected(self, subscriber: NodeId, peers: list[NodeId]) -> None:
+        record = self.records.get(subscriber)
+        if record is None or not record.is_real or not record.attached:
+            return
+        record.attached = False
+        if record.life is Life.MOVE_IN or (record.held and self.rules.whole_backlogs):
+            return
+        leave(record, self.host.now())
+        self._wake_neighbors(record, peers)
+
+    def _wake_neighbors(self, record: Record, peers: list[NodeId]) -> None:
+        if isfinite(self.options.timeout_s):
+            record.timeout = self.host.after(self.options.timeout_s, lambda: self.timed_out(record))
+        for peer in peers:
+            self.wake(record, peer, record.wishes if self.options.prefetch else {})
+
+    # Cases 4 to 8: handoff, unsubscribe, timeout (2.8)
+
+    def arrived(self, message: Connect) -> None:
+        self.graph.handoff_seen(self.host.now())
+        self.touch(message.previous, left=False)
+        record = self.records.get(message.subscriber)
+        if record is not None:
+            self.answer_queue(record)
+        if record is not None and self.is_hit(record, message):
+            self._take_over(record, message)
+        else:
+            record = self._miss(message)
+        self.host.send(message.previous, Moved(record.subscriber, record.epoch, self.graph.names))
+        known = self.graph.lists.get(message.previous, frozenset())
+        for peer in self.graph.targets():
+            if peer != message.previous and peer not in known:
+                self._place(record, peer)
+
+    def is_hit(self, record: Record, message: Connect) -> bool:
+        if not self.rules.numbered_hits:
+            return record.is_active
+        return record.kind is Kind.DUMMY and record.is_active and record.epoch == message.epoch - 1
+
+    def next_epoch(self, record: Record, message: Connect) -> int:
+        """Z1: the client's number. Without it each broker counts by itself, and two may count differently."""
+        return message.epoch if self.rules.attach_no else record.epoch + 1
+
+    def _take_over(self, record: Record, message: Connect) -> None:
+        attach(record, self.next_epoch(record, message))
+        record.kind, record.controller = Kind.REAL, ""
+        record.arrive()
+        record.step(Step.READY)
+        record.fetches.clear()
+        record.moved = None
+        record.held_for = record.epoch if self.rules.gap_safe and record.catching_up else 0
+        if record.held and isfinite(self.options.guard_s):
+            record.guard = self.host.after(self.options.guard_s, lambda: self.release(record))
+        self.trace("attached", record.subscriber, "hit")
+        self.deliver_backlog(record)
+
+    def _miss(self, message: Connect) -> Record:
+        record = self.fetch(message)
+        record.catching_up = record.held
+        return record
+
+    def moved_on(self, sender: NodeId, message: Moved) -> None:
+        """The subscriber has appeared at the sender."""
+        self.list_heard(sender, message)
+        if self.rules.refresh_on_moved:
+            self.touch(sender, left=True)
+        self.host.send(sender, MovedAck(message.subscriber, message.epoch, self.graph.names))
+        record = self.records.get(message.subscriber)
+        if record is None or not record.is_real:
+            return
+        if self.rules.stale_moves and message.epoch <= record.epoch:
+            self._moved_before(sender, message)
+            return
+        self.cancel_catchups(record.subscriber, message.epoch - 1, keep=sender)
+        for peer in self.graph.edges:
+            if peer != sender:
+                self._take_leave(peer, record, message)
+        self._gone_unnoticed(record)
+        record.keep()
+        record.moved = (sender, message)
+        self.settle(record)
+
+    def _moved_before(self, sender: NodeId, message: Moved) -> None:
+        """Z7: it has come back since. Copies woken for the attachment that this is about may sleep."""
+        self.cancel_catchups(message.subscriber, message.epoch - 1, keep=sender)
+        for peer in self.graph.edges:
+            if peer != sender:
+                self.host.send(peer, Deactivate(message.subscriber, message.epoch - 1))
+
+    def _take_leave(self, peer: NodeId, record: Record, message: Moved) -> None:
+        self._release_copy(peer, record, reused=peer in message.neighbors)
+
+    def _release_copy(self, peer: NodeId, record: Record, *, reused: bool) -> None:
+        kind = Deactivate if reused and not self.options.prefetch else Delete
+        self.host.send(peer, kind(record.subscriber, record.epoch))
+
+    def asked(self, sender: NodeId, message: CtxRequest) -> None:
+        self.touch(sender, left=True)
+        record = self.records.get(message.subscriber)
+        if record is None or (self.rules.attach_no and not record.is_real):
+            self.answer(None, sender, message)
+            return
+        if not self.rules.patient_answers:
+            self._gone_unnoticed(record)
+            record.mode = Mode.PASSIVE
+            self.answer(record, sender, message)
+            return
+        if record.epoch < message.epoch and record.attached:
+            self._gone_unnoticed(record)
+        record.requests.append((sender, message))
+        self.waiting[record.subscriber] = None
+        self.settle(record)
+
+    def _gone_unnoticed(self, record: Record) -> None:
+        """Z15: asked for elsewhere, so it is not here any more; nobody need be woken."""
+        record.attached = False
+        if record.life is Life.CONNECTED and record.whole:
+            leave(record, self.host.now())
+
+    def fetched(self, record: Record, events: list[Event]) -> None:
+        """Case 7: merged with what was collected here, each once, in order of publication."""
+        for event in events:
+            if event.sequence > record.marks.get(event.publisher, -1):
+                self.buffer.put(event, [record.subscriber], moved=True)
+        self.buffer.drop(record.subscriber, record.marks)
+        if not record.fetches and record.life is Life.MOVE_IN:
+            record.step(Step.READY)
+        self.completed(record)
+
+    def deliver_if_ready(self, record: Record) -> None:
+        if record.life is Life.CONNECTED and record.attached:
+            self.deliver_backlog(record)
+
+    def completed(self, record: Record) -> None:
+        """Something that was under way has come, or will not come any more."""
+        self.deliver_if_ready(record)
+        if record.is_real and record.whole and not record.attached and record.life is Life.CONNECTED:
+            leave(record, self.host.now())
+            if record.moved is None:
+                self._wake_neighbors(record, self.graph.targets())
+        self.settle(record)
+
+    def settle(self, record: Record) -> None:
+        """Answer whom can be answered; then, where the subscriber has gone and nobody waits, demote (Z8)."""
+        for sender, request in record.requests[:]:
+            if self.may_answer(record, request):
+                record.requests.remove((sender, request))
+                self.answer(record, sender, request)
+        if not record.requests:
+            self.waiting.pop(record.subscriber, None)
+        if record.moved is None or self.records.get(record.subscriber) is not record:
+            return
+        if self.rules.patient_answers and (record.requests or not record.whole):
+            return
+        self._demote(record, record.moved[1])
+
+    def _demote(self, record: Record, message: Moved) -> None:
+        queued, record.queued = record.queued, []
+        if self.host.name in message.neighbors and not self.options.prefetch:
+            record.kind, record.mode, record.controller = Kind.DUMMY, Mode.PASSIVE, ""
+            record.gone()
+            record.moved, record.held_for, record.catching_up = None, 0, False
+            record.epoch = message.epoch if self.rules.attach_no else record.epoch
+            record.fetches.clear()
+            self.buffer.purge(record.subscriber)
+        else:
+            self.remove(record, message.epoch)
+        self.replay(queued)
+
+    def unsubscribed(self, sender: NodeId, message: Unsubscribe) -> None:
+        record = self.records.get(message.subscriber)
+        if record is None or not record.is_real:
+            return
+        for peer in self.graph.edges:
+            self.host.send(peer, Delete(record.subscriber, record.epoch, privileged=True))
+        self.remove(record, record.epoch, privileged=True)
+
+    def timed_out(self, record: Record) -> None:
+        if self.records.get(record.subscriber) is not record or record.life is not Life.DISCONNECTED:
+            return
+        record.step(Step.TIMEOUT)
+        for peer in self.graph.edges:
+            self.host.send(peer, Delete(record.subscriber, record.epoch))
+        self.remove(record, record.epoch)
