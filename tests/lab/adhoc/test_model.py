@@ -1,4 +1,4 @@
-"""The Markov model of expected distance: its own laws, the spec's numbers, and a walk that agrees (spec manet-cbr 3)."""
+"""The Markov model of expected distance: its laws, the numbers of the spec, and a walk that agrees (manet-cbr 3)."""
 
 from __future__ import annotations
 

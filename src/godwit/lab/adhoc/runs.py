@@ -120,6 +120,8 @@ class Result(msgspec.Struct, kw_only=True):
     published: int
     wanted: int
     delivered: int
+    delivered_1s: int
+    """Within a second of their publication: what nobody had to carry."""
     duplicates: int
     data_sent: int
     beacons_sent: int
@@ -267,6 +269,7 @@ def _deliveries(configuration: Configuration, trace: Trace) -> dict[str, Any]:
         "published": len(born),
         "wanted": len(born) * configuration.subscribers,
         "delivered": len(delays),
+        "delivered_1s": sum(delay <= 1.0 for delay in delays),
         "duplicates": duplicates,
         "delay_mean_s": _mean(delays),
         "delay_p95_s": delays[int(0.95 * (len(delays) - 1))] if delays else 0.0,

@@ -1,0 +1,118 @@
+"""The plots of the evaluation, as PNG: delivery and cost over what was swept."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from godwit.lab.adhoc.evidence import Evidence, Quantity, delivery, overhead
+from godwit.lab.adhoc.model import expected_distances, torus_of
+from godwit.lab.adhoc.plan import CREDITS, PERIODS_S, SUBSCRIBER_CREDITS
+from godwit.lab.adhoc.runs import Configuration
+
+SIZE_IN = (6.4, 3.8)
+DPI = 110
+Line = tuple[str, Sequence[float], Sequence[Configuration]]
+
+
+def drawn(evidence: Evidence) -> dict[str, bytes]:
+    """Caption and picture."""
+    plan = evidence.plan
+    gossip = {"protocol": "gossip", "probability": 0.5}
+    rates = [
+        ("proximity", plan.rates_per_s, [plan.cell(rate_per_s=r) for r in plan.rates_per_s]),
+        *(
+            (f"gossip p {p:g}", plan.rates_per_s, [plan.gossip(p, rate_per_s=r) for r in plan.rates_per_s])
+            for p in (0.3, 0.5, 1.0)
+        ),
+    ]
+    subscribers = [
+        (f"Cr {c}", plan.subscribers, [plan.cell(subscribers=n, credits=c) for n in plan.subscribers])
+        for c in SUBSCRIBER_CREDITS
+    ]
+    speeds = [
+        *((f"{d:g} s", plan.speeds_mps, [plan.at_speed(s, period_s=d) for s in plan.speeds_mps]) for d in PERIODS_S),
+        ("adaptive", plan.speeds_mps, [plan.at_speed(s, adaptive=True) for s in plan.speeds_mps]),
+    ]
+    sizes = [
+        ("proximity", plan.sizes, [plan.grown(n) for n in plan.sizes]),
+        ("gossip p 0.5", plan.sizes, [plan.grown(n, **gossip) for n in plan.sizes]),
+    ]
+    densities = [
+        ("proximity", plan.densities, [plan.denser(n) for n in plan.densities]),
+        *(
+            (
+                f"gossip p {p:g}",
+                plan.densities,
+                [plan.denser(n, protocol="gossip", probability=p) for n in plan.densities],
+            )
+            for p in (0.3, 0.5, 1.0)
+        ),
+    ]
+    plots: dict[str, Callable[[Axes], None]] = {
+        "E1, E2: delivery over packets per delivery": lambda axes: _trade(axes, evidence),
+        "E3: delivery by subscribers": lambda axes: _lines(axes, evidence, subscribers, delivery, "subscribers"),
+        "E3: packets per delivery by subscribers": lambda axes: _lines(
+            axes, evidence, subscribers, overhead, "subscribers"
+        ),
+        "E4: delivery by rate of a publisher": lambda axes: _lines(axes, evidence, rates, delivery, "msg/s"),
+        "E5: delivery by speed": lambda axes: _lines(axes, evidence, speeds, delivery, "mean m/s"),
+        "E6: delivery by size at constant density": lambda axes: _lines(axes, evidence, sizes, delivery, "nodes"),
+        "E7: delivery by density": lambda axes: _lines(axes, evidence, densities, delivery, "nodes in 1 km2"),
+        "E7: packets per delivery by density": lambda axes: _lines(
+            axes, evidence, densities, overhead, "nodes in 1 km2"
+        ),
+        "A1: expected distance since the link broke": _distances,
+    }
+    return {caption: _picture(draw) for caption, draw in plots.items()}
+
+
+def _picture(draw: Callable[[Axes], None]) -> bytes:
+    figure = Figure(figsize=SIZE_IN, layout="constrained")
+    axes = figure.subplots()
+    draw(axes)
+    axes.grid(alpha=0.3)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None})
+    return out.getvalue()
+
+
+def _lines(axes: Axes, evidence: Evidence, lines: Sequence[Line], quantity: Quantity, unit: str) -> None:
+    for label, xs, settings in lines:
+        means = [
+            (x, mean) for x, s in zip(xs, settings, strict=True) if (mean := evidence.mean(quantity, s)) is not None
+        ]
+        if means:
+            errors = [mean.error if mean.runs > 1 else 0.0 for _, mean in means]
+            heights = [mean.mean for _, mean in means]
+            axes.errorbar([x for x, _ in means], heights, errors, fmt="o-", label=label, capsize=2, ms=4)
+    axes.set_xlabel(unit)
+
+
+def _trade(axes: Axes, evidence: Evidence) -> None:
+    plan = evidence.plan
+    families = {
+        "gossip, p from 0.1 to 1": [plan.gossip(p) for p in plan.probabilities],
+        "proximity, 0 to 5 credits": [plan.cell(credits=c) for c in CREDITS],
+        "proximity with carrying, 20 and 60 s": [plan.cell(carry_s=age) for age in (20.0, 60.0)],
+    }
+    for label, settings in families.items():
+        found = [(evidence.mean(overhead, s), evidence.mean(delivery, s)) for s in settings]
+        points = [(o.mean, d.mean) for o, d in found if o is not None and d is not None]
+        if points:
+            axes.plot(*zip(*points, strict=True), "o-", label=label, ms=4)
+    axes.plot([2.5, 5.5, 2.5], [0.7, 0.7, 0.3], "kx", label="published")
+    axes.set_xlabel("packets per delivery")
+    axes.set_ylabel("delivery")
+
+
+def _distances(axes: Axes) -> None:
+    for speed in (0.1, 0.5, 0.9):
+        axes.plot(expected_distances(torus_of(speed, 0.9), 40), label=f"s = {speed:g}")
+    axes.set_xlabel("ticks")
+    axes.set_ylabel("grid steps")
