@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.wires import World
+from tests.protocols.broker.wires import Trees, World
 
 from godwit.protocols.broker.publication import Publication
 
@@ -30,8 +30,8 @@ class Wish:
 class Chaos:
     """Subscribers hop, publishers publish, brokers crash; then all is quiet, and everything must have arrived."""
 
-    def __init__(self, seed: int, *, crashes: bool = True, publishers_hop: bool = False) -> None:
-        self.world = World(3 + seed % 2, seed, session_wait_s=1e6)
+    def __init__(self, seed: int, *, crashes: bool = True, publishers_hop: bool = False, trees: bool = False) -> None:
+        self.world = (Trees if trees else World)(3 + seed % 2, seed, session_wait_s=1e6)
         self.dice = self.world.dice.stream("chaos")
         self.crashes = crashes
         self.publishers_hop = publishers_hop

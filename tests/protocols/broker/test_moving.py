@@ -28,6 +28,11 @@ def test_publishers_that_hop_are_heard_once(first: int) -> None:
     _run(range(first, first + SEEDS_TOGETHER), publishers_hop=True)
 
 
+@pytest.mark.parametrize("first", range(3000, 3008, 4))
+def test_all_of_it_holds_over_the_tree_fabric_too(first: int) -> None:
+    _run(range(first, first + 4), trees=True)
+
+
 def _run(seeds: range, **options: bool) -> None:
     for seed in seeds:
         chaos = Chaos(seed, **options)

@@ -12,7 +12,10 @@ import msgspec
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.contents import Content
+from godwit.protocols.broker.fabric import Fabric
+from godwit.protocols.broker.sender import StreamOptions
 from godwit.protocols.broker.store import Disk, Memory
+from godwit.protocols.broker.tree import TreeFabric, TreeOptions
 from godwit.protocols.host import Message, NodeId, Record
 from godwit.sim.engine import Engine, Timer
 from godwit.sim.streams import Streams
@@ -31,16 +34,17 @@ class SimHost:
         self.engine = engine
         self.random = dice
         self.alive = True
+        self.carry: Callable[[NodeId | None, Message], None] = lambda to, message: None
         self.records: list[Record] = []
 
     def now(self) -> float:
         return self.engine.now
 
     def send(self, to: NodeId, message: Message) -> None:
-        raise AssertionError("brokers speak through their fabric")
+        self.carry(to, message)
 
     def broadcast(self, message: Message) -> None:
-        raise AssertionError("brokers speak through their fabric")
+        self.carry(None, message)
 
     def after(self, delay_s: float, call: Callable[[], None]) -> Timer:
         return self.engine.after(delay_s, lambda: call() if self.alive else None)
@@ -145,8 +149,13 @@ class Site:
         self.statement: tuple[int, tuple[Filter, ...]] = (0, ())
         self.lives = 0
         self.host: SimHost
-        self.wire: Wire
+        self.fabric: Fabric
         self._broker: Broker | None = None
+
+    @property
+    def wire(self) -> Wire:
+        assert isinstance(self.fabric, Wire)
+        return self.fabric
 
     @property
     def up(self) -> bool:
@@ -163,18 +172,16 @@ class Site:
         self.host = host = SimHost(self.name, world.engine, world.dice.stream("host", self.name, self.lives))
         slow = world.dice.stream("disk", self.name, self.lives)
         store = Memory(self.disk, lambda call: host.after(slow.uniform(0, world.disk_s), call))
-        self.wire = Wire(self, self.host, store)
+        self.fabric = world.fabric(self, host, store)
         self._broker = Broker(
-            self.host, store, self.wire, world.clock, session_wait_s=world.session_wait_s, tracing=world.tracing
+            self.host, store, self.fabric, world.clock, session_wait_s=world.session_wait_s, tracing=world.tracing
         )
-        for other in world.sites.values():
-            if other is not self and other.up:
-                world.wake(self.name, other.name)
-                world.wake(other.name, self.name)
+        world.started(self)
 
     def crash(self) -> None:
         self.host.alive = False
         self._broker = None
+        self.world.crashed(self)
 
 
 class World:
@@ -199,12 +206,24 @@ class World:
         self.sites: dict[NodeId, Site] = {}
         self._number = 0
         self._moving: set[tuple[NodeId, NodeId]] = set()
+        self._times: dict[tuple[NodeId, NodeId], float] = {}
         self._slow: dict[tuple[NodeId, NodeId], Random] = {}
         for at in range(1, count + 1):
             self.sites[f"b{at}"] = Site(self, f"b{at}")
         for site in self.sites.values():
             site.known = set(self.sites)
             site.start()
+
+    def fabric(self, site: Site, host: SimHost, store: Memory) -> Fabric:
+        return Wire(site, host, store)
+
+    def started(self, site: Site) -> None:
+        for other in self.sites.values():
+            if other is not site and other.up:
+                self.wake(site.name, other.name)
+                self.wake(other.name, site.name)
+
+    def crashed(self, site: Site) -> None: ...
 
     def clock(self) -> float:
         return EPOCH_S + self.engine.now
@@ -270,3 +289,44 @@ class World:
         source = self.sites[sender]
         if source.up:
             source.wire.confirmed(receiver, number)
+
+
+OPTIONS = TreeOptions(streams=StreamOptions(retry_s=0.5, retry_max_s=4.0), refresh_s=20.0, forget_s=10_000.0)
+
+
+class Trees(World):
+    """The same world with the fabric that people run: links in a ring, which break when one end crashes."""
+
+    def fabric(self, site: Site, host: SimHost, store: Memory) -> Fabric:
+        def carry(to: NodeId | None, message: Message) -> None:
+            for other in self._beside(site):
+                if to in (None, other.name):
+                    self._link(site, other, message)
+
+        host.carry = carry
+        return TreeFabric(host, store, OPTIONS)
+
+    def _link(self, sender: Site, receiver: Site, message: Message) -> None:
+        lives, when = (sender.lives, receiver.lives), self._times
+        way = (sender.name, receiver.name)
+        when[way] = max(self.engine.now + self.dice_of(*way).uniform(0, 0.01), when.get(way, 0.0))
+        self.engine.at(when[way], lambda: self._arrive(sender, receiver, lives, message))
+
+    def _arrive(self, sender: Site, receiver: Site, lives: tuple[int, int], message: Message) -> None:
+        if sender.up and receiver.up and lives == (sender.lives, receiver.lives):
+            receiver.fabric.receive(sender.name, message)
+
+    def _beside(self, site: Site) -> list[Site]:
+        sites = list(self.sites.values())
+        at = sites.index(site)
+        near = dict.fromkeys((sites[at - 1], sites[(at + 1) % len(sites)]))
+        return [one for one in near if one is not site and one.up]
+
+    def started(self, site: Site) -> None:
+        for other in self._beside(site):
+            site.fabric.linked(other.name)
+            other.fabric.linked(site.name)
+
+    def crashed(self, site: Site) -> None:
+        for other in self._beside(site):
+            other.fabric.unlinked(site.name)

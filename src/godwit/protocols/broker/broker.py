@@ -54,6 +54,7 @@ class Broker:
         self._registry = Registry(self._switch)
         self._moves = Moves(self._registry, session_wait_s)
         self._known: set[NodeId] = set()
+        self._introduced = False
         self._load()
         fabric.on_content = self._on_content
         fabric.on_change = self._on_change
@@ -273,6 +274,9 @@ class Broker:
             self.store.put("meta", "brokers", 0, msgspec.msgpack.encode(sorted(brokers)))
         if brokers:
             self._switch.restate()
+        elif not self._introduced:
+            self.fabric.want(())  # nobody is there to want anything of, but whoever comes must hear of this broker
+        self._introduced = True
         if new:
             self._moves.greet(new)
             self._greet_with_retained(new)
