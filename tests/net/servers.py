@@ -11,14 +11,14 @@ import aiomqtt
 from tests.net.stations import until
 
 from godwit.net.config import load
-from godwit.net.server import Parts, Server
+from godwit.net.server import MakeService, Parts, Server
 
 
-def server(folder: Path, name: str, **flags: Any) -> Server:
+def server(folder: Path, name: str, *, extras: tuple[MakeService, ...] = (), **flags: Any) -> Server:
     """Not started yet; flags are keys with `__` for a dot."""
     keys = {key.replace("__", "."): value for key, value in flags.items()}
     told = {"listen.mqtt": ["127.0.0.1:0"], "name": name, "data": folder / name, **keys}
-    return Server(load(None, told, {}))
+    return Server(load(None, told, {}), extras)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 from pathlib import Path
+from typing import Any
 
 import aiomqtt
 import mqtt5
@@ -124,7 +125,8 @@ def test_a_port_in_use_is_named_and_nothing_is_left_running(tmp_path: Path, key:
     async def scene() -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:
             where = f"127.0.0.1:{other.getsockname()[1]}"
-            one = server(tmp_path, "a", **{key: where if key == "peers__listen" else [where]})
+            told: dict[str, Any] = {key: where if key == "peers__listen" else [where]}
+            one = server(tmp_path, "a", **told)
             with pytest.raises(ServeError, match=rf"{key.replace('__', '.')}: {where}: something else listens there"):
                 await one.start()
         async with serving(tmp_path, "a"):
@@ -228,7 +230,7 @@ def test_tls_for_clients_and_between_brokers(tmp_path: Path) -> None:
 def test_services_may_be_added_and_stop_first(tmp_path: Path) -> None:
     happened: list[str] = []
 
-    class Extra:
+    class Extra(Service):
         async def start(self) -> None:
             happened.append("started")
 
@@ -240,8 +242,7 @@ def test_services_may_be_added_and_stop_first(tmp_path: Path) -> None:
         return Extra()
 
     async def scene() -> None:
-        one = server(tmp_path, "a")
-        one.extras = (make, lambda _: None)
+        one = server(tmp_path, "a", extras=(make, lambda _: None))
         await one.start()
         where = port(one)
         await one.stop()

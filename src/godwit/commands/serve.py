@@ -14,6 +14,7 @@ from rich.console import Console
 
 from godwit import __version__
 from godwit.commands.reports import InputError
+from godwit.net import services
 from godwit.net.config import Config, ConfigError, load
 from godwit.net.security import SecurityError
 from godwit.net.server import ServeError, Server, check
@@ -57,7 +58,7 @@ def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
 
 
 async def serve(config: Config) -> None:
-    server = Server(config)
+    server = Server(config, services.ALL)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _asked_to_stop(server))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from godwit.net import tls
 from godwit.net.address import Address
@@ -46,13 +46,23 @@ class ServeError(Exception):
     """The broker cannot be started; the text says why, and what would be right."""
 
 
-class Service(Protocol):
+class Service:
     """Something that runs beside the broker's core."""
 
     async def start(self) -> None:
-        """`ServeError` or `OSError` where it cannot; the server then stops what has been started."""
+        """`ServeError` where it cannot; the server then stops whatever has been started."""
+        raise NotImplementedError
 
-    async def stop(self) -> None: ...
+    async def stop(self) -> None:
+        raise NotImplementedError
+
+    def addresses(self) -> list[tuple[str, str]]:
+        """What it is and where, as a user would want to read it."""
+        return []
+
+    def troubles(self) -> list[str]:
+        """Why this broker should not be given more to do."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -69,9 +79,17 @@ class Parts:
     broker: Broker
     access: Access
     front: Front
+    services: list[Service]
+    """Those that were started, in their order."""
+
+    def troubles(self) -> list[str]:
+        """Why this broker should not be given more to do; none where it is healthy."""
+        failure = self.store.failure
+        own = [] if failure is None else [f"store: {failure}"]
+        return own + [trouble for service in self.services for trouble in service.troubles()]
 
 
-class Fronts:
+class Fronts(Service):
     """The addresses that clients connect to. Stopping says goodbye to them."""
 
     def __init__(self, parts: Parts) -> None:
@@ -104,12 +122,12 @@ class Fronts:
         return [(kind, str(Address(listener.host, listener.port))) for kind, listener in self.listeners]
 
 
-class PeerService:
+class PeerService(Service):
     """The other brokers: listens for them, dials them, and looks for them where that is asked for."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
-        self.listens = ""
+        self._listens = ""
         self._discovery: Discovery | None = None
 
     async def start(self) -> None:
@@ -119,7 +137,7 @@ class PeerService:
             asked = address(peers.listen, "peers.listen", PORT)
             port = await _bound(links.listen(asked.host, asked.port), "peers.listen", asked)
             where = Address(asked.host, port)
-            self.listens = str(where)
+            self._listens = str(where)
             links.address = peers.advertise or (f":{port}" if where.host in WILDCARDS else str(where))
         dialler.start()
         for text in peers.connect:
@@ -145,6 +163,9 @@ class PeerService:
         await self.parts.dialler.stop()
         await self.parts.links.close()
 
+    def addresses(self) -> list[tuple[str, str]]:
+        return [("peers", self._listens)] if self._listens else []
+
 
 T = TypeVar("T")
 
@@ -162,9 +183,6 @@ class Server:
         self.config = config
         self.extras = extras
         self.parts: Parts | None = None
-        self.fronts: Fronts | None = None
-        self.peers: PeerService | None = None
-        self._services: list[Service] = []
         self._store: SqliteStore | None = None
         self._asked = asyncio.Event()
 
@@ -181,23 +199,24 @@ class Server:
         parts = self.parts = await build(self.config, self._store)
         # What the fabric numbers may be seen by others only once the disk knows that it may have been used.
         await self._store.flushed()
-        self.fronts, self.peers = Fronts(parts), PeerService(parts)
-        services: list[Service | None] = [self.peers, self.fronts, *(make(parts) for make in self.extras)]
-        for service in services:
+        makers: tuple[MakeService, ...] = (PeerService, Fronts, *self.extras)
+        for make in makers:
+            service = make(parts)
             if service is not None:
-                self._services.append(service)
+                parts.services.append(service)
                 await service.start()
 
     async def stop(self) -> None:
         """Clients are told, what was taken is written, and the directory is free when this returns."""
-        for service in reversed(self._services):
+        services = self.parts.services if self.parts is not None else []
+        while services:
+            service = services.pop()
             try:
                 await service.stop()
             except Exception:
                 log.exception("%s did not stop as it should", type(service).__name__)
-            if service is self.fronts and self._store is not None:
+            if isinstance(service, Fronts) and self._store is not None:
                 await self._written(self._store)
-        self._services.clear()
         if self.parts is not None:
             self.parts.host.stop()
         if self._store is not None:
@@ -220,10 +239,10 @@ class Server:
         await self._asked.wait()
 
     def addresses(self) -> list[tuple[str, str]]:
-        """What listens where, as a user would want to read it."""
-        fronts = self.fronts.addresses() if self.fronts is not None else []
-        peers = self.peers.listens if self.peers is not None else ""
-        return [*fronts, ("peers", peers)] if peers else fronts
+        """What listens where: clients first."""
+        services = self.parts.services if self.parts is not None else []
+        found = [pair for service in services for pair in service.addresses()]
+        return sorted(found, key=lambda pair: pair[0] in ("peers", "status"))
 
     def reload(self) -> None:
         """Read the users file again; one that is wrong changes nothing."""
@@ -236,9 +255,7 @@ class Server:
             log.error("users and grants stay as they were: %s", error)
 
     def troubles(self) -> list[str]:
-        """Why this broker should not be given more to do."""
-        failure = self._store.failure if self._store is not None else None
-        return [] if failure is None else [f"store: {failure}"]
+        return self.parts.troubles() if self.parts is not None else ["not started"]
 
 
 async def build(config: Config, store: SqliteStore) -> Parts:
@@ -262,7 +279,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         fabric.want(())
     access = Access(config.access.users)
     front = Front(broker, front_options(config), access.admit)
-    return Parts(config, identity, store, links, Dialler(links, store), host, fabric, broker, access, front)
+    return Parts(config, identity, store, links, Dialler(links, store), host, fabric, broker, access, front, [])
 
 
 def check(config: Config) -> None:
@@ -298,10 +315,11 @@ async def _bound(opening: Coroutine[Any, Any, T], key: str, where: Address) -> T
     try:
         return await opening
     except OSError as error:
-        raise ServeError(f"{key}: {where}: {_reason(error, where)}") from None
+        raise ServeError(f"{key}: {where}: {reason_of(error, where)}") from None
 
 
-def _reason(error: OSError, where: Address) -> str:
+def reason_of(error: OSError, where: Address) -> str:
+    """Why nothing can listen there, and what would be right."""
     match error.errno:
         case errno.EADDRINUSE:
             return "something else listens there already; name another port, or end it"

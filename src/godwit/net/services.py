@@ -1,0 +1,189 @@
+"""What a broker serves beside its clients: figures for operators, and an archive of what was published."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from godwit import __version__
+from godwit.net.config import address
+from godwit.net.report import CLIENTS_SHOWN, ClientRow, PeerRow, Report
+from godwit.net.server import MakeService, Parts, ServeError, Service, reason_of
+from godwit.protocols.broker.sessions import Session
+
+if TYPE_CHECKING:
+    from godwit.net.archive import Roll
+    from godwit.net.status import Figures
+
+QOS = ("qos 0", "qos 1", "qos 2")
+
+
+class StatusService(Service):
+    """`/metrics`, `/health` and `/status`."""
+
+    def __init__(self, parts: Parts) -> None:
+        # What makes metrics takes its time to load, and not every broker is asked for them.
+        from godwit.net.status import Facts, StatusServer
+
+        self.where = address(parts.config.listen.status, "listen.status")
+        teller = Teller(parts)
+        facts = Facts(counts=teller.counts, levels=teller.levels, troubles=parts.troubles, status=teller.status)
+        self._server = StatusServer(facts, self.where.host, self.where.port)
+
+    async def start(self) -> None:
+        try:
+            await self._server.start()
+        except OSError as error:
+            raise ServeError(f"listen.status: {self.where}: {reason_of(error, self.where)}") from None
+
+    async def stop(self) -> None:
+        await self._server.stop()
+
+    def addresses(self) -> list[tuple[str, str]]:
+        return [("status", f"http://{self.where.host}:{self._server.port}")]
+
+
+class Teller:
+    """Reads the broker's figures when somebody asks; nothing is counted for this."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.started_s = time.monotonic()
+
+    def counts(self) -> Figures:
+        parts = self.parts
+        core, streams, front = parts.broker.counts, parts.fabric.counts, parts.front.counts
+        return {
+            "published": dict(zip(QOS, core.published, strict=True)),
+            "delivered": dict(zip(QOS, core.delivered, strict=True)),
+            "dropped": _sums(core.dropped, front.dropped),
+            "refused": dict(core.refused),
+            "forwarded": core.forwarded,
+            "taken": core.taken,
+            "moved": {"in": core.moved_in, "out": core.moved_out},
+            "taken_over": core.taken_over,
+            "clients": {"let in": front.connected, "refused": front.refused, "malformed": front.malformed},
+            "client_bytes": {"in": front.bytes_in, "out": front.bytes_out},
+            "client_packets": {"in": front.packets_in, "out": front.packets_out},
+            "streams": {name: getattr(streams, name) for name in streams.__struct_fields__},
+            "link_messages": {"sent": parts.links.sent, "received": parts.links.received},
+            "link_drops": dict(parts.links.dropped),
+            "store": {"commits": parts.store.commits, "changes": parts.store.changes},
+            "failures": dict(parts.host.failures),
+        }
+
+    def levels(self) -> Figures:
+        parts, core = self.parts, self.parts.broker.counts
+        return {
+            "sessions": core.sessions,
+            "connected": core.connected,
+            "subscriptions": core.subscriptions,
+            "waiting": core.waiting,
+            "shadows": core.shadows,
+            "retained": parts.broker.retained_count,
+            "connections": parts.front.counts.connections,
+            "links": len(parts.links.up),
+            "brokers": len(parts.fabric.brokers),
+            "unconfirmed": dict(parts.fabric.unconfirmed),
+            "store_pending": parts.store.pending,
+            "healthy": int(not parts.troubles()),
+            "uptime_seconds": time.monotonic() - self.started_s,
+        }
+
+    def status(self) -> Mapping[str, object]:
+        parts, core = self.parts, self.parts.broker.counts
+        shadows = (shadow for epochs in parts.broker.shadows.values() for shadow in epochs.values())
+        sessions = [*parts.broker.sessions.values(), *shadows]
+        sessions.sort(key=lambda session: (-len(session.waiting) - len(session.flying), session.client))
+        report = Report(
+            name=parts.identity.name,
+            version=__version__,
+            uptime_s=time.monotonic() - self.started_s,
+            troubles=parts.troubles(),
+            leader=parts.fabric.leader,
+            peers=[self._peer(name) for name in sorted(parts.fabric.brokers | parts.links.up.keys())],
+            sessions=core.sessions,
+            connected=core.connected,
+            subscriptions=core.subscriptions,
+            clients=[_client(session) for session in sessions[:CLIENTS_SHOWN]],
+            counts={name: _plain(figure) for name, figure in self.counts().items()},
+        )
+        return {name: getattr(report, name) for name in report.__struct_fields__}
+
+    def _peer(self, name: str) -> PeerRow:
+        fabric = self.parts.fabric
+        return PeerRow(
+            name=name,
+            linked=name in self.parts.links.up,
+            role="parent" if name == fabric.parent else "",
+            filters=len(fabric.interests.get(name, ())),
+            unconfirmed=fabric.unconfirmed.get(name, 0),
+        )
+
+
+def _client(session: Session) -> ClientRow:
+    return ClientRow(
+        client=session.client,
+        connected=session.outlet is not None,
+        subscriptions=len(session.subscriptions),
+        waiting=len(session.waiting),
+        under_way=len(session.flying),
+        moved_to=session.moved_to or "",
+    )
+
+
+def _sums(*figures: Mapping[str, int]) -> dict[str, int]:
+    return {name: sum(one.get(name, 0) for one in figures) for name in {name for one in figures for name in one}}
+
+
+def _plain(figure: float | Mapping[str, float]) -> float | dict[str, float]:
+    return dict(figure) if isinstance(figure, Mapping) else figure
+
+
+class ArchiveService(Service):
+    """Keeps what clients of this broker publish, and what is traced, as Parquet."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self._rolls: list[Roll] = []
+
+    async def start(self) -> None:
+        # Arrow takes its time to load, and few brokers keep an archive.
+        from godwit.net import archive
+
+        told = self.parts.config.archive
+        assert told is not None
+        options = archive.ArchiveOptions(file_bytes=told.file_bytes, file_s=told.file_s)
+        try:
+            if told.events:
+                events = archive.events(told.folder, self.parts.identity.name, options)
+                self._rolls.append(events)
+                self.parts.broker.on_published = events.add
+            if told.traces:
+                traces = archive.traces(told.folder, options)
+                self._rolls.append(traces)
+                self.parts.host.sink = lambda time_s, node, record: traces.add((time_s, node, record))
+        except OSError as error:
+            raise ServeError(f"archive.folder: {told.folder}: {error.strerror}; name one to write to") from None
+
+    async def stop(self) -> None:
+        self.parts.broker.on_published = None
+        self.parts.host.sink = None
+        for roll in self._rolls:
+            await asyncio.to_thread(roll.stop)
+
+    def troubles(self) -> list[str]:
+        return [f"archive: {roll.failure}" for roll in self._rolls if roll.failure is not None]
+
+
+def status(parts: Parts) -> Service | None:
+    return StatusService(parts) if parts.config.listen.status else None
+
+
+def archive(parts: Parts) -> Service | None:
+    return ArchiveService(parts) if parts.config.archive is not None else None
+
+
+ALL: tuple[MakeService, ...] = (archive, status)

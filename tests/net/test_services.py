@@ -1,0 +1,107 @@
+"""What operators see of a running broker, and what stays of it in the archive."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.net.servers import client, cluster, parts, port, server, serving, wanted_by
+from tests.net.stations import played, until
+
+from godwit.net import services
+from godwit.net import store as store_module
+from godwit.net.report import Report
+from godwit.net.server import ServeError, Server
+
+
+async def got(one: Server, path: str) -> tuple[str, bytes]:
+    """Status line and body."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port(one, "status"))
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    return head.split(b"\r\n")[0].decode(), body
+
+
+STATUS = {"listen__status": "127.0.0.1:0", "extras": services.ALL}
+
+
+def test_operators_see_the_brokers_the_clients_and_what_was_carried(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with cluster(tmp_path, "a", "b", **STATUS) as (a, b), client(b, "van") as van, client(a, "hub") as hub:
+            await van.subscribe("t/#", qos=1)
+            await wanted_by(b, [a])
+            for _ in range(3):
+                await hub.publish("t/1", "x", qos=1)
+            await until(lambda: parts(b).broker.counts.delivered[1] == 3)
+            report = msgspec.json.decode((await got(b, "/status"))[1], type=Report)
+            assert (report.name, report.leader, report.connected, report.subscriptions) == ("b", "a", 1, 1)
+            assert [(peer.name, peer.linked, peer.role) for peer in report.peers] == [("a", True, "parent")]
+            assert [row.client for row in report.clients] == ["van"]
+            metrics = (await got(a, "/metrics"))[1].decode()
+            found = {
+                (sample.name, sample.labels.get("what", "")): sample.value
+                for family in text_string_to_metric_families(metrics)
+                for sample in family.samples
+            }
+            assert found["godwit_published_total", "qos 1"] == 3
+            assert found["godwit_forwarded_total", ""] == 3
+            assert found["godwit_links", ""] == 1
+            assert (await got(a, "/health")) == ("HTTP/1.1 200 OK", b"ok\n")
+
+    played(scene)
+
+
+def test_a_broker_whose_disk_is_full_is_not_healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "REPEATED_S", 0.02)
+
+    async def scene() -> None:
+        async with serving(tmp_path, "a", **STATUS) as a:
+            connection = parts(a).store._connection
+            connection.execute("PRAGMA max_page_count = 1")
+            parts(a).store.put("bodies", "", 1, bytes(100_000))
+            await until(a.troubles)
+            line, body = await got(a, "/health")
+            assert line == "HTTP/1.1 503 Service Unavailable"
+            assert b"the disk is full" in body
+            connection.execute("PRAGMA max_page_count = 1000000")
+            await until(lambda: not a.troubles())
+
+    played(scene)
+
+
+def test_the_archive_has_what_was_published(tmp_path: Path) -> None:
+    async def scene() -> None:
+        told = {"archive__folder": tmp_path / "archive", "archive__traces": True, "extras": services.ALL}
+        async with serving(tmp_path, "a", **told) as a, client(a, "hub") as hub:
+            for number in range(5):
+                await hub.publish("air/1", msgspec.json.encode({"pm25": number}), qos=number % 3)
+
+    played(scene)
+    (events,) = (tmp_path / "archive").glob("events-*.parquet")
+    rows = pq.read_table(events).to_pylist()
+    assert [msgspec.json.decode(row["attributes"])["pm25"] for row in rows] == list(range(5))
+    assert {row["broker"] for row in rows} == {"a"}
+    (traces,) = (tmp_path / "archive").glob("traces-*.parquet")
+    kinds = [row["kind"] for row in pq.read_table(traces).to_pylist()]
+    assert kinds.count("published") == 5
+
+
+@pytest.mark.parametrize("key", ["listen__status", "archive__folder"])
+def test_where_nothing_can_be_served_or_kept_is_named(tmp_path: Path, key: str) -> None:
+    async def scene() -> None:
+        (tmp_path / "file").touch()
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            where = f"127.0.0.1:{other.getsockname()[1]}"
+            wrong = {"listen__status": where, "archive__folder": tmp_path / "file" / "archive"}[key]
+            with pytest.raises(ServeError, match=key.replace("__", r"\.")):
+                await server(tmp_path, "a", extras=services.ALL, **{key: wrong}).start()
+        async with serving(tmp_path, "a"):
+            pass
+
+    played(scene)
