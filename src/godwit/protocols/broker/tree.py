@@ -1,60 +1,28 @@
-"""The tree fabric (docs/broker.md): brokers elect a leader, hang themselves below it, and route streams along it.
-
-Election and MFT-PubSub know processes by the role in their names. Here each broker is two: `b` and its name keeps the
-tree and its tables, `s` and its name is the subscriber that states what the broker wants. Only this module knows.
-"""
+"""The tree fabric (docs/broker.md): brokers elect a leader, hang themselves below it, and route streams along it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Set
 
 import msgspec
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.contents import Content
 from godwit.protocols.broker.interests import Interests, marker
-from godwit.protocols.broker.numbers import Numbers, reserved
-from godwit.protocols.broker.sender import Counts, StreamOptions
+from godwit.protocols.broker.numbers import reserved
+from godwit.protocols.broker.overlay import Overlay, Said, TreeOptions
+from godwit.protocols.broker.sender import Counts
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.streams import Streams
-from godwit.protocols.broker.wire import NUMBER_MAX, Ask, Leg, Parcels, Run, Taken
+from godwit.protocols.broker.wire import Ask, Leg, Parcels, Run, Taken
 from godwit.protocols.host import Host, LocalError, Message, NodeId, Record, RemoteError
-from godwit.protocols.routing.clients import ClientOptions, Subscriber
-from godwit.protocols.routing.courier import Carried, Courier, Numbered
-from godwit.protocols.routing.messages import Ack, Bask, Bmig, Bquery, Bsub
-from godwit.protocols.routing.mft import MftBroker
-from godwit.protocols.routing.process import BrokerProcess, Device, Enclosed
-from godwit.protocols.routing.rules import HARDENED, HOPS_MAX
-from godwit.protocols.topology.election import Choice, Election, ElectionOptions, Heartbeat
-from godwit.protocols.topology.tree import Tree
+from godwit.protocols.routing.clients import Subscriber
+from godwit.protocols.routing.process import Enclosed
+from godwit.protocols.routing.rules import HOPS_MAX
 
-BROKER, WISH = "b", "s"
-STATEMENTS = 4_096
-"""How many statements are reserved at once."""
+__all__ = ["TreeFabric", "TreeOptions"]
+
 EARLY_MAX = 256
-
-WIRED = ElectionOptions(choice=Choice.BALANCED, hold_s=0.02, jitter_s=0.005, patience_s=2.5)
-"""Links that tell when they break: a parent is kept while it is heard, and nothing collides."""
-
-
-class TreeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    election: ElectionOptions = WIRED
-    streams: StreamOptions = StreamOptions()
-    refresh_s: float = 300.0
-    """How often a broker repeats what it wants."""
-    forget_s: float = 24 * 3600.0
-    """How long a broker may be silent before it is given up, with all that is kept for it."""
-    look_round_s: float = 1.0
-    bundle_b: int = 64 * 1024
-    timeout_s: float = 0.5
-    """How long a neighbour may take to acknowledge a message about the tree."""
-    incarnation: int = 0
-    """A number that is larger at each start, whatever happens to the disk: seconds since 1970. 0: the disk counts."""
-
-    def __post_init__(self) -> None:
-        if self.forget_s < 2 * self.refresh_s:
-            raise ValueError(f"forget_s is {self.forget_s}: at least twice refresh_s, {self.refresh_s}")
 
 
 class TreeFabric:
@@ -70,22 +38,22 @@ class TreeFabric:
         self.links: set[NodeId] = set()
         self.streams = Streams(host, store, options.streams, self._pass_on, self._has_way, self._give)
         self._interests = Interests(store, host.now())
-        self._disk = _Disk(Numbers(store, "statements", at_least=options.incarnation << 20, block=STATEMENTS))
+        self._said = Said(store, options.incarnation)
         self._incarnation = max(reserved(store, "boots") + 1, options.incarnation)
         store.put("meta", "boots", 0, str(self._incarnation).encode())
         self._marker = marker(host.name, self.streams.sender.stream)
         self._wanted: dict[Filter, None] | None = None
         self._wish: Subscriber | None = None
-        self._tree: _Tree | None = None
+        self._tree: Overlay | None = None
         self._ways: dict[NodeId, NodeId | None] = {}
         self._early: dict[NodeId, Ask] = {}
         self._surveying = self._stating = False
         store.settled(self._start)
 
     def _start(self) -> None:
-        self._tree = _Tree(self.host, self.options, self._incarnation)
+        self._tree = Overlay(self.host, self.options, self._incarnation)
         for peer in sorted(self.links):
-            self._tree.election.linked(BROKER + peer)
+            self._tree.linked(peer)
         if self._wanted is not None:
             self._state()
         self.streams.start()
@@ -111,13 +79,12 @@ class TreeFabric:
     @property
     def leader(self) -> NodeId:
         """The broker at the top of the tree, as believed here."""
-        return self._tree.election.leader[1:] if self._tree else self.host.name
+        return self._tree.leader if self._tree else self.host.name
 
     @property
     def parent(self) -> NodeId | None:
         """The broker above this one; None where this one leads."""
-        parent = self._tree.election.parent if self._tree else None
-        return None if parent is None else parent[1:]
+        return self._tree.parent if self._tree else None
 
     def way(self, to: NodeId) -> NodeId | None:
         """The linked broker through which another one is reached now."""
@@ -126,8 +93,8 @@ class TreeFabric:
 
     def want(self, filters: Iterable[Filter]) -> int:
         self._wanted = dict.fromkeys((self._marker, *filters))
-        number = self._disk.numbers.next()
-        self._disk["t"] = number
+        number = self._said.numbers.next()
+        self._said["t"] = number
         if self._wish is not None:
             # Before anything is said again: what is said under a higher number than this must be this, or newer.
             self._wish.wanted = self._wanted
@@ -149,13 +116,13 @@ class TreeFabric:
             raise LocalError(f"{self.host.name!r} cannot be linked to {peer!r}: another broker is needed")
         self.links.add(peer)
         if self._tree is not None:
-            self._tree.election.linked(BROKER + peer)
+            self._tree.linked(peer)
             self._survey_soon()
 
     def unlinked(self, peer: NodeId) -> None:
         self.links.discard(peer)
         if self._tree is not None:
-            self._tree.election.unlinked(BROKER + peer)
+            self._tree.unlinked(peer)
             self._survey_soon()
 
     def receive(self, sender: NodeId, message: Message) -> None:
@@ -163,9 +130,7 @@ class TreeFabric:
             return
         match message:
             case Enclosed():
-                said = _check(message, BROKER + sender, BROKER + self.host.name)
-                self._tree.device.receive(sender, message)
-                self._excel(said)
+                self._excel(self._tree.receive(sender, message))
                 self._survey_soon()
             case Parcels():
                 if message.origin in self.brokers:
@@ -225,7 +190,7 @@ class TreeFabric:
         if way != arrived:
             return way
         if self._tree is not None:
-            self._tree.tables.led_back([WISH + to])
+            self._tree.led_back(to)
         return None
 
     def _split(self, runs: Iterable[Run], arrived: NodeId) -> dict[NodeId, list[Run]]:
@@ -255,7 +220,7 @@ class TreeFabric:
         if self._tree is None or self._wanted is None:
             return
         if self._wish is None:
-            self._wish = self._tree.play(self._wanted, self._disk, self.options.refresh_s)
+            self._wish = self._tree.play(self._wanted, self._said, self.options.refresh_s)
         else:
             self._wish.refresh()
 
@@ -287,9 +252,9 @@ class TreeFabric:
 
     def _excel(self, said: Iterable[tuple[NodeId, int]]) -> None:
         """Where others remember a higher number of this broker than it does, it has lost its disk: speak above that."""
-        highest = max((number for wish, number in said if wish == WISH + self.host.name), default=0)
-        if highest > self._disk["t"]:
-            self._disk["t"] = highest
+        highest = max((number for broker, number in said if broker == self.host.name), default=0)
+        if highest > self._said["t"]:
+            self._said["t"] = highest
             self._state_soon()
 
     def _tick(self) -> None:
@@ -301,92 +266,3 @@ class TreeFabric:
         if gone:
             self.on_change()
         self.host.after(self.options.look_round_s, self._tick)
-
-
-class _Disk(dict[str, Any]):
-    """Where the subscriber keeps its number `t`; a crash may skip some, and repeats none."""
-
-    def __init__(self, numbers: Numbers) -> None:
-        super().__init__(t=numbers.last)
-        self.numbers = numbers
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        super().__setitem__(key, value)
-        self.numbers.skip_to(value)
-
-
-class _Tree:
-    """Election and tables of one broker."""
-
-    def __init__(self, host: Host, options: TreeOptions, incarnation: int) -> None:
-        self.options = options
-        self.device = Device(host)
-        self.device.play(
-            BROKER, lambda inside: BrokerProcess(inside, self._router, options.election, incarnation=incarnation)
-        )
-        process = self.device.processes[BROKER + host.name]
-        assert isinstance(process, BrokerProcess)
-        self.election: Election = process.election
-
-    def _router(self, host: Host, tree: Tree) -> MftBroker:
-        options = self.options
-        self.tables = MftBroker(
-            host,
-            tree,
-            HARDENED,
-            acknowledge=True,
-            retry_s=options.look_round_s,
-            silent_s=options.forget_s,
-            departed_s=options.forget_s,
-            courier=Courier(host, timeout_s=options.timeout_s, bundle_b=options.bundle_b),
-        )
-        return self.tables
-
-    def play(self, wanted: dict[Filter, None], disk: _Disk, refresh_s: float) -> Subscriber:
-        """Begin to speak for the broker."""
-        options = ClientOptions(refresh_s=refresh_s, acknowledge=True)
-        home = self.election.host.name
-        name = self.device.play(WISH, lambda inside: Subscriber(inside, wanted, options, disk=disk, home=home))
-        wish = self.device.processes[name]
-        assert isinstance(wish, Subscriber)
-        return wish
-
-    def hop(self, to: NodeId) -> NodeId | None:
-        hop = self.tables.routes.hop(WISH + to)
-        return hop[1:] if hop is not None and hop in self.election.neighbours else None
-
-    def statements(self) -> Iterator[tuple[NodeId, int, tuple[Filter, ...]]]:
-        """What each broker has said last, as far as the tables know: (broker, number, filters)."""
-        for wish, (number, _) in list(self.tables.known.items()):
-            if wish.startswith(WISH):
-                yield wish[1:], number, self.tables.routes.filters(wish)
-
-
-def _check(enclosed: Enclosed, sender: NodeId, here: NodeId) -> list[tuple[NodeId, int]]:
-    """Between brokers only the tree is spoken of, each for itself, and in numbers that leave room for more.
-
-    Returns the subscribers that are spoken of, with their numbers.
-    """
-    message = enclosed.message
-    if enclosed.sender != sender or enclosed.to not in ("", here):
-        raise RemoteError(f"{sender} speaks as {enclosed.sender!r} to {enclosed.to!r}")
-    said: list[tuple[NodeId, int]] = []
-    if isinstance(message, Heartbeat):
-        said = [("", message.incarnation), ("", message.round)]
-    elif not isinstance(message, Ack):
-        parts = message.parts if isinstance(message, Numbered) else (message,)
-        said = [pair for part in parts for pair in _numbers(part)]
-    if any(number > NUMBER_MAX for _, number in said):
-        raise RemoteError(f"{sender} counts beyond {NUMBER_MAX}")
-    return said
-
-
-def _numbers(part: Carried) -> Iterable[tuple[NodeId, int]]:
-    match part:
-        case Bsub(subscriber, t=t) | Bquery(subscriber, t=t):
-            return ((subscriber, t),)
-        case Bmig(below, beyond):
-            return ((claim.subscriber, claim.t) for claim in (*below, *beyond))
-        case Bask(doubts):
-            return ((doubt.subscriber, doubt.t) for doubt in doubts)
-    raise RemoteError(f"{type(part).__name__} is not spoken between brokers")
