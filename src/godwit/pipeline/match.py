@@ -1,0 +1,196 @@
+"""Events x subscriptions -> deliveries, with the broker's own index and so with the broker's own meaning.
+
+Events come in one of two shapes: an attribute in a column of its name, or as a broker archives them, with all of them
+as one JSON object in the column `attributes`. A null is a missing attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from pyspark import Broadcast
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    NullType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from godwit.events import Value
+from godwit.pipeline.errors import PipelineError, SchemaError
+from godwit.pipeline.schemas import QUARANTINE, STRING, column, shaped
+from godwit.pipeline.subscriptions import Compiled, Part, loaded
+from godwit.tables.batch import Batch
+
+ATTRIBUTES = "attributes"
+SUBSCRIPTION = "subscription"
+PIECE_ROWS_MIN, PIECE_ROWS_MAX = 1 << 8, 1 << 14
+PIECE_PAIRS = 1 << 24
+"""Events go to the index so many at a time that no more pairs can come back, should all match all: 128 MiB."""
+
+_PART = "part"
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def is_archived(events: DataFrame) -> bool:
+    return {"publisher", "sequence", ATTRIBUTES} <= set(events.columns)
+
+
+def key_of(events: DataFrame, key: Sequence[str] = ()) -> list[str]:
+    """The columns that name an event: those asked for, else what an archive or a column `id` offers."""
+    there = events.columns
+    chosen = list(key) or (["publisher", "sequence"] if is_archived(events) else ["id"] if "id" in there else [])
+    if not chosen:
+        raise PipelineError(f"--key must name the columns that tell events apart; there are {', '.join(there)}")
+    for name in chosen:
+        if name not in there:
+            raise SchemaError(f"--key: there is no column {name!r}; the columns are {', '.join(map(repr, there))}")
+        if name == SUBSCRIPTION:
+            raise SchemaError(f"--key: {name!r} is what the column of subscriptions is called; rename it")
+    return chosen
+
+
+def deliveries_schema(events: DataFrame, key: Sequence[str]) -> StructType:
+    """The key as it is in the events, and the id of the subscription."""
+    return StructType([*(events.schema[name] for name in key), StructField(SUBSCRIPTION, STRING)])
+
+
+def deliveries(events: DataFrame, subscriptions: Compiled, key: Sequence[str]) -> DataFrame:
+    """A row for each event and each subscription that wants it."""
+    schema = deliveries_schema(events, key)
+    if not subscriptions.parts:
+        return events.select(*map(column, key), sf.lit(None).cast(STRING).alias(SUBSCRIPTION)).limit(0)
+    attributes = None if is_archived(events) else [name for name in events.columns if name in subscriptions.attributes]
+    seen = _spread(_matchable(events, key, attributes), len(subscriptions.parts))
+    matcher = _Matcher(subscriptions.parts, schema.names, attributes, _rows_at_a_time(subscriptions))
+    return shaped(seen.mapInArrow(matcher.match, schema), schema)
+
+
+def unreadable(events: DataFrame) -> DataFrame:
+    """Archived events whose attributes are no JSON object, as rows of quarantine; they match nothing."""
+    if not is_archived(events):
+        return events.sparkSession.createDataFrame([], QUARANTINE)
+    told = events.select(sf.col(ATTRIBUTES), sf.to_json(sf.struct("publisher", "sequence", ATTRIBUTES)).alias("record"))
+    return shaped(told.mapInArrow(_undecodable, QUARANTINE), QUARANTINE)
+
+
+def _matchable(events: DataFrame, key: Sequence[str], attributes: Sequence[str] | None) -> DataFrame:
+    """The key and the attributes by position, since `mapInArrow` does not take every name; or the JSON object."""
+    keys = [column(name).alias(f"key{at}") for at, name in enumerate(key)]
+    if attributes is None:
+        return events.select(*keys, sf.col(ATTRIBUTES))
+    values = [_attribute(events.schema[name]).alias(f"value{at}") for at, name in enumerate(attributes)]
+    # A batch of no columns would have no rows either.
+    return events.select(*keys, *(values or [sf.lit(None).cast(STRING).alias("nothing")]))
+
+
+def _attribute(field: StructField) -> Column:
+    """A column as filters see it: times are seconds since 1970, decimals are floats."""
+    found = column(field.name)
+    if isinstance(field.dataType, TimestampType):
+        found = sf.unix_micros(found) / 1e6
+    elif isinstance(field.dataType, DateType | TimestampNTZType):
+        found = sf.unix_micros(found.cast("timestamp")) / 1e6
+    elif isinstance(field.dataType, DecimalType):
+        found = found.cast("double")
+    elif not _is_plain(field.dataType):
+        kind = field.dataType.simpleString()
+        raise SchemaError(f"column {field.name!r} is {kind}; filters test only numbers, text and truth values")
+    return found
+
+
+def _is_plain(kind: DataType) -> bool:
+    return isinstance(kind, NumericType | StringType | BooleanType | NullType)
+
+
+def _spread(events: DataFrame, parts: int) -> DataFrame:
+    """Where subscriptions are split, every event meets every part, and a task meets as few parts as can be."""
+    if parts == 1:
+        return events.withColumn(_PART, sf.lit(0))
+    session = events.sparkSession
+    tasks = max(int(session.conf.get("spark.sql.shuffle.partitions", "200") or "200"), parts)
+    copies = events.withColumn(_PART, sf.explode(sf.sequence(sf.lit(0), sf.lit(parts - 1))))
+    salted = sf.pmod(sf.hash(*(sf.col(name) for name in events.columns[:1])), sf.lit(max(tasks // parts, 1)))
+    return copies.repartition(tasks, sf.col(_PART), salted).sortWithinPartitions(_PART)
+
+
+def _rows_at_a_time(subscriptions: Compiled) -> int:
+    largest = -(-subscriptions.count // len(subscriptions.parts))
+    return int(np.clip(PIECE_PAIRS // largest, PIECE_ROWS_MIN, PIECE_ROWS_MAX))
+
+
+@dataclass(frozen=True, slots=True)
+class _Matcher:
+    """What a task does with its events."""
+
+    parts: tuple[Broadcast[Part], ...]
+    names: list[str]
+    """Of the columns that come out: the key and the subscription."""
+    attributes: list[str] | None
+    """Of the columns after the key; None where these are one JSON object."""
+    rows: int
+
+    def match(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        for batch in batches:
+            for part, piece in _pieces(batch, self.rows):
+                yield from self._found(loaded(self.parts[part]), piece)
+
+    def _found(self, part: Part, piece: pa.RecordBatch) -> Batches:
+        matches = part.index.match_batch(self._batch(piece))
+        if not len(matches.ids):
+            return
+        events = pa.array(np.repeat(np.arange(len(piece)), matches.counts))
+        columns = [piece.column(at).take(events) for at in range(len(self.names) - 1)]
+        yield pa.RecordBatch.from_arrays([*columns, part.names.take(pa.array(matches.ids))], names=self.names)
+
+    def _batch(self, piece: pa.RecordBatch) -> Batch:
+        values = piece.columns[len(self.names) - 1 :]
+        if self.attributes is None:
+            return Batch.from_events([_decoded(text) or {} for text in values[0].to_pylist()])
+        return Batch.from_arrow(pa.RecordBatch.from_arrays(values, names=self.attributes or [""]))
+
+
+def _pieces(batch: pa.RecordBatch, rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Runs of one part, cut to so many rows."""
+    part = batch.column(_PART).to_numpy()
+    bare = batch.drop_columns([_PART])
+    edges = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
+    for begin, end in pairwise(edges):
+        for at in range(begin, end, rows):
+            yield int(part[at]), bare.slice(at, min(rows, end - at))
+
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _decoded(text: str | None) -> Mapping[str, Value] | None:
+    try:
+        return None if text is None else _decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
+def _undecodable(batches: Iterable[pa.RecordBatch]) -> Batches:
+    for batch in batches:
+        bad = [at for at, text in enumerate(batch.column(0).to_pylist()) if _decoded(text) is None]
+        nothing = pa.nulls(len(bad), pa.string())
+        records = batch.column(1).take(pa.array(bad, pa.int64()))
+        reasons = pa.array(["attributes are no JSON object"] * len(bad), pa.string())
+        events = pa.array(["events"] * len(bad), pa.string())
+        yield pa.RecordBatch.from_arrays([events, reasons, nothing, records], names=QUARANTINE.names)
