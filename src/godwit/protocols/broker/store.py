@@ -65,10 +65,12 @@ class Memory:
     def put(self, table: str, owner: str, number: int, value: bytes) -> None:
         self._rows[table][owner, number] = value
         self._written.append((table, owner, number, value))
+        self._begin()
 
     def delete(self, table: str, owner: str, number: int) -> None:
         self._rows[table].pop((owner, number), None)
         self._written.append((table, owner, number, None))
+        self._begin()
 
     def drop(self, table: str, owner: str) -> None:
         for key in [key for key in self._rows[table] if key[0] == owner]:
@@ -79,6 +81,10 @@ class Memory:
 
     def settled(self, then: Callable[[], None]) -> None:
         self._waiting.append(then)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Write before long, whether anybody waits for it or not."""
         if not self._writing:
             self._writing = True
             self.later(self._write)
@@ -94,10 +100,9 @@ class Memory:
                     rows.pop((owner, number), None)
                 else:
                     rows[owner, number] = value
-            if self._waiting:
-                self.later(self._write)
-            else:
-                self._writing = False
+            self._writing = False
+            if self._waiting or self._written:
+                self._begin()
             for then in waiting:
                 then()
 
