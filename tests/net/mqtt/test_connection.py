@@ -159,6 +159,10 @@ def test_a_protocol_nobody_speaks_is_refused(broker: Served) -> None:
         answer = raw.packet()
         assert isinstance(answer, mqtt5.ConnAckPacket)
         assert answer.reason_code == mqtt5.ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION
+    with Raw(broker.port) as old:
+        old.send(packet(0x10, b"\0\4MQTT\3\2\0\0\0\0"))
+        assert old.raw() == b"\x20\2\0\1"
+        assert old.is_closed()
 
 
 def test_a_malformed_connect_is_told_so(broker: Served) -> None:
@@ -167,6 +171,9 @@ def test_a_malformed_connect_is_told_so(broker: Served) -> None:
         answer = raw.packet()
         assert isinstance(answer, mqtt5.ConnAckPacket)
         assert answer.reason_code == mqtt5.ConnAckReasonCode.MALFORMED_PACKET
+    with Raw(broker.port) as old:
+        old.send(packet(0x10, b"\0\4MQTT\4\3\0\0\0\0"))
+        assert old.is_closed()
 
 
 def test_version_3_1_is_served(broker: Served) -> None:
@@ -228,9 +235,10 @@ def test_old_clients_are_closed_without_a_word(broker: Served) -> None:
 
 def test_what_came_before_the_nonsense_counts(broker: Served, client: Raw) -> None:
     with subscribed(broker, "listener", "sound") as listener:
-        client.send(publish("sound", b"1"), packet(0x30, b"\0\1#\0"))
+        rich = publish("sound", b"2", user_properties=[("a", "b")])
+        client.send(publish("sound", b"1"), rich, packet(0x30, b"\0\1#\0"))
         assert goodbye(client) == 0x90
-        assert next_publish(listener).payload == b"1"
+        assert [next_publish(listener).payload for _ in range(2)] == [b"1", b"2"]
 
 
 def test_publications_pass_between_all_versions(broker: Served) -> None:
@@ -356,6 +364,19 @@ def test_more_unacknowledged_than_announced_is_too_much(broker: Served, client: 
         answers.append(client.packet())
     assert isinstance(answers[-1], mqtt5.DisconnectPacket)
     assert answers[-1].reason_code == mqtt5.DisconnectReasonCode.RECEIVE_MAX_EXCEEDED
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_an_old_client_that_was_told_no_limit_is_served_slowly_but_wholly(broker: Served, qos: int) -> None:
+    with Raw(broker.port) as old:
+        old.connect3()
+        said = [b"\0\1a" + number.to_bytes(2, "big") for number in range(1, 101)]
+        old.send(*(packet(0x30 | qos << 1, body) for body in said))
+        first = 0x40 if qos == 1 else 0x50
+        assert [old.raw() for _ in said] == [packet(first, body[-2:]) for body in said]
+        if qos == 2:
+            old.send(*(packet(0x62, body[-2:]) for body in said))
+            assert [old.raw() for _ in said] == [packet(0x70, body[-2:]) for body in said]
 
 
 def test_a_bad_filter_is_refused_with_its_reason_and_the_rest_works(broker: Served, client: Raw) -> None:

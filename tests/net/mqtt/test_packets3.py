@@ -16,7 +16,7 @@ from tests.net.mqtt.packetstrategies import packets3 as any_packet
 
 from godwit.net.mqtt import packets3
 from godwit.net.mqtt.fields import PacketError
-from godwit.net.mqtt.packets import Packet, Subscribe, Unsubscribe, Wish, version_of
+from godwit.net.mqtt.packets import Packet, Subscribe, Unsubscribe, Wish, check_protocol, protocol_of
 
 
 @given(any_packet)
@@ -132,11 +132,11 @@ def test_what_the_standard_forbids_is_named(packet: bytes, text: str) -> None:
 
 
 def test_protocols_are_told_apart_by_name_and_version() -> None:
-    assert version_of(packets3.write(mqtt5.ConnectPacket("me"))) == 4
-    assert version_of(mqtt5.ConnectPacket("me").write()) == 5
-    assert version_of(b"\x10\x0f\x00\x06MQIsdp\x03\x02\x00\x00\x00\x01a") == 3
+    assert protocol_of(packets3.write(mqtt5.ConnectPacket("me"))) == ("MQTT", 4)
+    assert protocol_of(mqtt5.ConnectPacket("me").write()) == ("MQTT", 5)
+    assert protocol_of(b"\x10\x0f\x00\x06MQIsdp\x03\x02\x00\x00\x00\x01a") == ("MQIsdp", 3)
     with pytest.raises(PacketError, match="'MQTT' version 6"):
-        version_of(b"\x10\x07\x00\x04MQTT\x06")
+        check_protocol("MQTT", 6)
 
 
 def test_reasons_of_version_5_are_told_to_old_clients_as_nearly_as_may_be() -> None:

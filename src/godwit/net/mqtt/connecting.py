@@ -62,7 +62,7 @@ def opening_of(client: str, packet: mqtt5.ConnectPacket, admitted: Admitted, opt
         client=client,
         clean=packet.clean_start,
         expiry_s=expiry_of(packet.session_expiry_interval, options),
-        inflight_max=packet.receive_max,
+        inflight_max=min(packet.receive_max, options.inflight_out_max),
         will=will_of(client, packet.will, now) if packet.will is not None else None,
         previous=next((value for name, value in packet.user_properties if name == PREVIOUS), ""),
         grant=admitted.grant,

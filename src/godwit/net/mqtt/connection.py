@@ -21,7 +21,7 @@ from typing import cast
 import mqtt5
 
 from godwit.net.mqtt import packets3, packets5
-from godwit.net.mqtt.answers import PINGRESP, Teller
+from godwit.net.mqtt.answers import Teller
 from godwit.net.mqtt.bucket import Bucket
 from godwit.net.mqtt.connecting import (
     assigned_name,
@@ -30,29 +30,22 @@ from godwit.net.mqtt.connecting import (
     farewell,
     keep_alive_of,
     opening_of,
-    properties_of,
     refusal_of,
     welcome,
 )
-from godwit.net.mqtt.fields import PACKET_TOO_LARGE, PROTOCOL_ERROR, PacketError
+from godwit.net.mqtt.delivering import PACKET_ANY
+from godwit.net.mqtt.fields import PACKET_TOO_LARGE, PROTOCOL_ERROR, UNSUPPORTED_VERSION, PacketError
 from godwit.net.mqtt.front import TICK_S, Front
-from godwit.net.mqtt.output import WRITE_HIGH_BYTES, Output
-from godwit.net.mqtt.packets import Kind, Packet, Subscribe, Unsubscribe, version_of
-from godwit.net.mqtt.packets3 import checked_publish_flags
+from godwit.net.mqtt.output import WRITE_HIGH_BYTES
+from godwit.net.mqtt.packets import Kind, check_protocol, protocol_of
 from godwit.net.mqtt.reading import PLAIN, length_at, run_end
-from godwit.net.mqtt.subscribing import conditions_of, subscription_of
+from godwit.net.mqtt.requests import Requests
 from godwit.net.security import Admitted
-from godwit.protocols.broker.broker import Granted
-from godwit.protocols.broker.outlet import Delivery, Opening, Reason, RefusedError, Subscription
-from godwit.protocols.broker.publication import PLAIN as NO_PROPERTIES
-from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.outlet import Opening, Reason, RefusedError
 from godwit.protocols.broker.sessions import Session
 
-RECEIVE_MAX_EXCEEDED = 0x93
-TOPIC_ALIAS_INVALID = 0x94
 MESSAGE_RATE_TOO_HIGH = 0x96
 KEEP_ALIVE_TIMEOUT = 0x8D
-PACKET_ANY = 1 << 30
 HELD_BYTES_MAX = 64 * 1024
 """What is read ahead of a client that is not in yet."""
 
@@ -90,66 +83,39 @@ TAKES: dict[State, frozenset[Kind]] = {
 """What a client may say; anything else costs it the connection. AUTH is never asked for, so it is never in place."""
 
 
-class Connection(Output):
+class Connection(Requests):
     """One client, over TCP, TLS or WebSocket. Implements `Outlet` for the broker."""
 
     __slots__ = (
-        "_aliases_in",
-        "_aliases_out",
-        "_aliases_out_max",
         "_bytes_left",
         "_chunks",
-        "_client",
         "_connect",
         "_expiry_s",
-        "_incoming",
         "_missing",
-        "_offered",
         "_opening",
         "_packets_left",
-        "_reading",
-        "_session",
         "_straight",
-        "_teller",
-        "_unknown",
         "heard",
-        "packet_max",
         "patience",
         "state",
-        "version",
     )
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
         options = front.options
         self.state = State.NEW
-        self.version = 0
-        self.packet_max = PACKET_ANY
-        """The largest packet that the client takes."""
         self.heard = front.tick
         """The tick at which the client last said something."""
         self.patience = int(options.connect_wait_s / TICK_S) + 1
         """How many ticks of silence are too many; 0: any number is fine."""
-        self._client = ""
         self._connect: mqtt5.ConnectPacket | None = None
         self._opening: Opening | None = None
-        self._session: Session | None = None
-        self._teller = Teller(0, PACKET_ANY, True)
         self._expiry_s: float | None = None
         self._chunks: list[bytes] = []
         self._missing = 0
         """How many more bytes make the packet whole that has begun; with nothing begun 0."""
-        self._reading = True
         self._straight = False
         """Whether what it publishes may be passed on unseen."""
-        self._offered: list[tuple[Publication, int]] = []
-        self._incoming: set[int] = set()
-        """Packet ids of publications not yet acknowledged."""
-        self._unknown: set[int] = set()
-        """Packet ids that it released and nobody knew."""
-        self._aliases_in: dict[int, str] | None = None
-        self._aliases_out: dict[str, int] | None = None
-        self._aliases_out_max = 0
         self._packets_left = self._bucket(options.packets_per_s)
         self._bytes_left = self._bucket(options.bytes_per_s)
 
@@ -269,11 +235,17 @@ class Connection(Output):
         elif kind == Kind.CONNECT:
             self._connecting(data[position:stop])
         else:
-            self._other(packets5.read(data[position:stop]) if self.version == 5 else packets3.read(data[position:stop]))
+            packet = packets5.read(data[position:stop]) if self.version == 5 else packets3.read(data[position:stop])
+            if isinstance(packet, mqtt5.DisconnectPacket):
+                self._disconnect(packet)
+            else:
+                self._other(packet)
 
     def _connecting(self, data: bytes) -> None:
-        self.version = 5
-        self.version = version_of(data)
+        name, version = protocol_of(data)
+        # In the form that it may understand best, should it be none of ours.
+        self.version = min(max(version, 3), 5)
+        check_protocol(name, version)
         packet = packets5.read(data) if self.version == 5 else packets3.read(data)
         assert isinstance(packet, mqtt5.ConnectPacket)
         self._connect = packet
@@ -359,155 +331,6 @@ class Connection(Output):
         self._opening = None
         self._refuse(int(reason), text)
 
-    def _publish(self, data: bytes, position: int, body: int, stop: int) -> None:
-        first = data[position]
-        qos = checked_publish_flags(first)
-        name_end = body + 2 + (data[body] << 8 | data[body + 1]) if stop > body + 1 else stop + 1
-        payload = name_end + (2 if qos else 0)
-        plain = payload <= stop and (self.version != 5 or (payload < stop and data[payload] == 0))
-        if not plain or name_end == body + 2:
-            self._publish_rich(data[position:stop])
-            return
-        number = data[name_end] << 8 | data[name_end + 1] if qos else 0
-        if qos and not number:
-            raise PacketError("PUBLISH: the packet identifier is 0", PROTOCOL_ERROR)
-        topic = self.front.route(data[body + 2 : name_end], "PUBLISH").topic
-        self._add(topic, data[payload + (self.version == 5) : stop], qos, first, number)
-
-    def _publish_rich(self, data: bytes) -> None:
-        """With properties, or not well-formed."""
-        packet = packets5.read(data) if self.version == 5 else packets3.read(data)
-        assert isinstance(packet, mqtt5.PublishPacket)
-        self._add(self._topic(packet), packet.payload, int(packet.qos), data[0], packet.packet_id or 0, packet)
-
-    def _topic(self, packet: mqtt5.PublishPacket) -> str:
-        alias = packet.topic_alias
-        if alias is None:
-            return packet.topic
-        if alias > self.front.options.topic_alias_max:
-            text = f"PUBLISH: topic alias {alias}, at most {self.front.options.topic_alias_max} was announced"
-            raise PacketError(text, TOPIC_ALIAS_INVALID)
-        known = self._aliases_in
-        if known is None:
-            known = self._aliases_in = {}
-        if packet.topic:
-            known[alias] = packet.topic
-        elif alias not in known:
-            raise PacketError(
-                f"PUBLISH: topic alias {alias} without a topic, and none was given before", PROTOCOL_ERROR
-            )
-        return known[alias]
-
-    def _add(
-        self, topic: str, payload: bytes, qos: int, first: int, number: int, rich: mqtt5.PublishPacket | None = None
-    ) -> None:
-        """To what is offered to the broker when all that was read is looked through."""
-        assert self._session is not None
-        self.front.counts.publishes_in += 1
-        now, interval_s = self.front.broker.clock(), rich.message_expiry_interval if rich is not None else None
-        publication = Publication(
-            self._client,
-            self._session.next_sequence(),
-            topic,
-            payload,
-            qos,
-            bool(first & 1),
-            now,
-            None if interval_s is None else now + interval_s,
-            NO_PROPERTIES if rich is None else properties_of(rich),
-        )
-        if qos:
-            self._expect(number)
-        self._offered.append((publication, number))
-
-    def _expect(self, number: int) -> None:
-        """An acknowledgement is due. A client of 5 was told how many may be; one of 3.1.1 is not read meanwhile."""
-        self._incoming.add(number)
-        if len(self._incoming) > self.front.options.inflight_max:
-            if self.version == 5:
-                text = f"more than {self.front.options.inflight_max} publications unacknowledged"
-                raise PacketError(text, RECEIVE_MAX_EXCEEDED)
-            self.stop_reading()
-
-    def _offer(self) -> None:
-        if self._offered and self._session is not None:
-            offered, self._offered = self._offered, []
-            self.front.broker.publish(self._session, offered)
-
-    def accepted(self, number: int, qos: int, reason: Reason) -> None:
-        if qos == 1 or reason >= Reason.UNSPECIFIED:
-            self._acknowledged(number)
-        self.send(self._teller.accepted(number, qos, int(reason)))
-
-    def completed(self, number: int) -> None:
-        self._acknowledged(number)
-        known = number not in self._unknown
-        self._unknown.discard(number)
-        self.send(self._teller.completed(number, known=known))
-
-    def _acknowledged(self, number: int) -> None:
-        self._incoming.discard(number)
-        if not self._reading and len(self._incoming) <= self.front.options.inflight_max // 2:
-            self.go_on_reading()
-
-    def _acknowledge(self, kind: int, number: int, code: int) -> None:
-        """PUBACK, PUBREC, PUBREL or PUBCOMP."""
-        if not number:
-            raise PacketError(f"{Kind(kind).name}: the packet identifier is 0", PROTOCOL_ERROR)
-        broker, session = self.front.broker, self._session
-        assert session is not None
-        if kind == Kind.PUBREL:
-            self._offer()
-            if number not in session.incoming:
-                self._unknown.add(number)
-            broker.released(session, number)
-        elif kind == Kind.PUBREC and code < Reason.UNSPECIFIED:
-            if not broker.received(session, number):
-                self.send(self._teller.release(number, known=False))
-        else:
-            broker.acknowledged(session, number)
-
-    def _other(self, packet: Packet) -> None:
-        match packet:
-            case mqtt5.PubAckPacket():
-                self._acknowledge(Kind.PUBACK, packet.packet_id, int(packet.reason_code))
-            case mqtt5.PubRecPacket():
-                self._acknowledge(Kind.PUBREC, packet.packet_id, int(packet.reason_code))
-            case mqtt5.PubRelPacket():
-                self._acknowledge(Kind.PUBREL, packet.packet_id, int(packet.reason_code))
-            case mqtt5.PubCompPacket():
-                self._acknowledge(Kind.PUBCOMP, packet.packet_id, int(packet.reason_code))
-            case Subscribe():
-                self._subscribe(packet)
-            case Unsubscribe():
-                self._offer()
-                assert self._session is not None
-                reasons = self.front.broker.unsubscribe(self._session, packet.patterns)
-                self.send(self._teller.unsubscribed(packet.packet_id, reasons))
-            case mqtt5.PingReqPacket():
-                self.send(PINGRESP)
-            case mqtt5.DisconnectPacket():
-                self._disconnect(packet)
-
-    def _subscribe(self, packet: Subscribe) -> None:
-        assert self._session is not None
-        self._offer()
-        answers: list[Granted | None] = []
-        wanted: list[Subscription] = []
-        conditions = conditions_of(packet)
-        for wish in packet.wishes:
-            try:
-                wanted.append(subscription_of(wish, conditions, packet.subscription_id))
-                answers.append(None)
-            except RefusedError as error:
-                answers.append(Granted(error.reason, 0, error.text))
-        place = len(self._pieces)
-        granted = iter(self.front.broker.subscribe(self._session, wanted) if wanted else ())
-        said = self._teller.subscribed(packet.packet_id, [answer or next(granted) for answer in answers])
-        # Retained publications may have come already; a client expects the answer before them.
-        self.send(said)
-        self._pieces.insert(place, self._pieces.pop())
-
     def _disconnect(self, packet: mqtt5.DisconnectPacket) -> None:
         interval_s = packet.session_expiry_interval
         if interval_s is not None:
@@ -519,44 +342,6 @@ class Connection(Output):
         self._go()
         self._leave(will=int(packet.reason_code) != 0)
 
-    def deliver(self, delivery: Delivery) -> None:
-        if self.ended:
-            return
-        counts = self.front.counts
-        if not delivery.qos and self.held_bytes > self.front.options.output_bytes_max:
-            counts.drop("client does not read")
-            return
-        alias, known = self._alias(delivery.publication.topic) if self._aliases_out_max else (0, False)
-        packet = self.front.forms.packet(delivery, self.version, alias, known)
-        if len(packet) > self.packet_max:
-            counts.drop("larger than the client takes")
-            if delivery.qos:
-                self.front.later(self._skip, delivery.number)
-            return
-        if alias and not known:
-            assert self._aliases_out is not None
-            self._aliases_out[delivery.publication.topic] = alias
-        counts.publishes_out += 1
-        self.send(packet)
-
-    def _alias(self, topic: str) -> tuple[int, bool]:
-        """The alias to send with this topic, 0 for none, and whether the client knows it."""
-        known = self._aliases_out
-        if known is None:
-            known = self._aliases_out = {}
-        alias = known.get(topic)
-        if alias is not None:
-            return alias, True
-        return (len(known) + 1, False) if len(known) < self._aliases_out_max else (0, False)
-
-    def _skip(self, number: int) -> None:
-        """What is too large for the client counts as delivered (MQTT-3.1.2-25)."""
-        if self._session is not None:
-            self.front.broker.acknowledged(self._session, number)
-
-    def release(self, number: int) -> None:
-        self.send(self._teller.release(number))
-
     def closed(self, reason: Reason, text: str) -> None:
         if self.state is State.OPEN or self.state is State.OPENING:
             goodbye = self._teller.goodbye(int(reason), text)
@@ -567,10 +352,10 @@ class Connection(Output):
     def _fail(self, error: PacketError) -> None:
         """The client broke the rules: it is told which, and nobody else notices."""
         self.front.counts.malformed += 1
-        self._offered.clear()
         if self.state is State.OPEN:
+            self._offer()
             self.closed_with(error.code, error.text)
-        elif self.state is State.NEW and self.version:
+        elif self.state is State.NEW and (self.version == 5 or error.code == UNSUPPORTED_VERSION):
             self._refuse(error.code, error.text)
         else:
             self._go()
@@ -584,8 +369,11 @@ class Connection(Output):
         self._leave(will=True)
 
     def lose_patience(self) -> None:
-        """The client has been silent for too long."""
-        self.front.counts.timeouts += 1
+        """The client has been silent for too long; unless it was not listened to."""
+        if self.state is State.OPEN and not self._reading:
+            self.heard = self.front.tick
+            return
+        self.front.counts.timeouts += self.state is not State.GONE
         if self.state is State.OPEN:
             self.closed_with(KEEP_ALIVE_TIMEOUT, "nothing heard within one and a half times the keep alive")
         else:
@@ -610,16 +398,6 @@ class Connection(Output):
             self.front.broker.close(session, self, will=will, expiry_s=self._expiry_s)
         elif opening is not None:
             self.front.broker.give_up(opening, self)
-
-    def stop_reading(self) -> None:
-        if self._reading and self.transport is not None and not self.transport.is_closing():
-            self._reading = False
-            self.transport.pause_reading()
-
-    def go_on_reading(self) -> None:
-        if not self._reading and self.transport is not None and not self.transport.is_closing():
-            self._reading = True
-            self.transport.resume_reading()
 
 
 def _misplaced(kind: int, state: State) -> str:

@@ -20,6 +20,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     packet_bytes_max: int = MIB
     inflight_max: int = 1_024
     """Publications above QoS 0 of one client that may wait for their acknowledgement: the receive maximum."""
+    inflight_out_max: int = 256
+    """Deliveries above QoS 0 under way to one client, if it takes as many."""
     topic_alias_max: int = 64
     """Topic aliases kept for one client, in each direction."""
     keep_alive_max_s: int = 0xFFFF
@@ -35,7 +37,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     output_bytes_max: int = 8 * MIB
     """What may wait for a client that does not read; QoS 0 beyond it is dropped."""
     output_bytes_hard: int = 64 * MIB
-    """Where even the rest is too much, and the connection is closed."""
+    """Where even the rest is too much, and a client that takes nothing is closed."""
     backlog_bytes_max: int = 256 * MIB
     """What may wait for all clients together before those who publish are read more slowly."""
     stall_s: float = 60.0

@@ -10,6 +10,10 @@ WRITE_HIGH_BYTES = 256 * 1024
 """Where the transport has enough, and what follows waits with us."""
 
 
+STUCK_S = 2.0
+"""How long a client for which too much waits may take nothing at all."""
+
+
 class Output(asyncio.Protocol):
     """The writing half of a connection, over whatever transport."""
 
@@ -52,7 +56,7 @@ class Output(asyncio.Protocol):
 
     def flush(self) -> None:
         pieces, self._pieces = self._pieces, []
-        if self.transport is None or not pieces:
+        if not pieces or self.transport is None or self.transport.is_closing():
             return
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if self.paused:
@@ -65,9 +69,6 @@ class Output(asyncio.Protocol):
         self._held.append(data)
         self.held_bytes += len(data)
         self.front.backlog_bytes += len(data)
-        if self.held_bytes > self.front.options.output_bytes_hard:
-            self.front.counts.drop("client closed for not reading")
-            self.hang_up(at_once=True)
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -90,9 +91,10 @@ class Output(asyncio.Protocol):
             front.speed_up()
 
     def look_at_output(self) -> None:
-        """A client that has taken nothing for too long is not there any more."""
-        if self.front.tick - self._moved > self.front.options.stall_s / TICK_S:
-            self.front.counts.timeouts += 1
+        """A client that takes nothing for long, or for a while where very much waits, is not there any more."""
+        options, waited_s = self.front.options, (self.front.tick - self._moved) * TICK_S
+        if waited_s > options.stall_s or (waited_s > STUCK_S and self.held_bytes > options.output_bytes_hard):
+            self.front.counts.drop("client closed for not reading")
             self.hang_up(at_once=True)
 
     def hang_up(self, *, at_once: bool = False) -> None:

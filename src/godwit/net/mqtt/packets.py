@@ -90,14 +90,20 @@ def body_of(data: bytes) -> Fields:
     return fields
 
 
-def version_of(data: bytes) -> int:
-    """The protocol version of a CONNECT: 5, 4 (3.1.1) or 3 (3.1)."""
+SPOKEN = (("MQTT", 5), ("MQTT", 4), ("MQIsdp", 3))
+"""Names and versions: 5, 3.1.1 and 3.1."""
+
+
+def protocol_of(data: bytes) -> tuple[str, int]:
+    """The name and version in a CONNECT, whatever they are."""
     fields = body_of(data)
-    name, version = fields.text(), fields.byte()
-    if (name, version) in (("MQTT", 5), ("MQTT", 4), ("MQIsdp", 3)):
-        return version
-    text = f"CONNECT: protocol {name[:20]!r} version {version}; MQTT 5, MQTT 4 (3.1.1) and MQIsdp 3 are spoken here"
-    raise PacketError(text, UNSUPPORTED_VERSION)
+    return fields.text(), fields.byte()
+
+
+def check_protocol(name: str, version: int) -> None:
+    if (name, version) not in SPOKEN:
+        known = ", ".join(f"{name} {version}" for name, version in SPOKEN)
+        raise PacketError(f"CONNECT: protocol {name[:20]!r} version {version}, not {known}", UNSUPPORTED_VERSION)
 
 
 def checked_flags(fields: Fields, flags: int) -> int:
