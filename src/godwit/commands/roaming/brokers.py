@@ -9,7 +9,14 @@ import socket
 import sys
 from pathlib import Path
 
+import msgspec
+
+from godwit.net.report import Report
+
 START_S = 20.0
+AGREE_S = 30.0
+STILL_S = 1.0
+"""What brokers say of one another has not changed for so long: it has arrived everywhere."""
 
 
 class BrokerError(Exception):
@@ -70,8 +77,19 @@ class BrokerProcess:
             *("--listen", self.address),
             *("--peers-listen", f"127.0.0.1:{self.peer_port}"),
             *("--data", str(self.folder / "data")),
+            *("--status", f"127.0.0.1:{self.status_port}"),
             *peers,
         ]
+
+    async def report(self) -> Report:
+        """What it says of itself; `OSError` where it does not answer."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.status_port)
+        try:
+            writer.write(b"GET /status HTTP/1.1\r\n\r\n")
+            _, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        finally:
+            writer.close()
+        return msgspec.json.decode(body, type=Report)
 
     async def _takes_clients(self) -> bool:
         try:
@@ -97,6 +115,24 @@ def cluster(names: list[str], folder: Path) -> list[BrokerProcess]:
     for broker in brokers:
         broker.peers = [other.peer_port for other in brokers if other is not broker]
     return brokers
+
+
+async def agreed(brokers: list[BrokerProcess]) -> None:
+    """Wait until every broker knows every other one, and what they know of each other's wishes has come to rest."""
+    known: dict[str, dict[str, int]] = {}
+    still_since = asyncio.get_running_loop().time()
+    try:
+        async with asyncio.timeout(AGREE_S):
+            while True:
+                reports = [await broker.report() for broker in brokers]
+                now = {report.name: {peer.name: peer.filters for peer in report.peers} for report in reports}
+                if now != known or any(len(peers) < len(brokers) - 1 for peers in now.values()):
+                    known, still_since = now, asyncio.get_running_loop().time()
+                if asyncio.get_running_loop().time() - still_since > STILL_S:
+                    return
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise BrokerError(f"the brokers do not agree after {AGREE_S:.0f} s: {known}") from None
 
 
 def _free_ports(count: int) -> list[int]:

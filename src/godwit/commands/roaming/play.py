@@ -9,14 +9,12 @@ from random import Random
 
 import msgspec
 
-from godwit.commands.roaming.brokers import BrokerProcess
+from godwit.commands.roaming.brokers import BrokerProcess, agreed
 from godwit.commands.roaming.ledger import Ledger, Verdict, judged
 from godwit.commands.roaming.town import Person, Taxi, people
 from godwit.filters.text import parse
 from godwit.net.client import Client, connect
 
-SETTLE_S = 1.5
-"""How long wishes get to reach every broker before anybody publishes: each event is then owed to all whom it fits."""
 QUIET_S = 0.75
 """Nothing new for so long, and everything owed there: the run is over."""
 DRAIN_S = 20.0
@@ -46,6 +44,7 @@ class Walker:
         self.got = 0
         self.moves = 0
         self.under_way = False
+        self.listening = asyncio.Event()
 
 
 class Play:
@@ -98,7 +97,8 @@ class Play:
     async def _perform(self, clients: list[Client]) -> None:
         listening = [asyncio.create_task(self._listen(walker)) for walker in self.walkers]
         self.say(f"{len(self.walkers)} walkers say what they want")
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.gather(*(walker.listening.wait() for walker in self.walkers))
+        await agreed(self.brokers)
         self._publishing = True
         self.say(f"{self.plan.taxis} taxis start to report")
         walking = [asyncio.create_task(self._walk(walker)) for walker in self.walkers]
@@ -116,6 +116,7 @@ class Play:
 
     async def _listen(self, walker: Walker) -> None:
         subscription = await walker.client.subscribe(walker.person.wish, topics="taxi/#")
+        walker.listening.set()
         async for event in subscription:
             values = event.attributes
             publisher, sequence = str(values["garage"]), int(values["n"])
