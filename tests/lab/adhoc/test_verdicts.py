@@ -1,0 +1,76 @@
+"""Verdicts: each claim holds in a world made as published, and falls in one made otherwise (spec manet-cbr 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.lab.adhoc.made import PLAN, as_published, evidence, result
+
+from godwit.lab.adhoc.evidence import Evidence
+from godwit.lab.adhoc.runs import Configuration, Result
+from godwit.lab.adhoc.verdicts import CLAIMS, JUDGES, findings
+from godwit.lab.claims import Verdict
+
+pytestmark = pytest.mark.feature("manet-cbr F20", "manet-cbr F23")
+
+
+def test_every_claim_of_the_spec_is_judged_once() -> None:
+    assert list(JUDGES) == list(CLAIMS)
+    experiments = {name.rstrip("abcde") for name in CLAIMS}
+    assert experiments == {"E1", "E2", "E3", "E4", "E5", "E6", "E7", "A1"}
+
+
+def test_in_a_world_as_published_every_claim_is_reproduced() -> None:
+    found = {finding.claim.name: finding for finding in findings(evidence())}
+    failed = {name: one.numbers for name, one in found.items() if one.verdict is not Verdict.REPRODUCED}
+    assert failed == {}
+
+
+def test_without_runs_only_the_model_says_anything() -> None:
+    verdicts = {finding.claim.name: finding.verdict for finding in findings(Evidence(PLAN, []))}
+    assert verdicts.pop("A1") is Verdict.REPRODUCED
+    assert set(verdicts.values()) == {Verdict.NOT_DECIDABLE}
+
+
+def changed(where: Callable[[Configuration], bool], *numbers: float) -> dict[Configuration, Result]:
+    return {setting: result(*numbers) for setting in PLAN.cells() if where(setting)}
+
+
+def flat_in_speed(setting: Configuration) -> Result:
+    return result(0.5 if setting.period_s == 2.0 else 0.7, 2.5)
+
+
+FALSE: dict[str, dict[Configuration, Result]] = {
+    "E1a": changed(lambda s: s.protocol == "gossip", 0.9, 5.0),
+    "E1b": changed(lambda s: s == PLAN.gossip(1.0), 1.01, 10.0),
+    "E1c": changed(lambda s: s == PLAN.gossip(0.4), 0.55, 3.0),
+    "E2a": changed(lambda s: s == PLAN.cell(), 0.70, 3.2),
+    "E2b": changed(lambda s: s == PLAN.cell(), 0.70, 3.0),
+    "E2c": changed(lambda s: s == PLAN.gossip(0.2), 0.5, 2.2),
+    "E2d": changed(lambda s: s == PLAN.cell(credits=2), 0.6, 2.5),
+    "E2e": changed(lambda s: s == PLAN.cell(credits=3), 0.99, 2.5),
+    "E3a": changed(lambda s: s == PLAN.cell(subscribers=2), 0.9, 9.0),
+    "E3b": changed(lambda s: s.subscribers == 20 and s.protocol == "proximity", 0.8, 1.2),
+    "E3c": changed(lambda s: s == PLAN.gossip(0.5, subscribers=50), 0.7, 90.0),
+    "E4a": changed(lambda s: s.rate_per_s == 5.0 and s.protocol == "proximity", 0.5, 2.2),
+    "E4b": changed(lambda s: s == PLAN.gossip(1.0, rate_per_s=5.0), 0.99, 10.0),
+    "E4c": changed(lambda s: s.rate_per_s == 5.0 and s.protocol == "proximity", 0.7, 9.0),
+    "E5": {s: flat_in_speed(s) for s in PLAN.cells() if s.speed_max_mps != 20.0},
+    "E6": changed(lambda s: s == PLAN.grown(400), 0.4, 2.5),
+    "E7a": changed(lambda s: s == PLAN.denser(300, protocol="gossip", probability=0.3), 0.1, 2.8),
+    "E7b": changed(lambda s: s == PLAN.denser(300, protocol="gossip", probability=1.0), 0.99, 10.0),
+    "E7c": changed(lambda s: s == PLAN.denser(300), 0.7, 9.0),
+}
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_a_claim_falls_where_the_world_is_otherwise(name: str) -> None:
+    holds, numbers = JUDGES[name](evidence(FALSE[name]))
+    assert holds is False, numbers
+
+
+def test_a_difference_within_the_noise_decides_nothing() -> None:
+    same = {s: as_published(PLAN.cell()) for s in PLAN.cells() if s.nodes in (50, 400) and s.side_m != 1000.0}
+    holds, _ = JUDGES["E6"](evidence(same))
+    assert holds is None
