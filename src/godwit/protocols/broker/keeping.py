@@ -10,12 +10,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from godwit.filters.errors import FilterError
 from godwit.protocols.broker.outlet import Subscription, Will
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.sessions import Body, Gate, GroupKey, Item, Session, Sub, Upstream
 from godwit.protocols.broker.store import Store
-from godwit.protocols.broker.understanding import understood
+from godwit.protocols.broker.understanding import remembered
 from godwit.protocols.host import NodeId
 
 
@@ -222,12 +221,10 @@ def _session_of(owner: str, row: SessionRow) -> Session:
 
 
 def _add_subscription(session: Session, number: int, wanted: Subscription) -> None:
-    try:
-        condition = understood(wanted, session.limits)
-    except FilterError:
-        return  # an older broker took it and this one does not: the client hears of it when it subscribes again
     session.row = max(session.row, number)
-    session.subscriptions[wanted.key] = Sub(session, wanted, condition, number)
+    sub = remembered(session, wanted, number)
+    if sub is not None:
+        session.subscriptions[wanted.key] = sub
 
 
 def _add_item(session: Session, position: int, row: ItemRow, publication: Publication, body: Body | None) -> None:

@@ -11,8 +11,8 @@ from godwit.protocols.broker.keeping import DONE_WITH
 from godwit.protocols.broker.outlet import Opening, Outlet, Reason
 from godwit.protocols.broker.places import Asked, At, Places
 from godwit.protocols.broker.registry import Registry
-from godwit.protocols.broker.sessions import Gate, Item, Session, Sub, Upstream
-from godwit.protocols.broker.understanding import understood
+from godwit.protocols.broker.sessions import Gate, Item, Session, Upstream
+from godwit.protocols.broker.understanding import remembered
 from godwit.protocols.host import NodeId, Timer
 
 ASKED_MAX = 16
@@ -243,7 +243,9 @@ class Moves:
         session.gates = {origin: Gate() for origin in moved.origins}
         for wanted in moved.subscriptions:
             session.row += 1
-            session.subscriptions[wanted.key] = Sub(session, wanted, understood(wanted, session.limits), session.row)
+            sub = remembered(session, wanted, session.row)
+            if sub is not None:
+                session.subscriptions[wanted.key] = sub
         for kept in moved.kept:
             session.flying[kept.number] = _item(kept, under_way=True)
             session.number = kept.number

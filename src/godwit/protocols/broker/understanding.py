@@ -10,6 +10,7 @@ from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet
 from godwit.filters.predicates import Kind
 from godwit.protocols.broker.outlet import Limits, Subscription
+from godwit.protocols.broker.sessions import Session, Sub
 from godwit.protocols.broker.wants import wanted_filters
 
 
@@ -21,6 +22,19 @@ def understood(wanted: Subscription, limits: Limits) -> FilterSet | None:
     if size_b > limits.filter_bytes_max:
         raise FilterError(f"filter: {size_b} bytes are too long; at most {limits.filter_bytes_max}")
     return wanted_filters(wanted.topics, _parsed(wanted.condition, limits.filter_bytes_max))
+
+
+def remembered(session: Session, wanted: Subscription, row: int) -> Sub | None:
+    """A subscription that some broker has granted, whatever the limits here; None where this one cannot read it, which
+    the client hears when it subscribes again."""
+    try:
+        condition = understood(wanted, _GRANTED)
+    except FilterError:
+        return None
+    return Sub(session, wanted, condition, row)
+
+
+_GRANTED = Limits(filter_bytes_max=1_000_000)
 
 
 @lru_cache(maxsize=4_096)
