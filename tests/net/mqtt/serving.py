@@ -43,6 +43,11 @@ def lone_broker(name: str = "alone") -> Broker:
     return Broker(host, Memory({}, partial(host.after, 0.0)), Alone(), time.time)
 
 
+def host_of(broker: Broker) -> AsyncHost:
+    assert isinstance(broker.host, AsyncHost)
+    return broker.host
+
+
 class Served:
     """A running broker: where it listens, and what it has counted."""
 
@@ -81,11 +86,13 @@ class Served:
 def served(
     options: Options | None = None, authenticate: Authenticate = admit_all, tls: ssl.SSLContext | None = None
 ) -> Iterator[Served]:
-    """A broker that serves until the block is left."""
+    """A broker that serves until the block is left, and must not have failed at anything by then."""
     started: list[Served] = []
+    failures: list[object] = []
     ready, stop = threading.Event(), asyncio.Event()
 
     async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
         broker = lone_broker()
         front = Front(broker, options, authenticate)
         listeners = {"tcp": Listener(front, port=0), "websocket": Listener(front, port=0, websocket=True)}
@@ -111,6 +118,8 @@ def served(
     finally:
         server._loop.call_soon_threadsafe(stop.set)
         thread.join(WAIT_S)
+    assert not failures, failures
+    assert not host_of(server.broker).failures, host_of(server.broker).failures
 
 
 class Raw:

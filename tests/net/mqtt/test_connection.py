@@ -9,6 +9,8 @@ from typing import Any
 
 import mqtt5
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.net.mqtt.serving import Raw, Served, served
 
 from godwit.net.mqtt.connection import TAKES, State
@@ -224,6 +226,42 @@ def test_nonsense_costs_its_sender_the_connection_and_nobody_else_anything(
         assert goodbye(client) == code
         bystander.send(publish("other", b"still here"))
         assert next_publish(bystander).payload == b"still here"
+
+
+SENSE = [
+    publish("fuzz", b"x"),
+    publish("fuzz", b"x", 1, 1),
+    publish("fuzz", b"x", 2, 2, user_properties=[("a", "b")], topic_alias=1),
+    mqtt5.PubRelPacket(2).write(),
+    mqtt5.PubAckPacket(1).write(),
+    mqtt5.PubRecPacket(1).write(),
+    subscribe("fuzz/#", "$share/g/fuzz", subscription_id=3, user_properties=[("filter", "x > 1")]),
+    mqtt5.UnsubscribePacket(3, ["fuzz/#"]).write(),
+    mqtt5.PingReqPacket().write(),
+    mqtt5.DisconnectPacket(session_expiry_interval=0).write(),
+]
+
+
+@st.composite
+def half_sense(draw: st.DrawFn) -> bytes:
+    """Packets, of which some bytes are not what they were."""
+    said = bytearray(b"".join(draw(st.lists(st.sampled_from(SENSE), min_size=1, max_size=6))))
+    for _ in range(draw(st.integers(0, 3))):
+        said[draw(st.integers(0, len(said) - 1))] = draw(st.integers(0, 255))
+    return bytes(said)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(half_sense() | st.binary(max_size=50), st.booleans(), st.booleans())
+def test_whatever_one_client_says_another_is_served(
+    broker: Served, client: Raw, said: bytes, old: bool, connected: bool
+) -> None:
+    """`served` fails at its end if the broker has stumbled over anything."""
+    with Raw(broker.port) as fuzzer:
+        if connected:
+            _ = fuzzer.connect3("fuzzer") if old else fuzzer.connect("fuzzer")
+        fuzzer.send(said)
+        assert pings(client)
 
 
 def test_old_clients_are_closed_without_a_word(broker: Served) -> None:
@@ -507,6 +545,19 @@ def test_a_client_that_does_not_read_loses_qos_0_and_holds_up_nobody() -> None:
                 publisher.send(publish("flow", bytes(150_000)))
                 assert len(next_publish(reader).payload) == 150_000
             assert broker.ask(lambda: broker.counts.dropped["client does not read"]) > 0
+
+
+def test_publishers_are_read_more_slowly_while_too_much_waits_but_read() -> None:
+    with served(Options(backlog_bytes_max=1_000)) as broker, Raw(broker.port) as publisher:
+        publisher.connect("publisher")
+        with subscribed(broker, "stuck", "flow"), subscribed(broker, "reader", "flow") as reader:
+            slowed: list[bool] = []
+            while not any(slowed):
+                publisher.send(publish("flow", bytes(900_000)))
+                assert len(next_publish(reader).payload) == 900_000
+                slowed.append(broker.ask(lambda: bool(broker.front.slowed)))
+            publisher.send(publish("flow", b"last"))
+            assert next_publish(reader).payload == b"last"
 
 
 def test_a_client_that_never_reads_is_closed_in_the_end() -> None:
