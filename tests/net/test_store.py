@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from godwit.net import store as module
-from godwit.net.store import FILE, SqliteStore, StoreError, Sync
+from godwit.net.store import FILE, SCHEMA, SqliteStore, StoreError, Sync
 from godwit.protocols.broker.store import TABLES
 
 Rows = list[tuple[str, int, bytes]]
@@ -318,6 +318,13 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(StoreError, match=rf"{FILE}: .*the file is damaged; restore it from a copy"):
         on_disk(tmp_path, "bodies")
+
+
+def test_tables_keep_their_numbers_in_files_that_are_out_there() -> None:
+    """A new table goes to the end; whoever moves one makes a new `SCHEMA`."""
+    known = "meta sessions subscriptions bodies queues incoming retained outbox marks places peers interests"
+    assert SCHEMA == 1
+    assert " ".join(TABLES).startswith(known)
 
 
 def test_a_newer_format_is_not_touched(tmp_path: Path) -> None:
