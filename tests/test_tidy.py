@@ -11,7 +11,7 @@ from tools import tidy
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ENTRIES = ("godwit", "godwit.cli")
+ENTRIES = ("godwit", "godwit.cli", "godwit.__main__")
 
 ALLOWED: dict[str, dict[str, str]] = {
     "godwit.tables.index_file": {"files": "an index is shared between processes by mapping a file"},

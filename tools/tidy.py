@@ -14,6 +14,7 @@ from pathlib import Path
 PACKAGE = "godwit"
 
 ROWS = (
+    ("__main__",),
     ("cli", "commands", "console"),
     ("lab", "pipeline"),
     ("sim", "net"),

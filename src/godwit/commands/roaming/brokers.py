@@ -14,6 +14,8 @@ import msgspec
 from godwit.net.report import Report
 
 START_S = 20.0
+CONFIG = "handoff_wait_s = 60\n"
+"""On a busy machine a killed broker takes long to come back; whoever knocks elsewhere waits for its session."""
 AGREE_S = 30.0
 STILL_S = 1.0
 """What brokers say of one another has not changed for so long: it has arrived everywhere."""
@@ -34,6 +36,10 @@ class BrokerProcess:
         self._process: asyncio.subprocess.Process | None = None
 
     @property
+    def _config(self) -> Path:
+        return self.folder / "broker.toml"
+
+    @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
@@ -44,6 +50,7 @@ class BrokerProcess:
     async def start(self) -> None:
         """Returns when it takes clients."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._config.write_text(CONFIG)
         with (self.folder / "log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "godwit", *self._arguments(), stdout=log, stderr=log
@@ -73,6 +80,7 @@ class BrokerProcess:
         peers = [argument for port in self.peers for argument in ("--peer", f"127.0.0.1:{port}")]
         return [
             "serve",
+            *("--config", str(self._config)),
             *("--name", self.name),
             *("--listen", self.address),
             *("--peers-listen", f"127.0.0.1:{self.peer_port}"),

@@ -90,7 +90,7 @@ class Play:
     async def _enter(self, name: str, number: int) -> Client:
         first = number % len(self.brokers)
         addresses = [broker.address for broker in (*self.brokers[first:], *self.brokers[:first])]
-        client = connect(*addresses, client=name, keep_s=300)
+        client = connect(*addresses, client=name, keep_s=300, connect_s=30.0)
         await client.__aenter__()
         return client
 
