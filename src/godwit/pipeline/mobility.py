@@ -113,10 +113,10 @@ def associations(positions: DataFrame, places: DataFrame) -> DataFrame:
 def visits(associated: DataFrame, rules: Rules) -> DataFrame:
     """Uninterrupted stays at one site. A repeated fix, of the same subscriber at the same time, counts once."""
     order = Window.partitionBy("subscriber").orderBy("time_s", "distance_m", "site")
-    before_s, before_site = sf.lag("time_s").over(order), sf.lag("site").over(order)
-    steps = associated.select("*", before_s.alias("before_s"), before_site.alias("before_site")).where(
-        sf.col("before_s").isNull() | (sf.col("time_s") > sf.col("before_s"))
-    )
+    is_first = sf.lag("time_s").over(order).isNull() | (sf.col("time_s") > sf.lag("time_s").over(order))
+    once = associated.withColumn("is_first", is_first).where("is_first")
+    before = [sf.lag(name).over(order).alias(f"before_{short}") for name, short in (("time_s", "s"), ("site", "site"))]
+    steps = once.select("*", *before)
     begins = (
         sf.col("before_s").isNull()
         | (sf.col("time_s") - sf.col("before_s") >= rules.gap_s)

@@ -105,7 +105,8 @@ def legible(raw: DataFrame, select: str | None = None) -> Dataset:
         sf.lit("events").alias("dataset"),
         sf.lit("the line cannot be read").alias("reason"),
         sf.col(_FILE).alias("file"),
-        corrupt.alias("record"),
+        # Spark refuses to read nothing but the line that it could not read.
+        sf.coalesce(corrupt, sf.to_json(sf.struct(*map(column, raw.columns)))).alias("record"),
     )
     good = raw.where(corrupt.isNull()).drop(_CORRUPT, _FILE)
     try:

