@@ -11,17 +11,19 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.lab.adhoc.made import as_published
 from typer.testing import CliRunner
 
 from godwit.cli import app
 from godwit.commands import lab
+from godwit.lab.adhoc.plan import Plan
 from godwit.lab.mft.grid import Grid
 from godwit.lab.mft.results import Results
 
 SLICE = ["lab", "mft", "--sizes", "2", "--speeds", "2,8", "--seeds", "1", "--seconds", "5"]
 
 
-@pytest.mark.parametrize("command", ["mft", "trees", "convergence"])
+@pytest.mark.parametrize("command", ["adhoc", "mft", "trees", "convergence"])
 def test_every_experiment_has_help_with_examples(command: str) -> None:
     result = CliRunner().invoke(app, ["lab", command, "--help"])
     assert result.exit_code == 0
@@ -127,3 +129,23 @@ def test_the_convergence_table_is_written_beside_its_counts(tmp_path: Path) -> N
     assert result.exit_code == 0, result.output
     assert "| settled, broker moves | " in (tmp_path / "convergence.md").read_text()
     assert len((tmp_path / "trials.jsonl").read_text().splitlines()) == 90
+
+
+@pytest.mark.feature("manet-cbr F20")
+def test_the_ad_hoc_plan_runs_reports_and_is_not_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("godwit.lab.runner.PROCESSES", 1)
+    monkeypatch.setattr(lab.adhoc_runs, "run", as_published)
+    command = ["lab", "adhoc", "--seeds", "1", "--out", str(tmp_path)]
+    first = CliRunner().invoke(app, command)
+    assert first.exit_code == 0, first.output
+    assert "E2a  " in first.output
+    assert len(pq.read_table(tmp_path / "results.parquet")) == len(Plan().cells())
+    assert "godwit lab adhoc --seeds 1" in (tmp_path / "report.md").read_text()
+    assert "data:image/png" in (tmp_path / "report.html").read_text()
+
+    monkeypatch.setattr(lab.adhoc_runs, "run", lambda configuration: pytest.fail("nothing is left to run"))
+    again = CliRunner().invoke(app, command)
+    assert "finished before" in again.output
+    other = CliRunner().invoke(app, [*command, "--seconds", "10", "--report-only"])
+    assert other.exit_code == 2
+    assert "no run of this plan is there" in other.output
