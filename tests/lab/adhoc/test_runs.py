@@ -89,7 +89,7 @@ def test_a_node_is_heard_to_its_own_range_of_100_to_200_m() -> None:
     assert max(ranges) > 185
 
 
-@pytest.mark.feature("manet-cbr F19", "manet-cbr F4")
+@pytest.mark.feature("manet-cbr F19")
 def test_where_everybody_hears_everybody_all_arrives_in_one_packet_an_event() -> None:
     result = run(configured(side_m=60.0, measure_s=40.0))
     assert result.wanted == 4 * result.published == 4 * 40
