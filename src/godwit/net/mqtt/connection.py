@@ -88,12 +88,12 @@ class Connection(Requests):
 
     __slots__ = (
         "_bytes_left",
-        "_chunks",
         "_connect",
         "_expiry_s",
         "_missing",
         "_opening",
         "_packets_left",
+        "_rest",
         "_straight",
         "heard",
         "patience",
@@ -111,9 +111,10 @@ class Connection(Requests):
         self._connect: mqtt5.ConnectPacket | None = None
         self._opening: Opening | None = None
         self._expiry_s: float | None = None
-        self._chunks: list[bytes] = []
+        self._rest = bytearray()
+        """A packet that has begun, or all that came before the client is in."""
         self._missing = 0
-        """How many more bytes make the packet whole that has begun; with nothing begun 0."""
+        """How many more bytes make it whole, as far as is known."""
         self._straight = False
         """Whether what it publishes may be passed on unseen."""
         self._packets_left = self._bucket(options.packets_per_s)
@@ -141,20 +142,20 @@ class Connection(Requests):
         if self.state is State.OPEN or self.state is State.NEW:
             if self.state is State.OPEN:
                 self.heard = self.front.tick
-            if self._chunks:
-                self._missing -= len(data)
-                self._chunks.append(data)
-                if self._missing > 0:
+            if self._rest:
+                if len(data) < self._missing:
+                    self._rest += data
+                    self._missing -= len(data)
                     return
-                data = b"".join(self._chunks)
-                self._chunks.clear()
+                data = bytes(self._rest) + data
+                self._rest.clear()
             self._take(data)
         elif self.state is not State.GONE:
             self._wait_with(data)
 
     def _wait_with(self, data: bytes) -> None:
-        self._chunks.append(data)
-        if sum(map(len, self._chunks)) > HELD_BYTES_MAX:
+        self._rest += data
+        if len(self._rest) > HELD_BYTES_MAX:
             self.stop_reading()
 
     def _take(self, data: bytes) -> None:
@@ -188,7 +189,7 @@ class Connection(Requests):
                 raise PacketError(f"a packet of more than {packet_max} bytes", PACKET_TOO_LARGE)
             if not body or stop > end:
                 self._missing = stop - end if body else 1
-                self._chunks.append(data[position:])
+                self._rest += data[position:]
                 return
             if data[position] == PLAIN and self._straight:
                 position = self._take_plain(data, position, body, stop, end)
@@ -196,8 +197,8 @@ class Connection(Requests):
                 self._take_packet(data, position, body, stop)
                 position = stop
             if self.state is not State.OPEN:
-                if self.state is not State.GONE and position < end:
-                    self._chunks.append(data[position:])
+                if self.state is not State.GONE:
+                    self._rest += data[position:]
                 return
 
     def _take_plain(self, data: bytes, position: int, body: int, stop: int, end: int) -> int:
@@ -321,8 +322,8 @@ class Connection(Requests):
         self.state = State.OPEN
         self.heard = self.front.tick
         self._straight = self._session.grant.publish is None
-        waiting = b"".join(self._chunks)
-        self._chunks.clear()
+        waiting = bytes(self._rest)
+        self._rest.clear()
         if waiting:
             self._take(waiting)
         self.go_on_reading()
@@ -384,7 +385,7 @@ class Connection(Requests):
         if self.state is not State.GONE:
             self.state = State.GONE
             self._straight = False
-            self._chunks.clear()
+            self._rest.clear()
             self.hang_up()
             self.heard = self.front.tick
             self.patience = int(CLOSE_WAIT_S / TICK_S)
