@@ -17,7 +17,7 @@ help: ## this list
 	@echo "Godwit: content-based publish/subscribe for things that move"
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
-demo: $(CORE) ## a city of subscriptions, a stream of events, what matched and how fast
+demo: $(CORE) ## three brokers, people who roam between them, one broker killed: is anything lost?
 	@$(BIN)/godwit demo
 
 test: check ## check, then all tests
@@ -28,8 +28,9 @@ check: $(DEV) ## style (ruff) and types (mypy --strict)
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
-bench: $(DEV) ## speed of matching and of the simulator beside baselines measured in the same run; ARGS=--quick
+bench: $(DEV) ## speed of matching, simulator and broker beside baselines measured in the same run; ARGS=--quick
 	@$(BIN)/python benchmarks/simulator.py $(filter --quick,$(ARGS))
+	@$(BIN)/python benchmarks/broker.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/matching.py $(ARGS)
 
 features: $(DEV) ## each feature of the specs with the tests that prove it; ARGS="--spec content-routing" for one spec

@@ -1,0 +1,31 @@
+"""What docs/serving.md shows is what a broker takes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.pages import blocks, page
+
+from godwit.net.config import Config, load
+from godwit.net.security import Access, hashed
+
+BROKER, USERS = blocks(page("docs/serving.md"), "toml")
+
+
+def test_the_configuration_can_be_loaded(tmp_path: Path) -> None:
+    for name in ("north.pem", "north.key", "fleet-ca.pem", "users.toml"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "cluster.secret").write_text("something long enough")
+    path = tmp_path / "broker.toml"
+    path.write_text(BROKER)
+    config = load(path, {})
+    assert isinstance(config, Config)
+    assert config.name == "north"
+    assert config.limits.packets_per_s == 1000.0
+
+
+def test_the_users_file_can_be_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "users.toml"
+    path.write_text(re.sub(r"\$argon2id[^\"]*", hashed("x"), USERS))
+    assert Access(path).path == path
