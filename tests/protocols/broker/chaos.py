@@ -150,3 +150,66 @@ class Chaos:
                 seen[one.publisher, taken_at[one.id]].append(one.sequence)
         for way, sequence in seen.items():
             assert sequence == sorted(sequence), f"{client.name} got out of order from {way}: {sequence}"
+
+
+class Wild(Chaos):
+    """Clients that start clean, end with the connection, share, unsubscribe and do not wait; brokers stay away for long.
+
+    Then sessions come and go, and what must arrive is hard to say. But nothing may break or be left behind, and once
+    all is calm everybody gets everything.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, publishers_hop=True)
+        self.world.session_wait_s = 1.0
+        for site in self.world.sites.values():
+            site.crash()
+            site.start()
+
+    def _reconnect(self, client: Listener) -> None:
+        client.drop(notice_s=None)
+        name = self.dice.choice(self.names)
+        if self.world.sites[name].up:
+            client.connect(name, clean=self.dice.random() < 0.2, expiry_s=self.dice.choice((0.0, 1.0, 3600.0, 3600.0)))
+
+    def _hop(self) -> None:
+        client = self.dice.choice([*self.subscribers, *self.publishers])
+        if client.inside and self.dice.random() < 0.4:
+            topics = self.dice.choice(("a/#", "b/+", "#", "+/x"))
+            condition = self.dice.choice(("", "", "kind = 'warm'"))
+            client.subscribe(topics, condition, qos=self.dice.choice((0, 1, 2)), group=self.dice.choice(("", "", "g")))
+        elif client.inside and self.dice.random() < 0.2:
+            assert client.connection is not None
+            client.connection.site.broker.unsubscribe(client.session, [*client.session.subscriptions][:1])
+        else:
+            super()._hop()
+
+    def _publish(self) -> None:
+        client = self.dice.choice(self.publishers)
+        if client.inside:
+            kind, qos = self.dice.choice(KINDS), self.dice.choice((0, 1, 2))
+            topic = f"{self.dice.choice('ab')}/{self.dice.choice('xy')}"
+            client.publish(topic, f'{{"kind": "{kind}"}}'.encode(), qos, retain=self.dice.random() < 0.2)
+        else:
+            self._reconnect(client)
+
+    def check(self) -> None:
+        for client in (*self.subscribers, *self.publishers):
+            client.drop(notice_s=0.0).connect(self.dice.choice(self.names), clean=True)
+            self.world.run(30)
+        self.wishes = {client.name: [Wish("a", None)] for client in self.subscribers}
+        for client in self.subscribers:
+            client.subscribe("a/#", qos=2)
+        self.world.run(30)
+        self.published = []
+        for client in self.subscribers:
+            client.got.clear()
+        for publisher in self.publishers:
+            for n in range(3):
+                assert publisher.connection is not None
+                one = publisher.publish("a/x", b"%d" % n, 2)
+                self.published.append((one, publisher.connection.site.name))
+        self.world.run(30)
+        for client in self.subscribers:
+            client.presents = [False]
+        super().check()

@@ -27,7 +27,7 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     clean: bool
     entered: int
     gates: dict[NodeId, Gate]
-    upstreams: dict[int, Upstream]
+    upstreams: list[Upstream]
     moved_to: NodeId | None
     next_epoch: int
     open_origins: set[NodeId]

@@ -50,8 +50,8 @@ class Moves:
         self.waiting: dict[str, Waiting] = {}
         self._arriving: dict[Session, None] = {}
         """Those to which something may still be passed on."""
-        self._asked: dict[tuple[str, int], set[NodeId]] = {}
-        """By client and epoch: the brokers that were asked to turn in this life."""
+        self._asked: dict[tuple[str, int, NodeId], set[NodeId]] = {}
+        """By client, epoch and source: the brokers that were asked to turn in this life."""
         self.switch.forward = self._forward
         registry.on_end = self._ended
 
@@ -157,10 +157,12 @@ class Moves:
     def _transfer(self, session: Session, to: NodeId, epoch: int) -> None:
         """All of it into the stream to the other broker; what stays is a shadow that passes on what still comes."""
         switch, client = self.switch, session.client
-        epoch = max(epoch, session.epoch + 1)
+        known = self.places.get(client)
+        # Two sessions of a client may go the same way after one another: they must not go under the same epoch.
+        epoch = max(epoch, session.epoch + 1, known.epoch + 1 if known is not None else 0)
         self._leave(session)
-        chain = {one for way in session.upstreams.values() for one in (*way.chain, way.source)} - {to}
-        origins = {self.name, to, *self.fabric.brokers}.union(*(way.origins for way in session.upstreams.values()))
+        chain = {one for way in session.upstreams for one in (*way.chain, way.source)} - {to}
+        origins = {self.name, to, *self.fabric.brokers}.union(*(way.origins for way in session.upstreams))
         moved = contents.Session(
             client,
             epoch,
@@ -216,7 +218,7 @@ class Moves:
     def on_session(self, origin: NodeId, moved: contents.Session) -> None:
         waiting = self.stop_waiting(moved.client)
         present = self.registry.sessions.get(moved.client)
-        way = Upstream(origin, moved.chain, set(moved.origins))
+        way = Upstream(moved.epoch, origin, moved.chain, set(moved.origins), present is None)
         if present is not None:
             self._add_to(present, moved, way)
             return
@@ -224,12 +226,12 @@ class Moves:
         self.switch.counts.moved_in += 1
         newer = self.places.get(moved.client)
         if newer is not None and At(session.epoch, self.name) < newer and newer.broker in self.fabric.brokers:
-            self._turn_all(session, session.epoch)
+            self._turn_all(session, way)
             self._transfer(session, newer.broker, newer.epoch)
             return
         if waiting is not None:
             session.expiry_s = waiting.opening.expiry_s or session.expiry_s
-        self._turn_all(session, session.epoch)
+        self._turn_all(session, way)
         self.announce(session)
         self._begin(session, waiting, present=True)
 
@@ -239,7 +241,7 @@ class Moves:
         session.sequence = max(moved.sequence, self.registry.first_sequence())
         session.incoming = set(moved.incoming)
         session.clean = moved.clean
-        session.upstreams[moved.epoch] = way
+        session.upstreams.append(way)
         session.gates = {origin: Gate() for origin in moved.origins}
         for wanted in moved.subscriptions:
             session.row += 1
@@ -257,8 +259,6 @@ class Moves:
     def _add_to(self, session: Session, moved: contents.Session, way: Upstream) -> None:
         """The client could not wait, or was at two brokers: what the other session kept goes to this one, unless the
         client wanted to start clean."""
-        if moved.epoch in session.upstreams:
-            return
         if session.clean:
             to = sorted(way.origins & self.fabric.brokers)
             self._send(to, Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain))
@@ -266,27 +266,27 @@ class Moves:
             return
         session.epoch = max(session.epoch, moved.epoch)
         session.announced = False
-        session.upstreams[moved.epoch] = way
-        self.switch.ledger.put_session(session)
-        self._turn_all(session, moved.epoch)
+        session.upstreams.append(way)
+        if session.durable:
+            self.switch.ledger.put_session(session)
+        self._turn_all(session, way)
         self.announce(session)
         for kept in moved.kept:
             if not kept.received:
                 self.switch.take(session, _item(kept, under_way=False))
 
-    def _turn_all(self, session: Session, epoch: int) -> None:
+    def _turn_all(self, session: Session, way: Upstream) -> None:
         """Ask every broker to send here what it sent to the place before; this one does it at once."""
         self._arriving[session] = None
-        self._ask(session, epoch)
-        way = session.upstreams[epoch]
-        self._make_turn(self.name, Turn(session.client, epoch, way.source, 0, way.chain))
+        self._ask(session, way)
+        self._make_turn(self.name, Turn(session.client, way.epoch, way.source, 0, way.chain))
 
-    def _ask(self, session: Session, epoch: int) -> None:
-        way, asked = session.upstreams[epoch], self._asked.setdefault((session.client, epoch), set())
+    def _ask(self, session: Session, way: Upstream) -> None:
+        asked = self._asked.setdefault((session.client, way.epoch, way.source), set())
         to = sorted((way.origins & self.fabric.brokers) - asked)
         if to:
             asked.update(to)
-            self._send(to, Turn(session.client, epoch, way.source, self.switch.restate(), way.chain))
+            self._send(to, Turn(session.client, way.epoch, way.source, self.switch.restate(), way.chain))
 
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
         client, waiting = nothing.client, self.waiting.get(nothing.client)
@@ -332,14 +332,14 @@ class Moves:
 
     def on_through(self, origin: NodeId, through: Through) -> None:
         for session in self._all_of(through.client):
-            way = session.upstreams.get(through.epoch)
-            if way is not None and way.source == origin:
-                self._come_through(session, through.epoch, through.origin)
+            way = _way(session, through.epoch, origin)
+            if way is not None:
+                self._come_through(session, way, through.origin)
 
-    def _come_through(self, session: Session, epoch: int, origin: NodeId) -> None:
-        session.upstreams[epoch].origins.discard(origin)
+    def _come_through(self, session: Session, way: Upstream, origin: NodeId) -> None:
+        way.origins.discard(origin)
         gate = session.gates.get(origin)
-        if gate is not None and epoch == session.entered:
+        if gate is not None and way.main:
             gate.through = True
             self._release(session, origin)
         self._progress(session, origin)
@@ -355,9 +355,9 @@ class Moves:
         if gate is not None and gate.begun and gate.through:
             del session.gates[origin]
             self.switch.directory.changed()
-        for epoch in [epoch for epoch, way in session.upstreams.items() if not way.origins]:
-            del session.upstreams[epoch]
-            self._asked.pop((session.client, epoch), None)
+        for way in [way for way in session.upstreams if not way.origins]:
+            session.upstreams.remove(way)
+            self._asked.pop((session.client, way.epoch, way.source), None)
         if not session.upstreams:
             self._arriving.pop(session, None)
         if session.moved_to is not None and self._is_through(session, origin):
@@ -369,17 +369,15 @@ class Moves:
             self.switch.ledger.put_session(session)
 
     def _is_through(self, shadow: Session, origin: NodeId) -> bool:
-        ways = shadow.upstreams.values()
         return (
             origin in shadow.owed
             and origin not in shadow.open_origins
-            and not any(origin in way.origins for way in ways)
+            and not any(origin in way.origins for way in shadow.upstreams)
         )
 
     def on_forwarded(self, origin: NodeId, forwarded: Forwarded) -> None:
         for session in self._all_of(forwarded.client):
-            way = session.upstreams.get(forwarded.epoch)
-            if way is not None and way.source == origin:
+            if _way(session, forwarded.epoch, origin) is not None:
                 self.switch.take(session, _item(forwarded.kept, under_way=False))
 
     def loaded(self, session: Session) -> None:
@@ -425,8 +423,8 @@ class Moves:
         for session in list(self._arriving):
             if session.ended:
                 del self._arriving[session]
-            for epoch in () if session.ended else list(session.upstreams):
-                self._ask(session, epoch)
+            for way in () if session.ended else list(session.upstreams):
+                self._ask(session, way)
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
@@ -437,9 +435,9 @@ class Moves:
             if session.moved_to == broker:
                 self.registry.end(session)
                 continue
-            for epoch, way in list(session.upstreams.items()):
-                for origin in sorted(way.origins) if way.source == broker else ():
-                    self._come_through(session, epoch, origin)
+            for way in [way for way in session.upstreams if way.source == broker]:
+                for origin in sorted(way.origins):
+                    self._come_through(session, way, origin)
             gate = session.gates.get(broker)
             if gate is not None:
                 gate.begun = True
@@ -459,6 +457,10 @@ class Moves:
         if to:
             self.switch.ledger.writes += 1
             self.fabric.send(to, content, durable=True)
+
+
+def _way(session: Session, epoch: int, source: NodeId) -> Upstream | None:
+    return next((way for way in session.upstreams if (way.epoch, way.source) == (epoch, source)), None)
 
 
 def _kept(item: Item) -> Kept:

@@ -111,12 +111,15 @@ class Gate(msgspec.Struct):
 class Upstream(msgspec.Struct):
     """A way on which what was meant for a session elsewhere is passed on to it."""
 
+    epoch: int
     source: NodeId
     """The broker that passes on."""
     chain: tuple[NodeId, ...]
     """The brokers before that one which may still collect."""
     origins: set[NodeId]
     """The brokers of whose publications more may come this way."""
+    main: bool
+    """The session itself came this way; else only what another one of the client had kept."""
 
 
 class Session:
@@ -205,8 +208,7 @@ class Session:
         """The brokers whose publications do not simply go to this session; empty unless it has moved here lately."""
         self.held: dict[NodeId, list[Item]] = {}
         """What came from such a broker and must wait for what it sent before."""
-        self.upstreams: dict[int, Upstream] = {}
-        """By the epoch under which it is passed on to here."""
+        self.upstreams: list[Upstream] = []
 
         self.moved_to: NodeId | None = None
         """Where it went: this is only its shadow, which passes on what still comes."""
