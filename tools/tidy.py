@@ -57,7 +57,7 @@ TYPES = {"random.Random", "pathlib.PurePath", "pathlib.PurePosixPath"}
 """May be named, as the type of something given, but not called."""
 
 
-WIDE = ("conformance", "golden", "properties")
+WIDE = ("conformance", "fuzz", "golden", "killing", "properties")
 """Tests that are about everything in their room at once."""
 
 WRITTEN = {"", ".lock", ".md", ".py", ".toml", ".typed"}
@@ -261,8 +261,8 @@ def unmirrored(root: Path) -> list[str]:
     """Test modules that are named after nothing, and helpers beside them that no test uses.
 
     `tests/tables/test_poset.py` is about `src/godwit/tables/poset.py`, `tests/test_tables.py` about the whole room,
-    `tests/tables/test_poset_removal.py` about a side of it, and those named in `WIDE` about the room they are in.
-    Tools, benchmarks and pages have theirs as well.
+    `tests/tables/test_poset_removal.py` about a side of it, and those that begin with a word of `WIDE` about
+    the room they are in. Tools, benchmarks and pages have theirs as well.
     """
     homes = (root / "src" / PACKAGE, root / "src", root / "tools", root)
     tests = read(root, root / "tests")
@@ -281,9 +281,9 @@ def unmirrored(root: Path) -> list[str]:
 
 def is_about(subject: Path) -> bool:
     """Whether there is a module, room or page of this name, or of a name that this one goes on from."""
-    if subject.name in WIDE and is_subject(subject.parent):
-        return True
     words = subject.name.split("_")
+    if words[0] in WIDE and is_subject(subject.parent):
+        return True
     names = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
     return any(path.stem.lower() in names and is_subject(path) for path in subject.parent.glob("*"))
 

@@ -1,0 +1,294 @@
+"""Real brokers that are killed at random moments under load, and the account of what their clients got.
+
+    python -m tests.net.killing --seeds 20          # seeds 1 to 20, one after the other
+    python -m tests.net.killing --seed 7 --keep     # one of them again; what the brokers logged stays
+
+The seed decides who talks, who walks and who dies when; the machine decides what is under way at that moment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from godwit.commands.roaming.brokers import BrokerProcess
+from godwit.commands.roaming.ledger import Ledger, Verdict, judged
+from godwit.events import Value
+from godwit.filters.text import parse
+from godwit.net.client import Client, connect
+
+PROBE_S = 0.2
+DRAIN_S = 90.0
+"""How long the rest may take. Only a run that has lost something waits for so long."""
+QUIET_S = 1.0
+"""All that is owed is there, and so long nothing came a second time."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    seed: int
+    brokers: int = 3
+    publishers: int = 4
+    subscribers: int = 6
+    events_per_s: float = 150.0
+    seconds: float = 5.0
+    kills: int = 3
+    down_s: tuple[float, float] = (0.0, 0.6)
+    stay_s: tuple[float, float] = (0.4, 2.0)
+    """How long one who roams stays with one broker."""
+    movers: int = 2
+    """Publishers that go on at another broker when theirs dies; the others wait until it is back."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    verdict: Verdict
+    out_of_order: int
+    """Of publishers that stay with their broker. One that moves is heard once, and its order is kept at each broker
+    that it talks to, but not from one to the next (docs/broker.md)."""
+    kills: int
+    moves: int
+    repeated: int
+    """What came again where QoS 1 allows it."""
+    sessions_lost: list[str]
+    """Clients that were told that they have no session."""
+    unacknowledged: int
+    missing: list[str]
+    """Who lacks what, in words."""
+
+    @property
+    def is_clean(self) -> bool:
+        found = self.verdict
+        faults = found.lost + found.duplicated + found.unwanted + self.out_of_order + self.unacknowledged
+        return not faults and not self.sessions_lost
+
+    def __str__(self) -> str:
+        found = self.verdict
+        return (
+            f"published {found.published}, owed {found.matched}, lost {found.lost}, duplicated {found.duplicated}, "
+            f"out of order {self.out_of_order} ({found.out_of_order} with movers), "
+            f"unwanted {found.unwanted}, repeated at QoS 1 {self.repeated}, "
+            f"kills {self.kills}, moves {self.moves}, unacknowledged {self.unacknowledged}, "
+            f"sessions lost {self.sessions_lost}"
+        )
+
+
+class PatientBroker(BrokerProcess):
+    """Its clients wait for sessions as long as it takes: a session that is only late must not look like a lost one."""
+
+    def _arguments(self) -> list[str]:
+        config = self.folder / "godwit.toml"
+        config.write_text("handoff_wait_s = 600.0\n")
+        return [*super()._arguments(), "--config", str(config)]
+
+
+class Member:
+    """A client, and at which QoS it publishes or listens."""
+
+    def __init__(self, name: str, qos: int, client: Client) -> None:
+        self.name = name
+        self.qos = qos
+        self.client = client
+
+
+class Killing:
+    """One run. Subscribers have said what they want before anybody publishes, so that all is owed that fits."""
+
+    def __init__(self, plan: Plan, brokers: Sequence[BrokerProcess]) -> None:
+        self.plan = plan
+        self.brokers = brokers
+        self.ledger = Ledger()
+        self.wishes = dict(self._wishes())
+        self.publishing = True
+        self.kills = self.moves = self.repeated = self.acknowledged = 0
+        self._stayers = {f"p{number}" for number in range(plan.movers, plan.publishers)}
+        self._qos: dict[str, int] = {}
+        self._seen: set[tuple[str, str, int]] = set()
+        self._probed: set[tuple[str, int]] = set()
+        self._members: list[Member] = []
+
+    def _wishes(self) -> list[tuple[str, str]]:
+        dice = Random(f"{self.plan.seed}/wishes")
+        conditions = ("n >= 0", "n >= 0", "kind = 'warm'", "kind = 'cold' AND n > 20", "kind IN ('warm', 'hot')")
+        return [(f"s{number}", dice.choice(conditions)) for number in range(self.plan.subscribers)]
+
+    async def run(self) -> Outcome:
+        async with AsyncExitStack() as stack:
+            publishers = [await self._enter(stack, f"p{n}", 1 + n % 2) for n in range(self.plan.publishers)]
+            subscribers = [await self._enter(stack, name, 2 - n % 3 // 2) for n, name in enumerate(self.wishes)]
+            for member in subscribers:
+                stack.push_async_callback(ended, asyncio.create_task(self._listen(member)))
+            await self._settled()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._kill())
+                for number, member in enumerate(subscribers):
+                    if number % 2:
+                        group.create_task(self._roam(member))
+                await asyncio.gather(*(self._publish(member) for member in publishers))
+                self.publishing = False
+            await self._drained()
+        return self._outcome()
+
+    async def _enter(self, stack: AsyncExitStack, name: str, qos: int) -> Member:
+        first = Random(f"{self.plan.seed}/{name}").randrange(len(self.brokers))
+        known = [broker.address for broker in (*self.brokers[first:], *self.brokers[:first])]
+        if name in self._stayers:
+            known = known[:1]
+        client = connect(*known, client=name, keep_s=600, connect_s=3.0, retry_max_s=0.5, inflight_max=200)
+        self._qos[name] = qos
+        member = Member(name, qos, await stack.enter_async_context(client))
+        self._members.append(member)
+        return member
+
+    async def _settled(self) -> None:
+        """Return when what is published at any broker reaches every subscriber: from then on all that fits is owed."""
+        async with AsyncExitStack() as stack:
+            probes = [await stack.enter_async_context(connect(one.address, keep_s=0)) for one in self.brokers]
+            async with asyncio.timeout(DRAIN_S):
+                while len(self._probed) < len(probes) * len(self.wishes):
+                    for number, probe in enumerate(probes):
+                        await probe.publish({"probe": number}, topic="load/probe", qos=1)
+                    await asyncio.sleep(PROBE_S)
+
+    async def _listen(self, member: Member) -> None:
+        condition = f"{self.wishes[member.name]} OR probe >= 0"
+        async for event in await member.client.subscribe(condition, topics="load/#", qos=member.qos):
+            if "probe" in event.attributes:
+                self._probed.add((member.name, int(event.attributes["probe"])))
+                continue
+            publisher, number = str(event.attributes["publisher"]), int(event.attributes["n"])
+            taken = (member.name, publisher, number)
+            if taken in self._seen and min(member.qos, self._qos[publisher]) < 2:
+                self.repeated += 1
+                continue
+            self._seen.add(taken)
+            self.ledger.delivered(time.monotonic(), member.name, publisher, number)
+
+    async def _publish(self, member: Member) -> None:
+        dice, each_s = Random(f"{self.plan.seed}/{member.name}"), self.plan.publishers / self.plan.events_per_s
+        begun_s, number = time.monotonic(), 0
+        async with asyncio.TaskGroup() as group:
+            while (due_s := begun_s + number * each_s) < begun_s + self.plan.seconds:
+                await asyncio.sleep(max(0.0, due_s - time.monotonic()))
+                said: dict[str, Value] = {
+                    "publisher": member.name,
+                    "n": number,
+                    "kind": dice.choice(("warm", "cold", "hot")),
+                }
+                self.ledger.published(time.monotonic(), member.name, number, said)
+                group.create_task(self._say(member, said))
+                number += 1
+
+    async def _say(self, member: Member, said: dict[str, Value]) -> None:
+        await member.client.publish(said, topic=f"load/{member.name}", qos=member.qos)
+        self.acknowledged += 1
+
+    async def _roam(self, member: Member) -> None:
+        dice = Random(f"{self.plan.seed}/{member.name}/ways")
+        while self.publishing:
+            await asyncio.sleep(dice.uniform(*self.plan.stay_s))
+            await member.client.roam(dice.choice(self.brokers).address, away_s=dice.uniform(0.0, 0.2))
+            self.moves += 1
+
+    async def _kill(self) -> None:
+        """As a power cut would, one after the other; now and then a second one while the first is down."""
+        dice, plan = Random(f"{self.plan.seed}/kills"), self.plan
+        for _ in range(plan.kills):
+            await asyncio.sleep(dice.uniform(0.2, 1.6) * plan.seconds / plan.kills / 2)
+            victims = dice.sample(list(self.brokers), 2 if dice.random() < 0.25 else 1)
+            for victim in victims:
+                await victim.kill()
+                self.kills += 1
+                await asyncio.sleep(dice.uniform(*plan.down_s))
+            await asyncio.gather(*(victim.start() for victim in victims))
+
+    async def _drained(self) -> None:
+        owed, begun_s = self._verdict().matched, time.monotonic()
+        while len(self._seen) < owed and time.monotonic() - begun_s < DRAIN_S:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(QUIET_S)
+
+    def _verdict(self, publishers: Container[str] | None = None) -> Verdict:
+        """Of what these published, or all."""
+        wishes = {name: parse(wish) for name, wish in self.wishes.items()}
+        told = [fact for fact in self.ledger.facts if publishers is None or (fact[2].event or ("", 0))[0] in publishers]
+        return judged(told, self.ledger.contents, wishes)
+
+    def _outcome(self) -> Outcome:
+        return Outcome(
+            verdict=self._verdict(),
+            out_of_order=self._verdict(self._stayers).out_of_order,
+            kills=self.kills,
+            moves=self.moves,
+            repeated=self.repeated,
+            sessions_lost=[member.name for member in self._members if member.client._life > 1],
+            unacknowledged=len(self.ledger.contents) - self.acknowledged,
+            missing=list(self._missing()),
+        )
+
+    def _missing(self) -> Iterator[str]:
+        for name, wish in self.wishes.items():
+            wanted, lost = parse(wish), defaultdict[str, list[int]](list)
+            for (publisher, number), values in self.ledger.contents.items():
+                if wanted.matches(values) and (name, publisher, number) not in self._seen:
+                    lost[publisher].append(number)
+            for publisher, numbers in lost.items():
+                yield f"{name} lacks {len(numbers)} of {publisher}, from {min(numbers)} to {max(numbers)}"
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def killed(plan: Plan, folder: Path) -> Outcome:
+    """Start brokers, run the plan, stop them."""
+    brokers = [PatientBroker(f"b{number}", folder / f"b{number}") for number in range(plan.brokers)]
+    for broker in brokers:
+        broker.peers = [other.peer_port for other in brokers if other is not broker]
+    try:
+        await asyncio.gather(*(broker.start() for broker in brokers))
+        return await Killing(plan, brokers).run()
+    finally:
+        await asyncio.gather(*(broker.kill() for broker in brokers))
+
+
+def main(arguments: Sequence[str], say: Callable[[str], object] = sys.stdout.write) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.net.killing", description="Kill brokers under load.")
+    parser.add_argument("--seeds", type=int, default=1, help="how many, from --seed on")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of load in each run")
+    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--movers", type=int, default=2, help="publishers that move when their broker dies, of 4")
+    parser.add_argument("--keep", action="store_true", help="keep the brokers' folders")
+    told = parser.parse_args(arguments)
+    failed = []
+    for seed in range(told.seed, told.seed + told.seeds):
+        plan = Plan(seed=seed, seconds=told.seconds, kills=told.kills, movers=told.movers)
+        folder = Path(tempfile.mkdtemp(prefix=f"killing-{seed}-"))
+        outcome = asyncio.run(killed(plan, folder))
+        say(f"seed {seed}: {'clean' if outcome.is_clean else 'FAULTY'}: {outcome}\n")
+        sys.stdout.flush()
+        for line in outcome.missing:
+            say(f"  {line}\n")
+        if not outcome.is_clean:
+            failed.append(seed)
+        if told.keep:
+            say(f"  {folder}\n")
+        else:
+            shutil.rmtree(folder)
+    say(f"{told.seeds} seeds, faults in {failed or 'none'}\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
