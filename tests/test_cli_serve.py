@@ -150,3 +150,12 @@ def test_a_port_in_use_and_a_directory_in_use_are_told(tmp_path: Path) -> None:
         assert (directory.exit_code, directory.stdout) == (2, "")
         assert f"in use by process {one.process.pid}" in directory.stderr
         assert one.end() == 0
+
+
+def test_asked_twice_it_ends_at_once(tmp_path: Path) -> None:
+    one = Process(tmp_path, "a", *FREE)
+    with running(one), socket.create_connection(("127.0.0.1", int(one.port))) as slow:
+        slow.sendall(b"\x10")
+        one.process.send_signal(signal.SIGTERM)
+        arrives(lambda: "stopping" in one.log.read_text())
+        assert one.end(signal.SIGTERM) in (0, 130)

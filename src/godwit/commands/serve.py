@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -77,7 +78,8 @@ def _asked_to_stop(server: Server) -> Callable[[], None]:
     def ask() -> None:
         nonlocal asked
         if asked:
-            raise SystemExit(FORCED)
+            # Whatever hangs must not hang this too; nothing is lost that a crash would not lose.
+            os._exit(FORCED)
         asked = True
         server.ask_to_stop()
 
