@@ -158,4 +158,5 @@ def test_asked_twice_it_ends_at_once(tmp_path: Path) -> None:
         slow.sendall(b"\x10")
         one.process.send_signal(signal.SIGTERM)
         arrives(lambda: "stopping" in one.log.read_text())
-        assert one.end(signal.SIGTERM) in (0, 130)
+        # Where it was quick, the second one finds it gone, or with nothing left to do.
+        assert one.end(signal.SIGTERM) in (0, 130, -signal.SIGTERM)
