@@ -153,7 +153,7 @@ class Chaos:
 
 
 class Wild(Chaos):
-    """Clients that start clean, end with the connection, share, unsubscribe and do not wait; brokers stay away for long.
+    """Clients that start clean, end with the connection, share, unsubscribe and do not wait; brokers are away long.
 
     Then sessions come and go, and what must arrive is hard to say. But nothing may break or be left behind, and once
     all is calm everybody gets everything.

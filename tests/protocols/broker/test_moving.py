@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.protocols.broker.chaos import Chaos
+from tests.protocols.broker.chaos import Chaos, Wild
 from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.wires import World
 
@@ -31,6 +31,17 @@ def test_publishers_that_hop_are_heard_once(first: int) -> None:
 @pytest.mark.parametrize("first", range(3000, 3008, 4))
 def test_all_of_it_holds_over_the_tree_fabric_too(first: int) -> None:
     _run(range(first, first + 4), trees=True)
+
+
+@pytest.mark.parametrize("first", range(0, 120, SEEDS_TOGETHER))
+def test_whatever_clients_do_nothing_breaks_and_nothing_is_left_behind(first: int) -> None:
+    for seed in range(first, first + SEEDS_TOGETHER):
+        wild = Wild(seed)
+        try:
+            wild.run()
+            wild.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
 
 
 def _run(seeds: range, **options: bool) -> None:

@@ -135,6 +135,10 @@ class Directory:
         self._others = Others(self._conditions.add, self._conditions.remove)
         self._cached: dict[str, Audience] = {}
 
+    def prepare_with(self, prepared: Callable[[], bool]) -> None:
+        """See `Conditions.prepared`."""
+        self._conditions.prepared = prepared
+
     def changed(self) -> None:
         """Whatever was found out is out of date."""
         self.generation += 1

@@ -95,6 +95,11 @@ class Broker:
         self._switch.directory.watched = self._switch.tracing or listener is not None
         self._switch.directory.changed()
 
+    def prepare_with(self, prepared: Callable[[], bool]) -> None:
+        """`prepared()` says whether the compiled index can be had at once, and has it loaded if not: until then
+        conditions are asked one by one."""
+        self._switch.directory.prepare_with(prepared)
+
     def open(self, opening: Opening, outlet: Outlet) -> None:
         """A client wants in: `outlet.opened` or `outlet.refused` follows, now or later."""
         session = self._registry.sessions.get(opening.client)

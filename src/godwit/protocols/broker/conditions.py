@@ -3,7 +3,7 @@ load, and a broker whose clients ask for no content never needs it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from godwit.events import Value
@@ -17,6 +17,9 @@ T = TypeVar("T")
 FEW = 64
 """So many conditions are asked one by one faster than the index is loaded."""
 
+SOON = 8
+"""From so many on the index may be needed soon."""
+
 TOGETHER = 16
 """From so many publications on it is faster to match them as one batch."""
 
@@ -25,6 +28,8 @@ class Conditions(Generic[T]):
     """Filters, each with whoever asked for it."""
 
     def __init__(self) -> None:
+        self.prepared: Callable[[], bool] = lambda: True
+        """Whether the index can be had at once. Who runs the broker may load it beside its work, when first asked."""
         self._filters: dict[int, FilterSet] = {}
         self._asked_by: dict[int, T] = {}
         self._next = 0
@@ -41,6 +46,8 @@ class Conditions(Generic[T]):
         self._filters[self._next] = filters
         self._asked_by[self._next] = asked_by
         self._new[self._next] = filters
+        if self._index is None and len(self._filters) >= SOON:
+            self.prepared()
         return self._next
 
     def remove(self, number: int) -> None:
@@ -67,7 +74,7 @@ class Conditions(Generic[T]):
     def _loaded(self) -> Index | None:
         """The index with all that is asked for, once it is worth having."""
         if self._index is None:
-            if len(self._filters) <= FEW:
+            if len(self._filters) <= FEW or not self.prepared():
                 return None
             from godwit.tables.index import Index
 

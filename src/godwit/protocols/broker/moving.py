@@ -157,8 +157,11 @@ class Moves:
     def _transfer(self, session: Session, to: NodeId, epoch: int) -> None:
         """All of it into the stream to the other broker; what stays is a shadow that passes on what still comes."""
         switch, client = self.switch, session.client
-        known = self.places.get(client)
-        # Two sessions of a client may go the same way after one another: they must not go under the same epoch.
+        known, shadows = self.places.get(client), self.registry.shadows.get(client, {})
+        # Two sessions of a client may go the same way after one another: they must not go under the same epoch, nor
+        # leave two shadows of the same epoch.
+        while session.epoch in shadows:
+            session.epoch += 1
         epoch = max(epoch, session.epoch + 1, known.epoch + 1 if known is not None else 0)
         self._leave(session)
         chain = {one for way in session.upstreams for one in (*way.chain, way.source)} - {to}

@@ -30,9 +30,12 @@ class Places:
         self._store = store
         self._at: dict[str, At] = {}
         self.turns: dict[tuple[str, int], Asked] = {}
+        """By client and a number: several may be asked for under the same epoch."""
+        self._turns = 0
         for client, number, row in store.load("places"):
             if number:
                 self.turns[client, number] = msgspec.msgpack.decode(row, type=Asked)
+                self._turns = max(self._turns, number)
             else:
                 self._at[client] = msgspec.msgpack.decode(row, type=At)
 
@@ -63,7 +66,8 @@ class Places:
                 self.done(key)
 
     def wait(self, asked: Asked) -> None:
-        key = asked.turn.client, asked.turn.epoch
+        self._turns += 1
+        key = asked.turn.client, self._turns
         self.turns[key] = asked
         self._store.put("places", *key, msgspec.msgpack.encode(asked))
 

@@ -19,7 +19,7 @@ TABLES = (
     "retained",  # (topic, 0)
     "outbox",  # what other brokers have not confirmed: ("", number), and up to where each has: (broker, 0)
     "marks",  # how far another broker's stream has come: (broker, 0)
-    "places",  # which broker has whose session: (client, 0); turns not made yet: (client, epoch)
+    "places",  # which broker has whose session: (client, 0); turns not made yet: (client, n)
     "peers",  # (address, 0)
     "interests",  # what other brokers want, as last heard: (broker, 0)
 )
