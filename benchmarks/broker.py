@@ -216,7 +216,8 @@ def main() -> None:
     parser.add_argument("--only", help="rows, separated by commas")
     given = parser.parse_args()
     only = set(given.only.split(",")) if given.only else None
-    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, max(FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, most), most))
     console = Console()
     others = rivals(console)
     table = Table(title="Brokers on this machine, in this run")

@@ -27,6 +27,7 @@ from godwit.net.mqtt.listener import Listener
 from godwit.net.mqtt.options import Options
 from godwit.net.security import Access, SecurityError
 from godwit.net.store import SqliteStore
+from godwit.net.warming import IndexLoader
 from godwit.protocols.broker import wire
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.tree import TreeFabric, TreeOptions
@@ -277,6 +278,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     if not fabric.brokers:
         # Whoever has never heard of others states nothing by itself, and two such brokers would wait for each other.
         fabric.want(())
+    broker.prepare_with(IndexLoader().prepared)
     access = Access(config.access.users)
     front = Front(broker, front_options(config), access.admit)
     return Parts(config, identity, store, links, Dialler(links, store), host, fabric, broker, access, front, [])

@@ -31,3 +31,14 @@ def test_few_and_many_conditions_give_the_same_answers_singly_and_together() -> 
     conditions.remove(numbers.pop(1001))
     check()
     assert len(conditions) == len(numbers)
+
+
+def test_until_the_index_is_prepared_conditions_are_asked_one_by_one() -> None:
+    conditions: Conditions[int] = Conditions()
+    ready = False
+    conditions.prepared = lambda: ready
+    for n in range(2 * FEW):
+        conditions.add(parse(f"n >= {n}"), n)
+    assert conditions.match([{"n": 3}]) == [[0, 1, 2, 3]]
+    ready = True
+    assert sorted(conditions.match([{"n": 3}])[0]) == [0, 1, 2, 3]

@@ -102,6 +102,8 @@ class Broker:
 
     def open(self, opening: Opening, outlet: Outlet) -> None:
         """A client wants in: `outlet.opened` or `outlet.refused` follows, now or later."""
+        if not self._may_will(opening, outlet):
+            return
         session = self._registry.sessions.get(opening.client)
         if session is not None:
             self._take_over(session, opening)
@@ -196,6 +198,19 @@ class Broker:
         """What a client was told at once should not stay long without the disk."""
         if session.durable:
             self.store.settled(_nothing)
+
+    def _may_will(self, opening: Opening, outlet: Outlet) -> bool:
+        """A will is a publication like any other: a client that may not make it is not let in with it."""
+        if opening.will is None:
+            return True
+        publication, grant = opening.will.publication, opening.grant.publish
+        if problem := self.audience(publication.topic).problem:
+            outlet.refused(Reason.TOPIC_NAME_INVALID, f"will: {problem}")
+            return False
+        if grant is not None and not grant.matches(publication.values()):
+            outlet.refused(Reason.NOT_AUTHORIZED, f"will: this client may not publish it to {publication.topic!r}")
+            return False
+        return True
 
     def _take_over(self, session: Session, opening: Opening) -> None:
         """The client is back; a connection that is still there ends, and the session too where it starts clean."""
