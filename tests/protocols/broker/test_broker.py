@@ -448,6 +448,15 @@ def test_a_will_is_said_when_the_client_vanishes_and_not_when_it_says_goodbye() 
     assert subscriber.payloads == [b"will"]
 
 
+def test_a_will_that_the_client_may_not_publish_is_refused_with_the_connection() -> None:
+    world = World()
+    client = Listener(world, "w")
+    client.connect("b1", will=will(), grant=Grant(publish=parse("topic_1 = 'own'")))
+    client.connect("b1", will=Will(Publication("w", 0, "a/#")))
+    assert client.closed == [Reason.NOT_AUTHORIZED, Reason.TOPIC_NAME_INVALID]
+    assert not world.sites["b1"].broker.sessions
+
+
 def test_a_will_with_delay_waits_for_the_client_and_no_longer_than_the_session() -> None:
     world = World()
     subscriber, _ = pair(world, qos=1)
