@@ -7,6 +7,7 @@ what a machine's mirror, proxy and certificates are set up for. Nothing is unins
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,12 +19,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 PYTHON = BIN / "python"
+NODE_MODULES = BIN.parent / "npm" / "node_modules"
 
 WANTED = {
     "core": ("--no-default-groups",),
     "dev": ("--group", "dev", "--all-extras"),
 }
 """What uv writes out for each set; `dev` contains `core`."""
+
+MQTT_JS = "mqtt@5.16.0"
 
 
 class SetupError(Exception):
@@ -48,6 +52,8 @@ def prepare(wanted: str) -> None:
     install_locked("build tools", export("--only-group", "build"))
     install_locked(f"{wanted} packages", export(*WANTED[wanted]))
     install("godwit itself", "--editable", str(ROOT), total=1)
+    if wanted == "dev":
+        offer_other_clients()
     for satisfied in ("core", "dev") if wanted == "dev" else ("core",):
         (BIN.parent / f"{satisfied}.stamp").touch()
     say(f"ready ({wanted})")
@@ -104,6 +110,26 @@ def install(what: str, *arguments: str, total: int) -> None:
     show("")
     if pip.returncode:
         raise SetupError(f"pip could not install {what}; its last words:\n{''.join(heard[-15:])}")
+
+
+def offer_other_clients() -> None:
+    """MQTT clients of others that tests use; where one cannot be had, its tests say so and are skipped."""
+    if shutil.which("mosquitto_sub") is None and shutil.which("apt-get") and os.geteuid() == 0:
+        attempt("mosquitto-clients", ["apt-get", "install", "--yes", "--no-install-recommends", "mosquitto-clients"])
+    if not (NODE_MODULES / "mqtt").is_dir() and shutil.which("npm"):
+        options = ("--no-audit", "--no-fund", "--no-save", "--ignore-scripts")
+        attempt("mqtt.js", ["npm", "install", "--prefix", str(NODE_MODULES.parent), *options, MQTT_JS])
+
+
+def attempt(what: str, command: Sequence[str]) -> None:
+    say(f"installing {what}")
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        say(f"going on without {what}: {error}")
+        return
+    if answer.returncode:
+        say(f"going on without {what}: {(answer.stderr or answer.stdout).strip()[-300:]}")
 
 
 def say(text: str) -> None:
