@@ -108,7 +108,7 @@ class ProximityBroker:
         adaptive = self.options.adaptive
         if adaptive is None:
             return self.options.period_s
-        return min(max(adaptive.share * self.table.stay_s, adaptive.shortest_s), adaptive.longest_s)
+        return min(max(adaptive.share * self.table.stay_s(self.host.now()), adaptive.shortest_s), adaptive.longest_s)
 
     def _tick(self) -> None:
         now, period = self.host.now(), self.period_s

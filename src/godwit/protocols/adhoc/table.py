@@ -6,6 +6,7 @@ ten of them it means nothing any more, so that the entry goes.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,8 +19,11 @@ from godwit.protocols.host import NodeId
 SAME_CONTACT = 2.5
 """Beacons that may be missed, and still it was one stay together: two are often lost to collisions."""
 
-MEMORY = 0.2
-"""The weight of a stay that has ended in the mean of all stays."""
+STAYS = 10
+"""Stays that have ended and count in the mean."""
+
+USUAL = 2.5
+"""Periods that a stay lasts until something is known: at the published speeds and ranges about what it does."""
 
 
 class Estimate(StrEnum):
@@ -61,14 +65,13 @@ class ProximityTable:
         self.late_s = late_s
         self.estimate = estimate
         self.entries: dict[NodeId, Entry] = {}
-        self.stay_s = 2 * period_s
-        """How long two brokers stay in range of each other, as seen so far."""
+        self._stays_s: deque[float] = deque([USUAL * period_s], STAYS)
 
     def heard(self, broker: NodeId, wanted: FilterSet, now_s: float, period_s: float | None = None) -> None:
         """A beacon: one entry a broker, and the newest predicate replaces the older one."""
         period_s = period_s or self.period_s
         known = self.entries.get(broker)
-        if known is not None and known.is_met and now_s - known.time_s <= SAME_CONTACT * known.period_s:
+        if known is not None and known.is_met and _goes_on(known, now_s):
             known.wanted, known.time_s, known.period_s = wanted, now_s, period_s
             return
         if known is not None:
@@ -90,6 +93,15 @@ class ProximityTable:
         stale = [name for name, e in self.entries.items() if now_s - e.time_s > self.missed_max * e.period_s]
         for name in stale:
             self._ended(self.entries.pop(name))
+
+    def stay_s(self, now_s: float) -> float:
+        """How long two brokers stay in range of each other, as seen so far.
+
+        A stay that goes on counts with its time and not as one that ended: where nobody ever leaves, none has.
+        """
+        met = [entry for entry in self.entries.values() if entry.is_met]
+        ended = len(self._stays_s) + sum(not _goes_on(entry, now_s) for entry in met)
+        return (sum(self._stays_s) + sum(_stayed_s(entry) for entry in met)) / ended
 
     def proximity(self, broker: NodeId, now_s: float) -> int | None:
         """None where it has not been met, or too long ago: infinitely far."""
@@ -119,10 +131,17 @@ class ProximityTable:
 
     def _haste(self, entry: Entry) -> float:
         """How fast they part, beside the average pair: 2 after the shortest stay, towards 1/2 after long ones."""
-        stayed_s = entry.time_s - entry.since_s + entry.period_s
-        return max(0.5, 2 * self.stay_s / (self.stay_s + stayed_s))
+        usual_s, stayed_s = sum(self._stays_s) / len(self._stays_s), _stayed_s(entry)
+        return max(0.5, 2 * usual_s / (usual_s + stayed_s))
 
     def _ended(self, entry: Entry) -> None:
         if entry.is_met:
-            stayed_s = entry.time_s - entry.since_s + entry.period_s
-            self.stay_s += MEMORY * (stayed_s - self.stay_s)
+            self._stays_s.append(_stayed_s(entry))
+
+
+def _goes_on(entry: Entry, now_s: float) -> bool:
+    return now_s - entry.time_s <= SAME_CONTACT * entry.period_s
+
+
+def _stayed_s(entry: Entry) -> float:
+    return entry.time_s - entry.since_s + entry.period_s
