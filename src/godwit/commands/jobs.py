@@ -142,3 +142,140 @@ def match(
             files_per_batch=files_per_batch,
         )
     raise typer.Exit(status)
+
+
+@jobs.command()
+def gathering(
+    readings: Annotated[str, typer.Argument(metavar="READINGS", help="sensor, time, perhaps lat and lon, quantities.")],
+    out: Out,
+    quantities: Annotated[str, typer.Option(metavar="COLUMNS", help="What was measured, as in pm25,pm10.")],
+    select: Annotated[str | None, typer.Option(metavar="SQL", help="Expressions that make the columns.")] = None,
+    sensors: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where sensors stand, if readings do not say: sensor, lat, lon.")
+    ] = None,
+    sensors_select: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Expressions that make site, lat and lon of --sensors.")
+    ] = None,
+    areas: Annotated[str | None, typer.Option(metavar="FILE", help="area, filter: aggregate by these too.")] = None,
+    alerts: Annotated[
+        str | None, typer.Option(metavar="FILE", help="id, filter: write the readings that match.")
+    ] = None,
+    cells: Annotated[
+        bool, typer.Option("--cells", help="Aggregate by the cells of the sensors' space partition too.")
+    ] = False,
+    window: Annotated[str, typer.Option(metavar="TIME", help="As in '1 hour'.")] = "1 day",
+    period: Annotated[float, typer.Option(min=0.001, metavar="S", help="How often a sensor should be heard.")] = 3600.0,
+    master: Master = "local[*]",
+    memory: Memory = "2g",
+    conf: Conf = None,
+    event_log: EventLog = None,
+) -> None:
+    """Gather sensor readings by place and time: aggregates, gaps and alerts.
+
+    A missing value is a missing value, never a zero. Writes the tables aggregates, gaps, alerts and quarantine.
+
+    Example:
+
+        godwit pipeline gathering air.parquet --quantities pm25 --out air --alerts alerts.jsonl
+
+    Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
+    """
+    from godwit.commands.pipeline import Spark
+    from godwit.commands.pipeline import gathering as run
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = run(
+            Spark(master=master, memory=memory, settings=tuple(conf or ()), event_log=event_log),
+            readings=readings,
+            out=out,
+            quantities=quantities,
+            select=select,
+            sensors=sensors,
+            sensors_select=sensors_select,
+            areas=areas,
+            alerts=alerts,
+            cells=cells,
+            window=window,
+            period_s=period,
+        )
+    raise typer.Exit(status)
+
+
+@jobs.command()
+def audit(
+    traces: Annotated[str, typer.Argument(metavar="TRACES", help="Of `godwit sim --trace`, or of brokers.")],
+    out: Out,
+    expected: Annotated[
+        str | None, typer.Option(metavar="FILE", help="publisher, sequence, client: who should get what.")
+    ] = None,
+    expected_select: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="Makes these columns, as in 'publisher, sequence, subscription AS client'."),
+    ] = None,
+    master: Master = "local[*]",
+    memory: Memory = "2g",
+    conf: Conf = None,
+    event_log: EventLog = None,
+) -> None:
+    """Judge a run by its traces: what was lost, came twice, out of order or late, and what it cost.
+
+    Writes the tables outcomes, figures, relocations, overhead and quarantine, and audit.html.
+
+    Example:
+
+        godwit sim examples/scenarios/walking.toml --trace run.parquet && godwit pipeline audit run.parquet --out audit
+
+    Exit status: 0, whatever is found; 2 where an input cannot be used; 130 after Ctrl-C.
+    """
+    from godwit.commands.pipeline import Spark
+    from godwit.commands.pipeline import audit as run
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = run(
+            Spark(master=master, memory=memory, settings=tuple(conf or ()), event_log=event_log),
+            traces=traces,
+            out=out,
+            expected=expected,
+            expected_select=expected_select,
+        )
+    raise typer.Exit(status)
+
+
+@jobs.command()
+def ingest(
+    archives: Annotated[
+        list[str], typer.Argument(metavar="ARCHIVE...", help="Folders that brokers archive to, or logs of devices.")
+    ],
+    out: Out,
+    select: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Expressions that make the archive's columns of a log's.")
+    ] = None,
+    master: Master = "local[*]",
+    memory: Memory = "2g",
+    conf: Conf = None,
+    event_log: EventLog = None,
+) -> None:
+    """Bring archives of events together: each event once, whichever brokers archived it, in folders by day.
+
+    Writes the tables events and quarantine.
+
+    Example:
+
+        godwit pipeline ingest b1/archive b2/archive --out events
+
+    Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
+    """
+    from godwit.commands.pipeline import Spark
+    from godwit.commands.pipeline import ingest as run
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = run(
+            Spark(master=master, memory=memory, settings=tuple(conf or ()), event_log=event_log),
+            archives=archives,
+            out=out,
+            select=select,
+        )
+    raise typer.Exit(status)

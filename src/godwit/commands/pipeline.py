@@ -88,7 +88,7 @@ def match(
         events=events,
         subscriptions=subscriptions,
         out=out,
-        key=tuple(name.strip() for name in key.split(",")) if key else (),
+        key=_listed(key or ""),
         select=select,
         where=where,
         part_max=part_max,
@@ -97,6 +97,59 @@ def match(
     if stream or follow:
         return _told("match", spark, lambda session, progress: run_stream(session, options, follow, progress))
     return _told("match", spark, lambda session, progress: run(session, options, progress))
+
+
+def gathering(
+    spark: Spark,
+    *,
+    readings: str,
+    out: str,
+    quantities: str,
+    select: str | None,
+    sensors: str | None,
+    sensors_select: str | None,
+    areas: str | None,
+    alerts: str | None,
+    cells: bool,
+    window: str,
+    period_s: float,
+) -> int:
+    with _parts():
+        from godwit.pipeline.gathering_job import GatheringOptions, run
+    if cells and sensors is None:
+        raise InputError("--cells needs --sensors: the cells are those of brokers where the sensors stand")
+    options = GatheringOptions(
+        readings=readings,
+        out=out,
+        quantities=_listed(quantities),
+        select=select,
+        sensors=sensors,
+        sensors_select=sensors_select,
+        areas=areas,
+        alerts=alerts,
+        cells=cells,
+        window=window,
+        period_s=period_s,
+    )
+    return _told("gathering", spark, lambda session, progress: run(session, options, progress))
+
+
+def audit(spark: Spark, *, traces: str, out: str, expected: str | None, expected_select: str | None) -> int:
+    with _parts():
+        from godwit.pipeline.audit_job import AuditOptions, run
+    options = AuditOptions(traces=traces, out=out, expected=expected, expected_select=expected_select)
+    return _told("audit", spark, lambda session, progress: run(session, options, progress))
+
+
+def ingest(spark: Spark, *, archives: list[str], out: str, select: str | None) -> int:
+    with _parts():
+        from godwit.pipeline.ingest import IngestOptions, run
+    options = IngestOptions(archives=tuple(archives), out=out, select=select)
+    return _told("ingest", spark, lambda session, progress: run(session, options, progress))
+
+
+def _listed(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _told(name: str, asked: Spark, job: Job) -> int:

@@ -9,7 +9,7 @@ and column. A record with a missing or unreadable value goes to quarantine with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,17 +40,25 @@ class Dataset:
 
 
 def read(
-    spark: SparkSession, path: str, schema: StructType, name: str, select: str | None = None, *, stream: bool = False
+    spark: SparkSession,
+    path: str,
+    schema: StructType,
+    name: str,
+    select: str | None = None,
+    *,
+    needed: Collection[str] = (),
+    stream: bool = False,
 ) -> Dataset:
     """A dataset of these columns, or of what the SQL expressions of `select` make of the file's columns.
 
-    With `stream`, files that appear in the folder later are read too. Raises `SchemaError` naming file and column.
+    Columns that are `needed` must be there although their values may be missing. With `stream`, files that appear in
+    the folder later are read too. Raises `SchemaError` naming file and column.
     """
     raw = source(spark, path, stream=stream)
     # With a select the columns are made, and Spark checks what they are made of.
     if select is None:
-        _check_columns(path, raw, schema)
-    chosen = _selected(raw, path, schema, select)
+        _check_columns(path, raw, schema, needed)
+    chosen = _selected(raw, path, schema, select, needed)
     return checked(chosen, schema, name)
 
 
@@ -164,11 +172,11 @@ def _names(spark: SparkSession, path: str, kind: str) -> list[str]:
     return sorted(row["key"] for row in keys.collect())
 
 
-def _check_columns(path: str, frame: DataFrame, schema: StructType) -> None:
+def _check_columns(path: str, frame: DataFrame, schema: StructType, needed: Collection[str]) -> None:
     there = {field.name: field.dataType for field in frame.schema if not field.name.startswith("_godwit_")}
     for field in schema:
         kind = there.get(field.name)
-        if kind is None and not field.nullable:
+        if kind is None and (not field.nullable or field.name in needed):
             listed = ", ".join(map(repr, there)) or "none"
             raise SchemaError(f"{path}: there is no column {field.name!r}; the columns are {listed}")
         if kind is not None and not _fits(kind, field):
@@ -183,13 +191,13 @@ def _fits(kind: object, field: StructField) -> bool:
     return isinstance(kind, NumericType) and isinstance(field.dataType, NumericType)
 
 
-def _selected(raw: DataFrame, path: str, schema: StructType, select: str | None) -> DataFrame:
+def _selected(raw: DataFrame, path: str, schema: StructType, select: str | None, needed: Collection[str]) -> DataFrame:
     kept = [name for name in (_CORRUPT, _FILE) if name in raw.columns]
     there = set(raw.columns)
     try:
         if select is not None:
             chosen = raw.selectExpr(*_expressions(select), *map(quoted, kept))
-            _check_columns(f"{path}, as selected", chosen, schema)
+            _check_columns(f"{path}, as selected", chosen, schema, needed)
             return chosen
         return raw.select(*(column(field.name) for field in schema if field.name in there), *kept)
     except AnalysisException as error:

@@ -67,6 +67,9 @@ ARCHIVE = _table(
 )
 """A broker's archive of events; `attributes` is a JSON object of all that a filter sees."""
 
+INGESTED = StructType([*ARCHIVE, StructField("day", STRING, nullable=False)])
+"""Archives brought together: every event once, in folders by `day` (UTC)."""
+
 TRACES = _table(
     {"time_s": DOUBLE, "node": STRING, "kind": STRING},
     {
@@ -160,3 +163,58 @@ FORECASTS = _table(
     }
 )
 """How well the other days foretell one: shares of its handoffs whose target was known, likeliest, among three."""
+
+READINGS = _table({"sensor": STRING, "time": TIME}, {"lat": DOUBLE, "lon": DOUBLE})
+"""What sensors measured, one column more for each quantity; a null is a missing value, never a zero."""
+
+MEASURES = _table({"sensor": STRING, "time": TIME, "quantity": STRING}, {"value": DOUBLE, "lat": DOUBLE, "lon": DOUBLE})
+"""The same with one row for each quantity."""
+
+AREAS = _table({"area": STRING, "filter": STRING})
+"""Places of interest, each a filter on `lat` and `lon` or on anything else that a reading has."""
+
+AGGREGATES = _table(
+    {
+        "area": STRING,
+        "quantity": STRING,
+        "start": TIME,
+        "end": TIME,
+        "readings": LONG,
+        "missing": LONG,
+        "sensors": LONG,
+    },
+    {"mean": DOUBLE, "least": DOUBLE, "most": DOUBLE},
+)
+"""What an area looked like in a window of time. `mean` is null where every value was missing."""
+
+GAPS = _table({"sensor": STRING, "quantity": STRING, "since": TIME, "until": TIME, "missing": LONG, "reason": STRING})
+"""When a sensor told nothing: it sent no value, or was silent. `missing` counts the values that should have come."""
+
+EXPECTED = _table({"publisher": STRING, "sequence": LONG, "client": STRING})
+"""Who should get what."""
+
+OUTCOMES = _table(
+    {"publisher": STRING, "sequence": LONG, "client": STRING, "is_expected": BOOL, "copies": LONG},
+    {"published_s": DOUBLE, "delivered_s": DOUBLE, "latency_s": DOUBLE, "hops": LONG, "was_dropped": BOOL},
+)
+"""Every event and every client that should have got it, or did."""
+
+FIGURES = _table(
+    {
+        "by": STRING,
+        "expected": LONG,
+        "delivered": LONG,
+        "lost": LONG,
+        "dropped": LONG,
+        "duplicates": LONG,
+        "unexpected": LONG,
+        "out_of_order": LONG,
+    },
+    {"name": STRING, **{f"latency_p{share}_s": DOUBLE for share in (50, 95, 99)}, "latency_max_s": DOUBLE},
+)
+"""What became of the events: of all, of each client, of each minute of publication (`by` and `name`)."""
+
+RELOCATIONS = _table({"client": STRING, "time_s": DOUBLE, "broker": STRING}, {"previous": STRING, "latency_s": DOUBLE})
+"""Clients that attached to another broker, and how long until the first event reached them there."""
+
+OVERHEAD = _table({"kind": STRING, "message": STRING, "records": LONG, "bytes": LONG})
