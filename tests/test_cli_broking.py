@@ -1,0 +1,118 @@
+"""`godwit pub`, `sub`, `top` and `password`, against a broker that runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.brokers import FREE, Process, running
+from typer.testing import CliRunner, Result
+
+from godwit.cli import app
+from godwit.commands.top import fetched, page
+
+ANSWER_S = 60
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    folder = tmp_path_factory.mktemp("broker")
+    process = Process(folder, "north", *FREE, "--status", "127.0.0.1:0")
+    with running(process):
+        yield process
+
+
+def called(*arguments: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, list(arguments), input=text)
+
+
+def listener(broker: Process, *arguments: str) -> subprocess.Popen[str]:
+    """Returns when it has subscribed: its session shows what it wants."""
+    command = [sys.executable, "-m", "godwit", "sub", *arguments, "--broker", broker.at("mqtt")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    name = arguments[arguments.index("--client") + 1]
+    wait_for(broker, name)
+    return process
+
+
+def wait_for(broker: Process, client: str) -> None:
+    while True:
+        report = fetched(f"{broker.at('status')}/status")
+        if any(row.client == client and row.subscriptions for row in report.clients):
+            return
+
+
+def test_a_listener_gets_what_its_filter_wants_and_nothing_else(broker: Process) -> None:
+    with listener(broker, "pm25 > 150", "--topic", "air/#", "--json", "--count", "1", "--client", "desk") as desk:
+        for value in (20, 163.5):
+            assert called("pub", "air/x", json.dumps({"pm25": value}), "-b", broker.at("mqtt")).exit_code == 0
+        out, _ = desk.communicate(timeout=ANSWER_S)
+    (line,) = out.splitlines()
+    assert json.loads(line)["attributes"]["pm25"] == 163.5
+
+
+def test_every_line_of_a_file_is_published_in_its_order(broker: Process, tmp_path: Path) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text("".join(f"line {n}\n" for n in range(100)))
+    with listener(broker, "--topic", "lines", "--count", "100", "--client", "reader") as reader:
+        assert called("pub", "lines", "--lines", str(lines), "-b", broker.at("mqtt")).exit_code == 0
+        out, _ = reader.communicate(timeout=ANSWER_S)
+    assert out.splitlines() == [f"lines\tline {n}" for n in range(100)]
+
+
+def test_a_kept_session_misses_nothing(broker: Process) -> None:
+    kept = ("--topic", "kept", "--client", "keeper", "--keep", "600", "--count", "1")
+    with listener(broker, *kept) as keeper:
+        called("pub", "kept", "one", "-b", broker.at("mqtt"))
+        keeper.communicate(timeout=ANSWER_S)
+    called("pub", "kept", "two", "-b", broker.at("mqtt"))
+    with listener(broker, *kept) as keeper:
+        out, _ = keeper.communicate(timeout=ANSWER_S)
+    assert out == "kept\ttwo\n"
+
+
+def test_a_bad_filter_is_refused_with_its_reason(broker: Process) -> None:
+    refused = called("sub", "pm25 >", "-b", broker.at("mqtt"))
+    assert refused.exit_code == 2
+    assert "filter" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("command", [["pub", "t", "x"], ["sub"]])
+def test_an_address_that_is_none_is_refused(command: list[str]) -> None:
+    refused = called(*command, "--broker", "here:and:there")
+    assert refused.exit_code == 2
+    assert "right would be host:port" in refused.stderr
+
+
+def test_top_shows_clients_and_counts_once(broker: Process) -> None:
+    called("pub", "air/x", "{}", "-b", broker.at("mqtt"))
+    shown = called("top", broker.at("status").removeprefix("http://"), "--once")
+    assert shown.exit_code == 0
+    assert "north" in shown.stdout
+    assert "published" in shown.stdout
+
+
+def test_rates_are_what_has_come_since(broker: Process) -> None:
+    before = fetched(f"{broker.at('status')}/status")
+    called("pub", "air/x", "{}", "-b", broker.at("mqtt"))
+    after = fetched(f"{broker.at('status')}/status")
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(page(after, before, 0.5, rows=5))
+    assert "2/s" in console.export_text()
+
+
+def test_top_says_where_nobody_answers() -> None:
+    missing = called("top", "127.0.0.1:1")
+    assert missing.exit_code == 2
+    assert "is a broker with `--status` listening there?" in missing.stderr
+
+
+def test_a_password_becomes_a_hash() -> None:
+    assert called("password", text="secret\n").stdout.startswith("$argon2id$")

@@ -1,0 +1,22 @@
+"""`godwit demo`: real brokers, real clients, a real kill, and an account that would tell."""
+
+from __future__ import annotations
+
+import re
+
+from typer.testing import CliRunner
+
+from godwit.cli import app
+
+
+def test_a_small_town_gets_through_the_death_of_a_broker() -> None:
+    result = CliRunner().invoke(app, ["demo", "--seconds", "4", "--walkers", "6"])
+    assert result.exit_code == 0, result.output
+    assert "is killed (kill -9)" in result.stdout
+    assert "is back" in result.stdout
+    figures = {
+        what: int(number.replace(",", ""))
+        for number, what in re.findall(r"^ *([\d,]+)  (\w.*?) *$", result.stdout, re.M)
+    }
+    assert figures["delivered"] > 100
+    assert (figures["lost"], figures["duplicated"], figures["out of order"]) == (0, 0, 0)
