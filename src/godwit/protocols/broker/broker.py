@@ -259,13 +259,13 @@ class Broker:
 
     def _on_content(self, origin: NodeId, number: int, content: Content) -> None:
         """The next from another broker. What comes of it and its mark are written in this one turn."""
-        moves = self._moves
+        moves, turning = self._moves, self._moves.turning
         match content:
             case Publication():
                 self.counts.taken += 1
                 self._switch.spread(origin, (content,))
             case Forwarded():
-                moves.on_forwarded(origin, content)
+                turning.on_forwarded(origin, content)
             case Place():
                 moves.on_place(origin, content)
             case Fetch():
@@ -275,11 +275,11 @@ class Broker:
             case Nothing():
                 moves.on_nothing(origin, content)
             case Turn():
-                moves.on_turn(origin, content)
+                turning.on_turn(origin, content)
             case Turned():
-                moves.on_turned(origin, content)
+                turning.on_turned(origin, content)
             case Through():
-                moves.on_through(origin, content)
+                turning.on_through(origin, content)
             case contents.Retained(publication):
                 self._switch.retained.keep(publication, origin)
         self.fabric.taken(origin, number)
@@ -302,7 +302,7 @@ class Broker:
             self._greet_with_retained(new)
         for broker in sorted(gone):
             self._moves.given_up(broker)
-        self._moves.interests_changed()
+        self._moves.turning.interests_changed()
 
     def _greet_with_retained(self, new: set[NodeId]) -> None:
         """What this broker took, and what was taken by brokers that can no longer tell."""
@@ -327,7 +327,7 @@ class Broker:
                 self.counts.waiting += len(session.flying) + len(session.waiting)
                 session.left = now if session.left is None else session.left
                 self.host.after(0.0, partial(self._rest, session))
-            self._moves.loaded(session)
+            self._moves.turning.loaded(session)
 
     def _rest(self, session: Session) -> None:
         if session.outlet is None and not session.ended and session.moved_to is None:

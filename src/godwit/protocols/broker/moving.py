@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from functools import partial
 
 from godwit.protocols.broker import contents
-from godwit.protocols.broker.contents import Fetch, Forwarded, Kept, Nothing, Place, Through, Turn, Turned
-from godwit.protocols.broker.keeping import DONE_WITH
+from godwit.protocols.broker.contents import Fetch, Forwarded, Nothing, Place, Turn
 from godwit.protocols.broker.outlet import Opening, Outlet, Reason
-from godwit.protocols.broker.places import Asked, At, Places
+from godwit.protocols.broker.places import At, Places
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.sessions import Gate, Item, Session, Upstream
+from godwit.protocols.broker.turning import Turning, item_of, kept_of
 from godwit.protocols.broker.understanding import remembered
 from godwit.protocols.host import NodeId, Timer
 
@@ -33,12 +33,7 @@ class Waiting:
 
 
 class Moves:
-    """Sessions that leave, shadows of those that left, and sessions that arrive.
-
-    One place of a session after another is told apart by its epoch. What a broker A publishes for it is divided by A's
-    `Turned`: each place gets what A sends after its own `Turned` and before that of a later epoch. A place passes on to
-    the next all that it gets, in A's order: first what earlier places pass on to it, then its own.
-    """
+    """Clients that arrive before their sessions, sessions that leave and arrive, and who has which."""
 
     def __init__(self, registry: Registry, session_wait_s: float) -> None:
         self.registry = registry
@@ -48,10 +43,7 @@ class Moves:
         self.session_wait_s = session_wait_s
         self.places = Places(registry.switch.store)
         self.waiting: dict[str, Waiting] = {}
-        self._arriving: dict[Session, None] = {}
-        """Those to which something may still be passed on."""
-        self._asked: dict[tuple[str, int, NodeId], set[NodeId]] = {}
-        """By client, epoch and source: the brokers that were asked to turn in this life."""
+        self.turning = Turning(registry, self.places)
         self.switch.forward = self._forward
         registry.on_end = self._ended
 
@@ -172,13 +164,13 @@ class Moves:
             session.expiry_s,
             tuple(sub.wanted for sub in session.subscriptions.values()),
             tuple(sorted(session.incoming)),
-            tuple(_kept(item) for item in session.flying.values()),
+            tuple(kept_of(item) for item in session.flying.values()),
             tuple(sorted(origins)),
             session.sequence,
             tuple(sorted(chain)),
             session.clean,
         )
-        waiting = [_kept(item) for item in session.waiting]
+        waiting = [kept_of(item) for item in session.waiting]
         self._become_shadow(session, to, epoch, origins)
         self.places.put(client, At(epoch, to))
         self._send((to,), moved)
@@ -214,7 +206,7 @@ class Moves:
     def _forward(self, shadow: Session, item: Item) -> None:
         """For a shadow: on to where the session went."""
         assert shadow.moved_to is not None
-        self._send((shadow.moved_to,), Forwarded(shadow.client, shadow.next_epoch, _kept(item)))
+        self._send((shadow.moved_to,), Forwarded(shadow.client, shadow.next_epoch, kept_of(item)))
 
     # A session arrives
 
@@ -229,12 +221,12 @@ class Moves:
         self.switch.counts.moved_in += 1
         newer = self.places.get(moved.client)
         if newer is not None and At(session.epoch, self.name) < newer and newer.broker in self.fabric.brokers:
-            self._turn_all(session, way)
+            self.turning.turn_all(session, way)
             self._transfer(session, newer.broker, newer.epoch)
             return
         if waiting is not None:
             session.expiry_s = waiting.opening.expiry_s or session.expiry_s
-        self._turn_all(session, way)
+        self.turning.turn_all(session, way)
         self.announce(session)
         self._begin(session, waiting, present=True)
 
@@ -252,7 +244,7 @@ class Moves:
             if sub is not None:
                 session.subscriptions[wanted.key] = sub
         for kept in moved.kept:
-            session.flying[kept.number] = _item(kept, under_way=True)
+            session.flying[kept.number] = item_of(kept, under_way=True)
             session.number = kept.number
         self.registry.add(session)
         self.switch.counts.waiting += len(session.flying)
@@ -265,31 +257,18 @@ class Moves:
         if session.clean:
             to = sorted(way.origins & self.fabric.brokers)
             self._send(to, Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain))
-            self._make_turn(self.name, Turn(moved.client, moved.epoch, way.source, 0, way.chain))
+            self.turning.make_turn(self.name, Turn(moved.client, moved.epoch, way.source, 0, way.chain))
             return
         session.epoch = max(session.epoch, moved.epoch)
         session.announced = False
         session.upstreams.append(way)
         if session.durable:
             self.switch.ledger.put_session(session)
-        self._turn_all(session, way)
+        self.turning.turn_all(session, way)
         self.announce(session)
         for kept in moved.kept:
             if not kept.received:
-                self.switch.take(session, _item(kept, under_way=False))
-
-    def _turn_all(self, session: Session, way: Upstream) -> None:
-        """Ask every broker to send here what it sent to the place before; this one does it at once."""
-        self._arriving[session] = None
-        self._ask(session, way)
-        self._make_turn(self.name, Turn(session.client, way.epoch, way.source, 0, way.chain))
-
-    def _ask(self, session: Session, way: Upstream) -> None:
-        asked = self._asked.setdefault((session.client, way.epoch, way.source), set())
-        to = sorted((way.origins & self.fabric.brokers) - asked)
-        if to:
-            asked.update(to)
-            self._send(to, Turn(session.client, way.epoch, way.source, self.switch.restate(), way.chain))
+                self.switch.take(session, item_of(kept, under_way=False))
 
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
         client, waiting = nothing.client, self.waiting.get(nothing.client)
@@ -306,87 +285,6 @@ class Moves:
             self._fetch(client, lead)
         else:
             self._new_session(client)
-
-    # Turning
-
-    def on_turn(self, origin: NodeId, turn: Turn) -> None:
-        if self.fabric.heard(origin) >= turn.interest:
-            self._make_turn(origin, turn)
-        else:
-            self.places.wait(Asked(origin, turn))
-
-    def _make_turn(self, by: NodeId, turn: Turn) -> None:
-        """From this moment on."""
-        turned = Turned(turn.client, turn.epoch)
-        self._send(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
-        self.on_turned(self.name, turned)
-
-    def on_turned(self, origin: NodeId, turned: Turned) -> None:
-        for session in self._all_of(turned.client):
-            gate = session.gates.get(origin)
-            begins = gate is not None and not gate.begun and turned.epoch >= session.entered
-            ends = turned.epoch >= session.next_epoch and origin in session.open_origins
-            if gate is not None and begins:
-                gate.begun = True
-            if ends:
-                session.open_origins.discard(origin)
-            if begins or ends:
-                self._progress(session, origin)
-
-    def on_through(self, origin: NodeId, through: Through) -> None:
-        for session in self._all_of(through.client):
-            way = _way(session, through.epoch, origin)
-            if way is not None:
-                self._come_through(session, way, through.origin)
-
-    def _come_through(self, session: Session, way: Upstream, origin: NodeId) -> None:
-        way.origins.discard(origin)
-        gate = session.gates.get(origin)
-        if gate is not None and way.main:
-            gate.through = True
-            self._release(session, origin)
-        self._progress(session, origin)
-
-    def _release(self, session: Session, origin: NodeId) -> None:
-        for item in session.held.pop(origin, ()):
-            self.switch.ledger.delete_item(session, item)
-            self.switch.take(session, item)
-
-    def _progress(self, session: Session, origin: NodeId) -> None:
-        """One origin has come further: keep that, and what follows from it."""
-        gate = session.gates.get(origin)
-        if gate is not None and gate.begun and gate.through:
-            del session.gates[origin]
-            self.switch.directory.changed()
-        for way in [way for way in session.upstreams if not way.origins]:
-            session.upstreams.remove(way)
-            self._asked.pop((session.client, way.epoch, way.source), None)
-        if not session.upstreams:
-            self._arriving.pop(session, None)
-        if session.moved_to is not None and self._is_through(session, origin):
-            session.owed.discard(origin)
-            self._send((session.moved_to,), Through(session.client, session.next_epoch, origin))
-        if session.moved_to is not None and not session.owed:
-            self.registry.end(session)
-        elif session.durable:
-            self.switch.ledger.put_session(session)
-
-    def _is_through(self, shadow: Session, origin: NodeId) -> bool:
-        return (
-            origin in shadow.owed
-            and origin not in shadow.open_origins
-            and not any(origin in way.origins for way in shadow.upstreams)
-        )
-
-    def on_forwarded(self, origin: NodeId, forwarded: Forwarded) -> None:
-        for session in self._all_of(forwarded.client):
-            if _way(session, forwarded.epoch, origin) is not None:
-                self.switch.take(session, _item(forwarded.kept, under_way=False))
-
-    def loaded(self, session: Session) -> None:
-        """It was here before a crash; what it waits for goes on."""
-        if session.upstreams:
-            self._arriving[session] = None
 
     # Places, and brokers that come and go
 
@@ -417,70 +315,13 @@ class Moves:
             if session.announced and to:
                 self._send(to, Place(session.client, session.epoch))
 
-    def interests_changed(self) -> None:
-        """Somebody's interest may be the one that a turn waits for, or a broker may be there that had to be asked."""
-        for key, asked in list(self.places.turns.items()):
-            if self.fabric.heard(asked.by) >= asked.turn.interest:
-                self.places.done(key)
-                self._make_turn(asked.by, asked.turn)
-        for session in list(self._arriving):
-            if session.ended:
-                del self._arriving[session]
-            for way in () if session.ended else list(session.upstreams):
-                self._ask(session, way)
-
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
         self.places.forget_broker(broker)
-        for session in [*self._arriving, *(one for some in self.registry.shadows.values() for one in some.values())]:
-            if session.ended:
-                continue
-            if session.moved_to == broker:
-                self.registry.end(session)
-                continue
-            for way in [way for way in session.upstreams if way.source == broker]:
-                for origin in sorted(way.origins):
-                    self._come_through(session, way, origin)
-            gate = session.gates.get(broker)
-            if gate is not None:
-                gate.begun = True
-            session.open_origins.discard(broker)
-            if gate is not None or broker in session.owed:
-                self._progress(session, broker)
+        self.turning.given_up(broker)
         for client, waiting in list(self.waiting.items()):
             if waiting.source == broker:
                 self._new_session(client)
 
-    def _all_of(self, client: str) -> list[Session]:
-        shadows, live = self.registry.shadows.get(client, {}).values(), self.registry.sessions.get(client)
-        return [*shadows, live] if live is not None else list(shadows)
-
     def _send(self, to: Iterable[NodeId], content: contents.Content) -> None:
-        to = tuple(to)
-        if to:
-            self.switch.ledger.writes += 1
-            self.fabric.send(to, content, durable=True)
-
-
-def _way(session: Session, epoch: int, source: NodeId) -> Upstream | None:
-    return next((way for way in session.upstreams if (way.epoch, way.source) == (epoch, source)), None)
-
-
-def _kept(item: Item) -> Kept:
-    publication = DONE_WITH if item.received else item.publication
-    return Kept(publication, item.qos, item.retain, item.identifiers, item.number, item.received, item.group)
-
-
-def _item(kept: Kept, *, under_way: bool) -> Item:
-    item = Item(
-        kept.publication,
-        kept.qos,
-        kept.retain,
-        kept.identifiers,
-        number=kept.number if under_way else 0,
-        received=kept.received and under_way,
-        group=kept.group,
-    )
-    # The number goes to this disk with the session, before the client is let in: it may have the delivery already.
-    item.safe = item.sent = under_way
-    return item
+        self.switch.say(to, content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from godwit.protocols.broker.audience import Audience, Directory, Found, Group, takers_of
+from godwit.protocols.broker.contents import Content
 from godwit.protocols.broker.counts import Counts
 from godwit.protocols.broker.deliveries import Deliveries
 from godwit.protocols.broker.fabric import Fabric
@@ -46,6 +47,13 @@ class Switch:
     def trace(self, kind: str, **facts: str) -> None:
         if self.tracing:
             self.host.trace(Record(kind, **facts))  # type: ignore[arg-type]
+
+    def say(self, to: Iterable[NodeId], content: Content) -> None:
+        """To other brokers, durably."""
+        names = tuple(to)
+        if names:
+            self.ledger.writes += 1
+            self.fabric.send(names, content, durable=True)
 
     def add_sub(self, sub: Sub) -> None:
         self._subs[sub] = None
