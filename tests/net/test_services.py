@@ -43,6 +43,10 @@ def test_operators_see_the_brokers_the_clients_and_what_was_carried(tmp_path: Pa
             assert (report.name, report.leader, report.connected, report.subscriptions) == ("b", "a", 1, 1)
             assert [(peer.name, peer.linked, peer.role) for peer in report.peers] == [("a", True, "parent")]
             assert [row.client for row in report.clients] == ["van"]
+            assert (report.interest_size, report.interest) == (1, ["topic_1 = 't' AND topic_levels >= 1"])
+            above = msgspec.json.decode((await got(a, "/status"))[1], type=Report)
+            assert [(peer.name, peer.role) for peer in above.peers] == [("b", "child")]
+            assert (above.hops, report.hops) == (0, 1)
             metrics = (await got(a, "/metrics"))[1].decode()
             found = {
                 (sample.name, sample.labels.get("what", "")): sample.value

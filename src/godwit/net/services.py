@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from godwit import __version__
+from godwit.filters.filters import Filter
 from godwit.net.config import address
-from godwit.net.report import CLIENTS_SHOWN, ClientRow, PeerRow, Report
+from godwit.net.report import CLIENTS_SHOWN, FILTERS_SHOWN, ClientRow, PeerRow, Report
 from godwit.net.server import MakeService, Parts, ServeError, Service, reason_of
 from godwit.protocols.broker.sessions import Session
 
@@ -96,6 +97,7 @@ class Teller:
         parts, core = self.parts, self.parts.broker.counts
         shadows = (shadow for epochs in parts.broker.shadows.values() for shadow in epochs.values())
         sessions = [*parts.broker.sessions.values(), *shadows]
+        stated = parts.fabric.stated
         sessions.sort(key=lambda session: (-len(session.waiting) - len(session.flying), session.client))
         report = Report(
             name=parts.identity.name,
@@ -103,11 +105,14 @@ class Teller:
             uptime_s=time.monotonic() - self.started_s,
             troubles=parts.troubles(),
             leader=parts.fabric.leader,
+            hops=parts.fabric.hops,
             peers=[self._peer(name) for name in sorted(parts.fabric.brokers | parts.links.up.keys())],
             sessions=core.sessions,
             connected=core.connected,
             subscriptions=core.subscriptions,
             clients=[_client(session) for session in sessions[:CLIENTS_SHOWN]],
+            interest=[_readable(one) for one in stated[:FILTERS_SHOWN]],
+            interest_size=len(stated),
             counts={name: _plain(figure) for name, figure in self.counts().items()},
         )
         return {name: getattr(report, name) for name in report.__struct_fields__}
@@ -117,10 +122,16 @@ class Teller:
         return PeerRow(
             name=name,
             linked=name in self.parts.links.up,
-            role="parent" if name == fabric.parent else "",
+            role="parent" if name == fabric.parent else "child" if name in fabric.children else "",
             filters=len(fabric.interests.get(name, ())),
             unconfirmed=fabric.unconfirmed.get(name, 0),
         )
+
+
+def _readable(wanted: Filter) -> str:
+    from godwit.filters.text import to_text  # takes a while to load, and few ask
+
+    return to_text(wanted)
 
 
 def _client(session: Session) -> ClientRow:

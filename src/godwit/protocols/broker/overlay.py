@@ -109,6 +109,14 @@ class Overlay:
     def parent(self) -> NodeId | None:
         return None if self.election.parent is None else self.election.parent[1:]
 
+    @property
+    def children(self) -> list[NodeId]:
+        return sorted(child[1:] for child in self.election.children)
+
+    @property
+    def hops(self) -> int:
+        return self.election.hops
+
     def linked(self, peer: NodeId) -> None:
         self.election.linked(BROKER + peer)
 

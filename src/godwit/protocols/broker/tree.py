@@ -86,6 +86,21 @@ class TreeFabric:
         """The broker above this one; None where this one leads."""
         return self._tree.parent if self._tree else None
 
+    @property
+    def children(self) -> list[NodeId]:
+        """The brokers below this one."""
+        return self._tree.children if self._tree else []
+
+    @property
+    def hops(self) -> int:
+        """How far away the leader is."""
+        return self._tree.hops if self._tree else 0
+
+    @property
+    def stated(self) -> list[Filter]:
+        """What this broker has told the others that it wants."""
+        return [one for one in self._wanted or () if one != self._marker]
+
     def way(self, to: NodeId) -> NodeId | None:
         """The linked broker through which another one is reached now."""
         hop = self._tree.hop(to) if self._tree else None
