@@ -25,8 +25,9 @@ class Delay(StrEnum):
 class Adaptive(msgspec.Struct, frozen=True, kw_only=True):
     """A beacon period that follows how long brokers stay in range of each other, as seen by the sender itself."""
 
-    share: float = 0.4
-    """Of the mean stay: at the published speeds and ranges the published period."""
+    share: float = 0.3
+    """Of the mean stay as it is seen: beacons miss the shortest ones. At the published speeds and ranges this gives
+    about the published period."""
     shortest_s: float = 1.0
     longest_s: float = 15.0
 

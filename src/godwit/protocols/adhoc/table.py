@@ -22,8 +22,8 @@ SAME_CONTACT = 2.5
 STAYS = 10
 """Stays that have ended and count in the mean."""
 
-USUAL = 2.5
-"""Periods that a stay lasts until something is known: at the published speeds and ranges about what it does."""
+USUAL = 10 / 3
+"""Periods that a stay is taken to last until something is known."""
 
 
 class Estimate(StrEnum):
