@@ -9,7 +9,18 @@ import msgspec
 
 from godwit.protocols.broker import contents
 from godwit.protocols.broker.audience import Audience as Audience
-from godwit.protocols.broker.contents import Content, Fetch, Forwarded, Nothing, Place, Through, Turn, Turned
+from godwit.protocols.broker.contents import (
+    Content,
+    Fetch,
+    Forwarded,
+    Heard,
+    Nothing,
+    Place,
+    Said,
+    Through,
+    Turn,
+    Turned,
+)
 from godwit.protocols.broker.counts import Counts
 from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.moving import Moves
@@ -53,6 +64,7 @@ class Broker:
         self._switch = Switch(host, store, fabric, clock, tracing)
         self._registry = Registry(self._switch)
         self._moves = Moves(self._registry, session_wait_s)
+        self._moves.speaking.resume = self.publish
         self._known: set[NodeId] = set()
         self._introduced = False
         self._load()
@@ -159,6 +171,9 @@ class Broker:
         ledger, outlet = self._switch.ledger, session.outlet
         if outlet is None:
             return  # the session is somebody else's by now: the client says it again over its next connection
+        if session.unheard:
+            self._moves.speaking.keep_back(session, offered)
+            return
         before = ledger.writes
         taken: list[Publication] = []
         acks: list[Ack] = []
@@ -280,6 +295,10 @@ class Broker:
                 turning.on_turned(origin, content)
             case Through():
                 turning.on_through(origin, content)
+            case Said():
+                moves.speaking.on_said(origin, content)
+            case Heard():
+                moves.on_heard(content)
             case contents.Retained(publication):
                 self._switch.retained.keep(publication, origin)
         self.fabric.taken(origin, number)
@@ -326,6 +345,9 @@ class Broker:
                 self._registry.add(session)
                 self.counts.waiting += len(session.flying) + len(session.waiting)
                 session.left = now if session.left is None else session.left
+                # To whom the client's publications went is not on the disk: to anybody, perhaps.
+                self._switch.said_to[session.client] = set(self._known)
+                self._moves.speaking.arrive(session)
                 self.host.after(0.0, partial(self._rest, session))
             self._moves.turning.loaded(session)
 

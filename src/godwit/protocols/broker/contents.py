@@ -62,6 +62,8 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     chain: tuple[NodeId, ...] = ()
     clean: bool = False
     """The client has started it clean: what earlier ones kept is not for it."""
+    unheard: tuple[tuple[int, NodeId], ...] = ()
+    """The brokers that may not have all yet that the client said elsewhere; each tells the receiver with `Heard`."""
 
 
 class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
@@ -108,10 +110,29 @@ class Through(msgspec.Struct, frozen=True, tag="through", array_like=True):
     origin: NodeId
 
 
+class Said(msgspec.Struct, frozen=True, tag="said", array_like=True):
+    """The client has moved to another broker, and what you got before this is all that it said here: tell `to`."""
+
+    client: str
+    epoch: int
+    to: NodeId
+
+
+class Heard(msgspec.Struct, frozen=True, tag="heard", array_like=True):
+    """This broker has all that the client said where it was before this epoch."""
+
+    client: str
+    epoch: int
+    broker: NodeId
+    hops: int = 0
+
+
 class Retained(msgspec.Struct, frozen=True, tag="retained", array_like=True):
     """To a broker that is new: keep this as the last of its topic. It is no news to anybody."""
 
     publication: Publication
 
 
-Content = Publication | Place | Fetch | Session | Nothing | Forwarded | Turn | Turned | Through | Retained
+Content = (
+    Publication | Place | Fetch | Session | Nothing | Forwarded | Turn | Turned | Through | Said | Heard | Retained
+)

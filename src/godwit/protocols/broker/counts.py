@@ -25,6 +25,8 @@ class Counts(msgspec.Struct):
     moved_in: int = 0
     moved_out: int = 0
     taken_over: int = 0
+    overtaken: int = 0
+    """How often a client that had moved was not kept waiting longer for all to have what it said before."""
 
     sessions: int = 0
     connected: int = 0

@@ -32,6 +32,7 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     next_epoch: int
     open_origins: set[NodeId]
     owed: set[NodeId]
+    unheard: set[tuple[int, NodeId]] = msgspec.field(default_factory=set)
 
 
 class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -85,6 +86,7 @@ class Ledger:
             session.next_epoch,
             session.open_origins,
             session.owed,
+            session.unheard,
         )
         self._put("sessions", session.owner, 0, _encode(row))
 
@@ -217,6 +219,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.next_epoch = row.next_epoch
     session.open_origins = row.open_origins
     session.owed = row.owed
+    session.unheard = row.unheard
     return session
 
 

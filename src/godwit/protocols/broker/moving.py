@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from functools import partial
 
 from godwit.protocols.broker import contents
-from godwit.protocols.broker.contents import Fetch, Forwarded, Nothing, Place, Turn
+from godwit.protocols.broker.contents import Fetch, Forwarded, Heard, Nothing, Place, Turn
 from godwit.protocols.broker.outlet import Opening, Outlet, Reason
 from godwit.protocols.broker.places import At, Places
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.sessions import Gate, Item, Session, Upstream
+from godwit.protocols.broker.speaking import Speaking
 from godwit.protocols.broker.turning import Turning, item_of, kept_of
 from godwit.protocols.broker.understanding import remembered
 from godwit.protocols.host import NodeId, Timer
@@ -44,6 +45,7 @@ class Moves:
         self.places = Places(registry.switch.store)
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
+        self.speaking = Speaking(registry.switch, session_wait_s)
         self.switch.forward = self._forward
         registry.on_end = self._ended
 
@@ -156,6 +158,7 @@ class Moves:
             session.epoch += 1
         epoch = max(epoch, session.epoch + 1, known.epoch + 1 if known is not None else 0)
         self._leave(session)
+        unheard = self.speaking.leave(session, to, epoch)
         chain = {one for way in session.upstreams for one in (*way.chain, way.source)} - {to}
         origins = {self.name, to, *self.fabric.brokers}.union(*(way.origins for way in session.upstreams))
         moved = contents.Session(
@@ -169,6 +172,7 @@ class Moves:
             session.sequence,
             tuple(sorted(chain)),
             session.clean,
+            unheard,
         )
         waiting = [kept_of(item) for item in session.waiting]
         self._become_shadow(session, to, epoch, origins)
@@ -197,6 +201,7 @@ class Moves:
         session.unsent.clear()
         session.moved_to, session.next_epoch = to, epoch
         session.open_origins, session.owed = set(origins), set(origins)
+        session.unheard = set()
         self.registry.add_shadow(session)
         switch.ledger.save(session)
         switch.directory.changed()
@@ -236,6 +241,7 @@ class Moves:
         session.sequence = max(moved.sequence, self.registry.first_sequence())
         session.incoming = set(moved.incoming)
         session.clean = moved.clean
+        session.unheard = set(moved.unheard)
         session.upstreams.append(way)
         session.gates = {origin: Gate() for origin in moved.origins}
         for wanted in moved.subscriptions:
@@ -249,6 +255,7 @@ class Moves:
         self.registry.add(session)
         self.switch.counts.waiting += len(session.flying)
         self.switch.ledger.save(session)
+        self.speaking.arrive(session)
         return session
 
     def _add_to(self, session: Session, moved: contents.Session, way: Upstream) -> None:
@@ -286,6 +293,11 @@ class Moves:
         else:
             self._new_session(client)
 
+    def on_heard(self, heard: Heard) -> None:
+        waiting, at = self.waiting.get(heard.client), self.places.get(heard.client)
+        elsewhere = waiting.source if waiting is not None else at.broker if at is not None else None
+        self.speaking.on_heard(heard, self.registry.sessions.get(heard.client), elsewhere)
+
     # Places, and brokers that come and go
 
     def on_place(self, origin: NodeId, place: Place) -> None:
@@ -319,6 +331,8 @@ class Moves:
         """It counts as turned, and what it would have passed on as passed on."""
         self.places.forget_broker(broker)
         self.turning.given_up(broker)
+        for session in list(self.registry.sessions.values()):
+            self.speaking.given_up(session, broker)
         for client, waiting in list(self.waiting.items()):
             if waiting.source == broker:
                 self._new_session(client)

@@ -98,6 +98,7 @@ class Registry:
         """There is no connection any more, for whatever reason."""
         if session.outlet is not None:
             session.outlet = None
+            session.kept_back.clear()
             session.left = self.switch.clock()
             self.switch.counts.connected -= 1
             self.switch.flows.detached(session)
@@ -182,6 +183,7 @@ class Registry:
             self.switch.counts.sessions -= 1
             self.on_end(session)
             self.say_will(session)
+            self.switch.said_to.pop(session.client, None)
         else:
             self._remove_shadow(session)
         if session.durable:

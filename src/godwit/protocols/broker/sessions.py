@@ -140,6 +140,7 @@ class Session:
         "held",
         "incoming",
         "inflight_max",
+        "kept_back",
         "launching",
         "left",
         "limits",
@@ -154,6 +155,7 @@ class Session:
         "sequence",
         "settling",
         "subscriptions",
+        "unheard",
         "unsent",
         "upstreams",
         "waiting",
@@ -194,6 +196,11 @@ class Session:
         """QoS 2 packet identifiers taken from the client and not released yet."""
         self.settling = 0
         """Acknowledgements to the client that wait for the disk."""
+
+        self.unheard: set[tuple[int, NodeId]] = set()
+        """By the epoch before which the client was elsewhere: brokers that may not have all yet that it said there."""
+        self.kept_back: list[tuple[Publication, int]] = []
+        """What the client says meanwhile; it is not acknowledged."""
 
         self.expiry_timer: Timer | None = None
         self.will_timer: Timer | None = None

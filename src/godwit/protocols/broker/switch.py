@@ -38,6 +38,8 @@ class Switch:
         self.directory.watched = tracing
         self.retained = Retained(store)
         self.forward: Callable[[Session, Item], None] = lambda shadow, item: None
+        self.said_to: dict[str, set[NodeId]] = {}
+        """By publisher: the brokers to which something that it said here was sent."""
         self.on_published: Callable[[Publication], None] | None = None
         self._subs: dict[Sub, None] = {}
         self._wants: Wants | None = None
@@ -134,6 +136,10 @@ class Switch:
             to = dict.fromkeys((*audience.brokers, *found.brokers))
         if to:
             self.counts.forwarded += 1
+            said_to = self.said_to.get(publication.publisher)
+            if said_to is None:
+                said_to = self.said_to[publication.publisher] = set()
+            said_to.update(to)
             self.ledger.writes += publication.qos > 0
             self.fabric.send(to, publication, durable=publication.qos > 0 or publication.retain)
 

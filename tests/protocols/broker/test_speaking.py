@@ -1,0 +1,103 @@
+"""What a client says keeps its order when the client moves."""
+
+from __future__ import annotations
+
+import pytest
+from tests.protocols.broker.listener import Listener
+from tests.protocols.broker.wires import World
+
+from godwit.protocols.host import NodeId
+
+
+class SlowWorld(World):
+    """Some streams are as slow as a test wants them to be."""
+
+    slow: frozenset[tuple[NodeId, NodeId]] = frozenset()
+
+    def _delay(self, sender: NodeId, receiver: NodeId) -> float:
+        return 3.0 if (sender, receiver) in self.slow else super()._delay(sender, receiver)
+
+
+def moved(seed: int = 0, *, crash: NodeId = "", session_wait_s: float = 1e6) -> tuple[SlowWorld, Listener, Listener]:
+    """A publisher has said 0, 1, 2 at b1, from where it is a long way to the subscriber at b3, and 3, 4, 5 at b2."""
+    world = SlowWorld(3, seed, session_wait_s=session_wait_s)
+    subscriber = Listener(world, "s").connect("b3").subscribe("a/#", qos=2)
+    publisher = Listener(world, "p").connect("b1")
+    world.run()
+    world.slow = frozenset({("b1", "b3")})
+    say(publisher, range(3))
+    world.run(0.5)
+    publisher.drop(notice_s=None).connect("b2")
+    while not publisher.inside:
+        world.run(0.1)
+    if crash:
+        world.sites[crash].crash()
+        world.run(0.1)
+        world.sites[crash].start()
+    if crash == "b2":
+        publisher.drop(notice_s=None).connect("b2")
+        world.run(0.5)
+    say(publisher, range(3, 6))
+    return world, subscriber, publisher
+
+
+def say(publisher: Listener, numbers: range) -> None:
+    for number in numbers:
+        publisher.publish("a/x", str(number).encode(), qos=2)
+
+
+@pytest.mark.parametrize("crash", ["", "b1", "b2", "b3"])
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_said_at_the_old_broker_is_heard_before_what_is_said_at_the_new_one(seed: int, crash: str) -> None:
+    world, subscriber, publisher = moved(seed, crash=crash)
+    world.run(60)
+    if crash == "b3":
+        subscriber.drop(notice_s=None).connect("b3")
+        world.run(10)
+    assert subscriber.payloads == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    assert not publisher.outgoing
+    assert not publisher.session.unheard
+
+
+def test_a_client_that_moves_on_at_once_keeps_its_order_too() -> None:
+    world, subscriber, publisher = moved()
+    publisher.drop(notice_s=None).connect("b1")
+    while not publisher.inside:
+        world.run(0.1)
+    say(publisher, range(6, 8))
+    world.run(60)
+    assert subscriber.payloads == [str(number).encode() for number in range(8)]
+    assert not publisher.outgoing
+
+
+def test_a_broker_that_is_away_does_not_silence_a_client_for_ever() -> None:
+    world, _, publisher = moved(session_wait_s=10.0)
+    world.sites["b3"].crash()
+    world.run(5)
+    assert publisher.outgoing
+    world.run(10)
+    assert not publisher.outgoing
+    assert world.sites["b2"].broker.counts.overtaken == 1
+
+
+def test_a_broker_that_was_given_up_is_not_waited_for() -> None:
+    world, _, publisher = moved()
+    world.sites["b3"].crash()
+    world.run(5)
+    assert publisher.outgoing
+    world.give_up("b3")
+    world.run(5)
+    assert not publisher.outgoing
+
+
+def test_a_client_that_has_said_nothing_waits_for_nobody() -> None:
+    world = World(3)
+    silent = Listener(world, "p").connect("b1")
+    Listener(world, "s").connect("b3").subscribe("a/#")
+    world.run()
+    world.sites["b3"].crash()
+    silent.drop().connect("b2")
+    world.run()
+    silent.publish("a/x", b"first", qos=1)
+    world.run(1)
+    assert not silent.outgoing
