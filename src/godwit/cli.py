@@ -551,6 +551,51 @@ def lab_convergence(
     raise typer.Exit(status)
 
 
+@lab.command("handoff")
+def lab_handoff(
+    quick: Annotated[bool, typer.Option("--quick", help="Short runs and few cells: about three minutes.")] = False,
+    experiments: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Of X1 to X10 and X12, as in X2,X10; all of them.")
+    ] = None,
+    subscribers: Annotated[str | None, typer.Option(metavar="LIST", help="How many; 10,50,100,150,200.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each cell; 5.")] = None,
+    schemes: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Of durable,reactive,proactive,ours,literal; the first four.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=1.0, metavar="S", help="How long is measured; 300.")] = None,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where results and report go.")] = "lab-handoff",
+    report_only: Annotated[bool, typer.Option("--report-only", help="Write the report again, run nothing.")] = False,
+) -> None:
+    """Durable, reactive and pro-active handoff in one testbed: the published experiments, claim by claim.
+
+    Examples:
+
+        godwit lab handoff --quick
+
+        godwit lab handoff --experiments X2,X10 --subscribers 10,100 --seeds 2 --out mine
+
+    Writes results.parquet, one row for each run, report.html and report.md. The same command goes on where an
+    interrupted one stopped: what this version has finished is not run again.
+
+    Exit status: 0, whatever the verdicts are; 2 for bad options; 130 after Ctrl-C.
+    """
+    from godwit.commands.lab import handoff
+    from godwit.commands.reports import errors_told
+
+    with errors_told():
+        status = handoff(
+            quick=quick,
+            experiments=experiments,
+            subscribers=subscribers,
+            seeds=seeds,
+            schemes=schemes,
+            seconds=seconds,
+            out=out,
+            report_only=report_only,
+        )
+    raise typer.Exit(status)
+
+
 @lab.command("races")
 def lab_races(
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each cell.")] = 100,

@@ -17,7 +17,11 @@ from godwit.lab.adhoc import plan as adhoc_plan
 from godwit.lab.adhoc import report as adhoc_report
 from godwit.lab.adhoc import runs as adhoc_runs
 from godwit.lab.adhoc.evidence import Evidence as AdhocEvidence
+from godwit.lab.handoff import grid as handoff_grid
 from godwit.lab.handoff import racetable
+from godwit.lab.handoff import report as handoff_report
+from godwit.lab.handoff import runs as handoff_runs
+from godwit.lab.handoff.results import Results as HandoffResults
 from godwit.lab.mft import report, trees
 from godwit.lab.mft.grid import PROTOCOLS, QUICK, Grid
 from godwit.lab.mft.results import Results, ResultsError
@@ -92,6 +96,58 @@ def races(*, seeds: int, out: str) -> int:
     _write_text(folder / "races.md", pages.markdown(page))
     typer.echo(pages.markdown(page))
     return 0
+
+
+def handoff(
+    *,
+    quick: bool,
+    experiments: str | None,
+    subscribers: str | None,
+    seeds: int | None,
+    schemes: str | None,
+    seconds: float | None,
+    out: str,
+    report_only: bool,
+) -> int:
+    said = {
+        "experiments": _names("--experiments", experiments, handoff_grid.EXPERIMENTS),
+        "subscribers": _numbers("--subscribers", subscribers, int, lambda k: 0 < k <= 1000, "1 to 1000"),
+        "seeds": seeds,
+        "schemes": _names("--schemes", schemes, handoff_runs.SCHEMES),
+        "measure_s": seconds,
+    }
+    told = {name: value for name, value in said.items() if value is not None}
+    grid = msgspec.structs.replace(handoff_grid.QUICK if quick else handoff_grid.Grid(), **told)
+    _need_figures()
+    folder = _folder(out, exists=report_only)
+    try:
+        results = HandoffResults(folder / RESULTS)
+    except ResultsError as error:
+        raise InputError(str(error)) from None
+    if not report_only:
+        _watched(grid.cells(), results, handoff_runs.run, _handoff_cost, lambda o: f"K={o.subscribers} {o.scheme}")
+    if not results.of(grid.cells()):
+        raise InputError(f"{folder}: no run of this grid is there")
+    _write_handoff(folder, handoff_report.page(grid, results, _handoff_command(quick, told)), grid, results)
+    return 0
+
+
+def _handoff_cost(one: handoff_runs.Configuration) -> float:
+    return one.subscribers * (one.warmup_s + one.measure_s)
+
+
+def _handoff_command(quick: bool, told: Mapping[str, object]) -> str:
+    words = ["godwit lab handoff", *["--quick"] * quick]
+    for field, value in told.items():
+        text = ",".join(_short(one) for one in value) if isinstance(value, tuple) else _short(value)
+        words += [f"--{'seconds' if field == 'measure_s' else field}", text]
+    return " ".join(words)
+
+
+def _write_handoff(folder: Path, page: pages.Page, grid: handoff_grid.Grid, results: HandoffResults) -> None:
+    from godwit.lab.handoff.figures import drawn
+
+    _write_page(folder, page, drawn(handoff_report.evidence_of(grid, results)))
 
 
 def models() -> int:

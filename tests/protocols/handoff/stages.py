@@ -81,6 +81,8 @@ class Stage:
         self.published = 0
         self.lossy: set[NodeId] = set()
         """Clients whose acknowledgements are lost on the air."""
+        self.deaf: set[NodeId] = set()
+        """Clients that are gone before anything reaches them."""
 
     def client(self, name: NodeId, at: NodeId = "", wish: Filter = ALL, *, drop_seen: bool = False) -> MobileClient:
         got = self.got.setdefault(name, [])
@@ -103,7 +105,7 @@ class Stage:
     def _on_the_air(self, sender: NodeId, to: NodeId, message: Message) -> None:
         """At once: brokers act before they send, so that an answer finds them settled."""
         if to in self.clients:
-            if self.clients[to].broker == sender:
+            if self.clients[to].broker == sender and to not in self.deaf:
                 self.clients[to].receive(sender, message)
         elif self.clients[sender].broker == to and not (sender in self.lossy and type(message).__name__ == "Ack"):
             self.brokers[to].receive(sender, message)

@@ -51,6 +51,19 @@ def test_marks_say_what_is_still_of_interest() -> None:
     assert buffer.take("nobody", {}) == []
 
 
+@pytest.mark.feature("proactive-handoff F4")
+def test_with_a_disk_below_what_gives_way_is_still_there() -> None:
+    buffer = SharedBuffer(25, disk=True)
+    for sequence in range(5):
+        buffer.put(event(sequence), ["a", "b"])
+    buffer.put(event(5, size_b=99), ["a"])
+    assert buffer.used_b <= 99
+    assert buffer.lost == Counter()
+    assert [e.sequence for e in buffer.take("a", {})] == [0, 1, 2, 3, 4, 5]
+    buffer.drop("b", {"P": 4})
+    assert (len(buffer), buffer.used_b) == (0, 0)
+
+
 puts = st.tuples(st.just("put"), st.integers(0, 12), st.sampled_from("abc"))
 takes = st.tuples(st.sampled_from(["take", "purge"]), st.integers(-1, 12), st.sampled_from("abc"))
 

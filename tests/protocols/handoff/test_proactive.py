@@ -480,3 +480,30 @@ def test_prefetching_places_nothing_before_the_client_has_gone_and_leaves_nothin
     stage.settle()
     assert [copy(stage, name) for name in "ABC"] == [None, OWN, None]
     assert stage.got["s"] == [0]
+
+
+@pytest.mark.feature("proactive-handoff F6", "proactive-handoff F18")
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("then", ["C", "A", "D"])
+def test_a_client_that_left_before_it_heard_that_it_was_let_in_is_found_all_the_same(then: str, late: bool) -> None:
+    stage = joined("ABCD", "AB", "AC", "BC")
+    stage.client("s", "A")
+    stage.settle()
+    stage.vanish("s")
+    stage.settle()
+    stage.publish(to="ABCD")
+    stage.deaf.add("s")
+    stage.clients["s"].connect("B")
+    if not late:
+        stage.settle()
+    stage.vanish("s")
+    stage.deaf.clear()
+    assert stage.clients["s"].log.previous == "A"
+    stage.publish(to="ABCD")
+    stage.clients["s"].connect(then)
+    stage.settle()
+    stage.publish(to="ABCD")
+    assert stage.got["s"] == [0, 1, 2]
+    own = [name for name in "ABCD" if copy(stage, name) == OWN]
+    assert own == [then]
+    assert AWAKE not in [copy(stage, name) for name in "ABCD"]

@@ -22,6 +22,8 @@ from godwit.protocols.host import Record as Fact
 
 class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
     buffer_b: float = inf
+    disk: bool = False
+    """What does not fit into the buffer goes to the disk below it."""
     timeout_s: float = 60.0
     """T_timeout: who is away for so long is given up; infinite: never."""
     guard_s: float = 0.2
@@ -79,7 +81,7 @@ class HandoffBroker:
         self.rules = options.rules
         self.records: dict[NodeId, Record] = {}
         self.interest = Interest()
-        self.buffer = SharedBuffer(options.buffer_b, self._overflown)
+        self.buffer = SharedBuffer(options.buffer_b, self._overflown, disk=options.disk)
         self.seen: dict[str, int] = {}
         """The last event of each publisher that has come by."""
         self.handlers: dict[type[Message], Callable[[NodeId, Message], None]] = {}

@@ -13,25 +13,37 @@ EventId = tuple[str, int]
 
 
 class Entry:
-    __slots__ = ("event", "moved", "wanted_by")
+    __slots__ = ("event", "moved", "on_disk", "wanted_by")
 
     def __init__(self, event: Event) -> None:
         self.event = event
         self.wanted_by: set[str] = set()
         self.moved: set[str] = set()
         """For whom it came by way of another broker."""
+        self.on_disk = False
 
 
 class SharedBuffer:
-    """Bounded in bytes of payload. `lost` counts by subscriber what was overwritten while still wanted."""
+    """Bounded in bytes of payload. `lost` counts by subscriber what was overwritten while still wanted.
 
-    def __init__(self, capacity_b: float = inf, on_lost: Callable[[str, Event], None] | None = None) -> None:
+    With a disk below nothing is lost: what gives way in memory goes there, and counts no more.
+    """
+
+    def __init__(
+        self,
+        capacity_b: float = inf,
+        on_lost: Callable[[str, Event], None] | None = None,
+        *,
+        disk: bool = False,
+    ) -> None:
         self.capacity_b = capacity_b
+        self.disk = disk
         self.used_b = 0
         self.lost: Counter[str] = Counter()
         self.on_lost = on_lost
         self._entries: dict[EventId, Entry] = {}
-        """In order of arrival."""
+        self._memory: dict[EventId, None] = {}
+        """Those that count, in order of arrival."""
         self._by_key: dict[str, dict[EventId, None]] = {}
 
     def __len__(self) -> int:
@@ -86,21 +98,24 @@ class SharedBuffer:
 
     def _inserted(self, event: Event, keys: Collection[str]) -> Entry | None:
         size_b = len(event.payload)
-        if size_b > self.capacity_b:
+        if size_b > self.capacity_b and not self.disk:
             self._count_lost(event, keys)
             return None
-        while self.used_b + size_b > self.capacity_b:
-            self._evict(next(iter(self._entries)))
+        while self._memory and self.used_b + size_b > self.capacity_b:
+            self._evict(next(iter(self._memory)))
         self.used_b += size_b
+        self._memory[event.id] = None
         entry = self._entries[event.id] = Entry(event)
         return entry
 
     def _evict(self, name: EventId) -> None:
-        entry = self._entries[name]
+        self._free(name)
+        if self.disk:
+            return
+        entry = self._entries.pop(name)
         for key in entry.wanted_by:
             del self._by_key[key][name]
         self._count_lost(entry.event, entry.wanted_by)
-        self._remove(name)
 
     def _count_lost(self, event: Event, keys: Iterable[str]) -> None:
         for key in keys:
@@ -108,5 +123,13 @@ class SharedBuffer:
             if self.on_lost is not None:
                 self.on_lost(key, event)
 
+    def _free(self, name: EventId) -> None:
+        entry = self._entries[name]
+        if not entry.on_disk:
+            entry.on_disk = True
+            del self._memory[name]
+            self.used_b -= len(entry.event.payload)
+
     def _remove(self, name: EventId) -> None:
-        self.used_b -= len(self._entries.pop(name).event.payload)
+        self._free(name)
+        del self._entries[name]

@@ -30,6 +30,7 @@ class Fetching(HandoffBroker):
             record.arrive()
         attach(record, message.epoch)
         record.moved = None
+        record.came_from = message.previous
         record.fetches[message.epoch] = message.previous
         self.trace("attached", record.subscriber, "miss")
         self.host.send(message.previous, CtxRequest(record.subscriber, message.epoch, dict(self.seen)))
@@ -62,7 +63,7 @@ class Fetching(HandoffBroker):
     def answered(self, sender: NodeId, message: CtxResponse) -> None:
         """A piece has come. What is for an attachment that nobody here knows of is nobody's any more."""
         record = self.records.get(message.subscriber)
-        if record is None or record.fetches.get(message.epoch) != sender:
+        if record is None or message.epoch not in record.fetches:
             self._pieces.pop((message.subscriber, message.epoch), None)
             return
         pieces = self._pieces.setdefault((message.subscriber, message.epoch), [])

@@ -128,7 +128,10 @@ class Delete(Control, frozen=True):
 
 
 class Moved(Control, frozen=True):
+    """`place` is the new broker, where that is not the sender."""
+
     neighbors: frozenset[NodeId] = frozenset()
+    place: NodeId = ""
 
 
 class MovedAck(Control, frozen=True):
@@ -136,7 +139,10 @@ class MovedAck(Control, frozen=True):
 
 
 class CtxRequest(Control, frozen=True):
+    """`place` is where the answer goes, where that is not the sender."""
+
     seen: Marks = NOTHING
+    place: NodeId = ""
 
 
 class CtxResponse(Control, frozen=True):

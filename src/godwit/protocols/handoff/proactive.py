@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import isfinite
 
+import msgspec
+
 from godwit.events import Event
 from godwit.protocols.handoff.broker import HandoffOptions, attach, leave
 from godwit.protocols.handoff.lifecycle import Life, Step
@@ -84,14 +86,14 @@ class ProActive(Replicas):
     def returned(self, message: Connect) -> None:
         record = self.records.get(message.subscriber)
         if record is None or not record.is_real:
-            self.trace("unknown", message.subscriber)
-            self._gone_context(message)
+            self._not_here(message)
             return
         before = record.epoch
         if record.life is Life.CONNECTED:
             leave(record, self.host.now())
         attach(record, self.next_epoch(record, message))
         record.moved = None
+        record.came_from = self.host.name
         self.cancel_catchups(record.subscriber, before)
         if record.life is Life.DISCONNECTED:
             record.step(Step.RETURN)
@@ -99,8 +101,13 @@ class ProActive(Replicas):
         for peer in self.graph.edges:
             self._release_copy(peer, record, reused=True)
 
-    def _gone_context(self, message: Connect) -> None:
-        """Timed out meanwhile: begin again, from what the client itself has seen. The gap is lost."""
+    def _not_here(self, message: Connect) -> None:
+        """It was at another broker since without knowing, or was given up: then the gap is lost, and counted."""
+        place, last = self.whereabouts.get(message.subscriber, ("", None))
+        if self.rules.chase and last is not None and last.epoch < message.epoch:
+            self.arrived(msgspec.structs.replace(message, previous=place))
+            return
+        self.trace("unknown", message.subscriber)
         self.first_contact(message)
 
     def lost(self, subscriber: NodeId) -> None:
@@ -161,6 +168,7 @@ class ProActive(Replicas):
         record.step(Step.READY)
         record.fetches.clear()
         record.moved = None
+        record.came_from = message.previous
         record.held_for = record.epoch if self.rules.gap_safe and record.catching_up else 0
         if record.held and isfinite(self.options.guard_s):
             record.guard = self.host.after(self.options.guard_s, lambda: self.release(record))
@@ -173,13 +181,15 @@ class ProActive(Replicas):
         return record
 
     def moved_on(self, sender: NodeId, message: Moved) -> None:
-        """The subscriber has appeared at the sender."""
+        """The subscriber has appeared at the sender, or at the place that the sender passes on."""
+        sender = message.place or sender
         self.list_heard(sender, message)
         if self.rules.refresh_on_moved:
             self.touch(sender, left=True)
         self.host.send(sender, MovedAck(message.subscriber, message.epoch, self.graph.names))
         record = self.records.get(message.subscriber)
         if record is None or not record.is_real:
+            self._pass_on_news(sender, message)
             return
         if self.rules.stale_moves and message.epoch <= record.epoch:
             self._moved_before(sender, message)
@@ -199,6 +209,25 @@ class ProActive(Replicas):
         for peer in self.graph.edges:
             if peer != sender:
                 self.host.send(peer, Deactivate(message.subscriber, message.epoch - 1))
+        record = self.records[message.subscriber]
+        if self.rules.chase and record.came_from != sender and message.epoch < record.epoch:
+            self.host.send(sender, Moved(record.subscriber, record.epoch, self.graph.names))
+
+    def _pass_on_news(self, place: NodeId, message: Moved) -> None:
+        """The subscriber named this broker although it had been at another since: that one must hear of the move."""
+        known = self.whereabouts.get(message.subscriber)
+        if known is None or not self.rules.chase:
+            return
+        other, last = known
+        if last.epoch < message.epoch:
+            self.whereabouts[message.subscriber] = (place, message)
+            self._tell_move(other, place, message)
+        elif last.epoch > message.epoch:
+            self._tell_move(place, other, last)
+
+    def _tell_move(self, to: NodeId, place: NodeId, message: Moved) -> None:
+        if to != place:
+            self.host.send(to, msgspec.structs.replace(message, place=place))
 
     def _take_leave(self, peer: NodeId, record: Record, message: Moved) -> None:
         self._release_copy(peer, record, reused=peer in message.neighbors)
@@ -208,10 +237,11 @@ class ProActive(Replicas):
         self.host.send(peer, kind(record.subscriber, record.epoch))
 
     def asked(self, sender: NodeId, message: CtxRequest) -> None:
+        sender = message.place or sender
         self.touch(sender, left=True)
         record = self.records.get(message.subscriber)
         if record is None or (self.rules.attach_no and not record.is_real):
-            self.answer(None, sender, message)
+            self._chase(sender, message)
             return
         if not self.rules.patient_answers:
             self._gone_unnoticed(record)
@@ -223,6 +253,14 @@ class ProActive(Replicas):
         record.requests.append((sender, message))
         self.waiting[record.subscriber] = None
         self.settle(record)
+
+    def _chase(self, asker: NodeId, message: CtxRequest) -> None:
+        """Not here any more: pass the question on to where it went since, if anywhere."""
+        place, last = self.whereabouts.get(message.subscriber, ("", None))
+        if self.rules.chase and last is not None and last.epoch < message.epoch and place != asker:
+            self.host.send(place, msgspec.structs.replace(message, place=asker))
+        else:
+            self.answer(None, asker, message)
 
     def _gone_unnoticed(self, record: Record) -> None:
         """Z15: asked for elsewhere, so it is not here any more; nobody need be woken."""
@@ -269,6 +307,7 @@ class ProActive(Replicas):
 
     def _demote(self, record: Record, message: Moved) -> None:
         queued, record.queued = record.queued, []
+        self.whereabouts[record.subscriber] = (record.moved[0] if record.moved else "", message)
         if self.host.name in message.neighbors and not self.options.prefetch:
             record.kind, record.mode, record.controller = Kind.DUMMY, Mode.PASSIVE, ""
             record.gone()

@@ -39,6 +39,8 @@ class Record:
         """Up to here it was passed on to the attached subscriber, acknowledged or not."""
         self.life = Life.START
         self.attached = False
+        self.came_from: NodeId = ""
+        """The broker that the subscriber named when it came here last."""
         self.disconnected_at_s = 0.0
         self.timeout: Timer | None = None
         self.fetches: dict[int, NodeId] = {}

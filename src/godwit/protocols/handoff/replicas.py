@@ -20,6 +20,7 @@ from godwit.protocols.handoff.messages import (
     Delete,
     FwdEnd,
     FwdMsg,
+    Moved,
     StoreSub,
     Wishes,
 )
@@ -38,6 +39,8 @@ class Replicas(Fetching):
         self.catchups: dict[tuple[NodeId, NodeId, int], CatchUp] = {}
         self.waiting: dict[NodeId, None] = {}
         """Whose contexts somebody has asked for and not got yet."""
+        self.whereabouts: dict[NodeId, tuple[NodeId, Moved]] = {}
+        """Where those went who were here, and under which number."""
         self.tombstones: dict[NodeId, tuple[int, bool]] = {}
         """Z6: the highest attachment deleted here, and whether by an unsubscription."""
         self.on(StoreSub, self.store_copy)

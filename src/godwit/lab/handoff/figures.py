@@ -1,0 +1,60 @@
+"""The plots of the published evaluation that survive as words (spec proactive-handoff 4.5), as PNG."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from godwit.lab.handoff import evidence as of
+from godwit.lab.handoff.evidence import Evidence, Quantity
+
+COLOURS = {"durable": "#8a8f98", "reactive": "#d1495b", "proactive": "#1f6fb4", "ours": "#2a9d4a", "literal": "#b07d2b"}
+
+
+def drawn(evidence: Evidence) -> dict[str, bytes]:
+    """Caption and picture."""
+    plots: dict[str, Callable[[Axes], None]] = {
+        "Throughput by subscribers, RND": lambda axes: _by_size(axes, evidence, of.throughput, "messages a second"),
+        "Loss by subscribers, RND": lambda axes: _by_size(axes, evidence, of.loss, "%"),
+        "Handoff latency by subscribers, RND": lambda axes: _by_size(axes, evidence, of.handoff, "seconds"),
+        "Distribution of handoff latency, RND": lambda axes: _deciles(axes, evidence),
+    }
+    return {caption: _png(plot) for caption, plot in plots.items()}
+
+
+def _png(plot: Callable[[Axes], None]) -> bytes:
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    axes = figure.add_subplot()
+    plot(axes)
+    axes.grid(alpha=0.3)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=110, metadata={"Software": None})
+    return out.getvalue()
+
+
+def _by_size(axes: Axes, evidence: Evidence, quantity: Quantity, unit: str) -> None:
+    for scheme in evidence.schemes:
+        points = [
+            (size, mean) for size in evidence.sizes if (mean := evidence.mean(quantity, scheme, size)) is not None
+        ]
+        if points:
+            axes.plot(*zip(*points, strict=True), "o-", color=COLOURS[scheme], label=scheme, ms=4)
+    axes.set_xlabel("subscribers")
+    axes.set_ylabel(unit)
+
+
+def _deciles(axes: Axes, evidence: Evidence) -> None:
+    size = max(evidence.sizes_of("proactive"), default=0)
+    for scheme in evidence.schemes:
+        runs = evidence.results(scheme, size)
+        if runs:
+            shares = range(1, 10)
+            seconds = [sum(run.latency_deciles_s[str(q)] for run in runs) / len(runs) for q in shares]
+            axes.plot(seconds, [q / 10 for q in shares], "o-", color=COLOURS[scheme], label=scheme, ms=4)
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("share of handoffs")

@@ -1,0 +1,79 @@
+"""Which runs make up the published evaluation (spec proactive-handoff 4.5), whole or in part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from godwit.lab.handoff.runs import Configuration
+
+COMPARED = ("durable", "reactive", "proactive", "ours")
+EXPERIMENTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X12")
+BY_SIZE = ("X1", "X2", "X3", "X9", "X10")
+"""These read the same runs: all sizes, both patterns."""
+
+
+class Grid(msgspec.Struct, frozen=True, kw_only=True):
+    """`base` subscribers are used where something else than their number varies."""
+
+    subscribers: tuple[int, ...] = (10, 50, 100, 150, 200)
+    base: int = 200
+    seeds: int = 5
+    schemes: tuple[str, ...] = COMPARED
+    experiments: tuple[str, ...] = EXPERIMENTS
+    warmup_s: float = 120.0
+    measure_s: float = 300.0
+    sleeps_s: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
+    queues_mb: tuple[float, ...] = (2.0, 3.0, 4.0)
+    quick: bool = False
+
+    def variants(self) -> list[dict[str, Any]]:
+        """What differs from the defaults in X4 to X8 and X12; the first is the default itself."""
+        by_experiment: dict[str, list[dict[str, Any]]] = {
+            "X4": [{"sleep_s": sleep_s} for sleep_s in self.sleeps_s],
+            "X5": [{"queue_mb": queue_mb} for queue_mb in self.queues_mb],
+            "X6": [{"disconnect_s": 24.0}],
+            "X7": [{"connect_s": 150.0}],
+            "X8": [{"bandwidth_mbps": 1.0}],
+            "X12": [{"moving": False}],
+        }
+        chosen = [variant for name in by_experiment if name in self.experiments for variant in by_experiment[name]]
+        return [{}, *chosen] if chosen else []
+
+    def cells(self) -> list[Configuration]:
+        """Every run once; the largest come first, so that no process is left alone with one at the end."""
+        sizes = sorted(self.subscribers, reverse=True) if set(BY_SIZE) & set(self.experiments) else ()
+        wanted = [
+            self._run(scheme, seed, subscribers=size, pattern=pattern)
+            for size in sizes
+            for seed in self._seeds()
+            for pattern in ("RND", "NBR")
+            for scheme in self.schemes
+        ]
+        wanted += [
+            self._run(scheme, seed, subscribers=self.base, **variant)
+            for seed in self._seeds()
+            for variant in self.variants()
+            for scheme in self.schemes
+        ]
+        return list(dict.fromkeys(wanted))
+
+    def _seeds(self) -> range:
+        return range(1, self.seeds + 1)
+
+    def _run(self, scheme: str, seed: int, **others: Any) -> Configuration:
+        return Configuration(scheme=scheme, seed=seed, warmup_s=self.warmup_s, measure_s=self.measure_s, **others)
+
+
+QUICK = Grid(
+    subscribers=(10, 200),
+    base=50,
+    seeds=1,
+    warmup_s=30.0,
+    measure_s=40.0,
+    sleeps_s=(0.5, 2.0),
+    queues_mb=(2.0, 4.0),
+    quick=True,
+)
+"""About three minutes on one quiet core."""

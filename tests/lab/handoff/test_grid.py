@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from godwit.lab.handoff.grid import EXPERIMENTS, QUICK, Grid
+
+
+@pytest.mark.feature("proactive-handoff F36")
+def test_the_whole_grid_has_every_published_cell() -> None:
+    cells = Grid().cells()
+    assert len(set(cells)) == len(cells)
+    assert {(c.subscribers, c.pattern) for c in cells} >= {(k, p) for k in (10, 100, 200) for p in ("RND", "NBR")}
+    assert {c.sleep_s for c in cells} == {0.0, 0.5, 1.0, 1.5, 2.0}
+    assert {c.queue_mb for c in cells} == {1.0, 2.0, 3.0, 4.0}
+    assert {c.disconnect_s for c in cells} == {12.0, 24.0}
+    assert {c.connect_s for c in cells} == {60.0, 150.0}
+    assert {c.bandwidth_mbps for c in cells} == {1.0, 11.0}
+    assert {c.moving for c in cells} == {True, False}
+    assert {c.seed for c in cells} == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.feature("proactive-handoff F36")
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_each_experiment_can_be_run_alone(experiment: str) -> None:
+    alone = Grid(experiments=(experiment,)).cells()
+    assert 0 < len(alone) < len(Grid().cells())
+    assert set(alone) <= set(Grid().cells())
+
+
+def test_the_quick_grid_is_small() -> None:
+    assert sum(cell.subscribers * (cell.warmup_s + cell.measure_s) for cell in QUICK.cells()) < 2.5e5
