@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from godwit.events import Value
-from godwit.filters.filters import Filter
+from godwit.filters.filters import Filter, FilterSet
 from godwit.protocols.broker.conditions import Conditions
 from godwit.protocols.broker.others import Others
 from godwit.protocols.broker.outlet import Outlet
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.sessions import GroupKey, Session, Sub
-from godwit.protocols.broker.topics import Trie, problem_of_name
+from godwit.protocols.broker.topics import Trie, meaning, problem_of_name
 from godwit.protocols.host import NodeId
 
 CACHED_MAX = 65_536
@@ -65,10 +66,13 @@ class Taker:
             self.identifiers += (wanted.identifier,)
 
 
+Asking = Conditions[Sub | Group]
+
+
 class Audience:
     """Who wants a topic here. Good as long as `generation` is the broker's."""
 
-    __slots__ = ("brokers", "contingent", "generation", "groups", "problem", "straight", "subs", "takers")
+    __slots__ = ("asking", "brokers", "generation", "groups", "perhaps", "problem", "straight", "subs", "takers")
 
     def __init__(self, generation: int, straight: tuple[Outlet, ...] | None) -> None:
         self.generation = generation
@@ -82,10 +86,17 @@ class Audience:
         self.takers: list[Taker] | None = None
         """What `subs` come to, where that is the same for every publisher."""
         self.groups: list[Group] = []
-        self.contingent = False
-        """Somebody may want it for its content: it must be looked into."""
+        self.asking: list[Asking] = []
+        """The conditions of those who want this topic for its content."""
+        self.perhaps = False
+        """Another broker may want it for its content."""
         self.brokers: tuple[NodeId, ...] = ()
         """The other brokers that want it whatever the content."""
+
+    @property
+    def contingent(self) -> bool:
+        """Somebody may want it for its content: it must be looked into."""
+        return self.perhaps or bool(self.asking)
 
 
 class Found:
@@ -130,14 +141,19 @@ class Directory:
         self._plain: Trie[Sub] = Trie()
         self._shared: Trie[Group] = Trie()
         self._groups: dict[GroupKey, Group] = {}
-        self._asking: Trie[None] = Trie()
-        self._conditions: Conditions[Sub | Group | NodeId] = Conditions()
-        self._others = Others(self._conditions.add, self._conditions.remove)
+        self._asking: Trie[Asking] = Trie()
+        self._conditions: dict[str, Asking] = {}
+        """By topic filter. Topics are told apart by the trie, so that conditions need not be."""
+        self._elsewhere: Conditions[NodeId] = Conditions()
+        self._others = Others(self._elsewhere.add, self._elsewhere.remove)
+        self._prepared: Callable[[], bool] = self._elsewhere.prepared
         self._cached: dict[str, Audience] = {}
 
     def prepare_with(self, prepared: Callable[[], bool]) -> None:
         """See `Conditions.prepared`."""
-        self._conditions.prepared = prepared
+        self._prepared = self._elsewhere.prepared = prepared
+        for conditions in self._conditions.values():
+            conditions.prepared = prepared
 
     def changed(self) -> None:
         """Whatever was found out is out of date."""
@@ -149,8 +165,7 @@ class Directory:
         if sub.wanted.group:
             self._join(sub)
         elif sub.condition is not None:
-            sub.asked = self._conditions.add(sub.condition, sub)
-            self._asking.add(sub.wanted.topics, sub, None)
+            sub.asked = self._ask(sub.wanted.topics, sub.condition, sub)
         else:
             self._plain.add(sub.wanted.topics, sub, sub)
         self.changed()
@@ -159,8 +174,7 @@ class Directory:
         if sub.wanted.group:
             self._leave(sub)
         elif sub.condition is not None:
-            self._conditions.remove(sub.asked)
-            self._asking.remove(sub.wanted.topics, sub)
+            self._ask_no_more(sub.wanted.topics, sub.asked)
         else:
             self._plain.remove(sub.wanted.topics, sub)
         self.changed()
@@ -184,7 +198,19 @@ class Directory:
     def look_into(self, publications: Sequence[Publication]) -> list[Found]:
         """Who wants each of them for its content."""
         values: list[Mapping[str, Value]] = [one.values() for one in publications]
-        return [Found(wanting) for wanting in self._conditions.match(values)]
+        found: list[list[Sub | Group | NodeId]] = [[] for _ in publications]
+        asked: dict[Conditions[Any], list[int]] = {}
+        for at, publication in enumerate(publications):
+            audience = self.audience(publication.topic)
+            for conditions in audience.asking:
+                asked.setdefault(conditions, []).append(at)
+            if audience.perhaps:
+                asked.setdefault(self._elsewhere, []).append(at)
+        for any_conditions, places in asked.items():
+            answers = any_conditions.match([values[at] for at in places])
+            for at, wanting in zip(places, answers, strict=True):
+                found[at] += wanting
+        return [Found(wanting) for wanting in found]
 
     def _find(self, topic: str) -> Audience:
         audience = Audience(self.generation, None)
@@ -195,11 +221,26 @@ class Directory:
         if not any(sub.wanted.no_local for sub in audience.subs):
             audience.takers = takers_of(audience.subs, None)
         audience.groups = self._shared.find(topic)
-        audience.brokers, perhaps = self._others.find(topic)
-        audience.contingent = perhaps or bool(self._asking.find(topic))
+        audience.brokers, audience.perhaps = self._others.find(topic)
+        audience.asking = self._asking.find(topic)
         if not (self.watched or audience.groups or audience.brokers or audience.contingent):
             audience.straight = _straight(audience.takers)
         return audience
+
+    def _ask(self, topics: str, filters: FilterSet, asked_by: Sub | Group) -> int:
+        conditions = self._conditions.get(topics)
+        if conditions is None:
+            conditions = self._conditions[topics] = Conditions()
+            conditions.prepared = self._prepared
+            self._asking.add(topics, topics, conditions)
+        return conditions.add(_content(topics, filters), asked_by)
+
+    def _ask_no_more(self, topics: str, number: int) -> None:
+        conditions = self._conditions[topics]
+        conditions.remove(number)
+        if not conditions:
+            del self._conditions[topics]
+            self._asking.remove(topics, topics)
 
     def _join(self, sub: Sub) -> None:
         wanted = sub.wanted
@@ -208,8 +249,7 @@ class Directory:
         if group is None:
             group = self._groups[key] = Group(key)
             if sub.condition is not None:
-                group.asked = self._conditions.add(sub.condition, group)
-                self._asking.add(wanted.topics, group, None)
+                group.asked = self._ask(wanted.topics, sub.condition, group)
             else:
                 self._shared.add(wanted.topics, key, group)
         group.members[sub] = None
@@ -226,10 +266,15 @@ class Directory:
         del self._groups[group.key]
         topics = group.key[1]
         if group.asked:
-            self._conditions.remove(group.asked)
-            self._asking.remove(topics, group)
+            self._ask_no_more(topics, group.asked)
         else:
             self._shared.remove(topics, group.key)
+
+
+def _content(topics: str, filters: FilterSet) -> FilterSet:
+    """What is left to ask of a publication whose topic is wanted."""
+    levels = meaning(topics).attributes
+    return FilterSet(tuple(Filter(tuple(own for own in one if own not in levels)) for one in filters))
 
 
 def _straight(takers: list[Taker] | None) -> tuple[Outlet, ...] | None:

@@ -20,7 +20,7 @@ FEW = 64
 SOON = 8
 """From so many on the index may be needed soon."""
 
-TOGETHER = 16
+TOGETHER = 4
 """From so many publications on it is faster to match them as one batch."""
 
 
