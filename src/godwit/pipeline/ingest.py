@@ -22,8 +22,8 @@ class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
 def ingested(archived: DataFrame) -> DataFrame:
     """Every event once, with the day of its time in UTC.
 
-    Several brokers may have taken the same event, and (publisher, sequence) names it for ever: of its copies the one that
-    was archived first is kept, so that a second run keeps the same.
+    Several brokers may have taken the same event, and (publisher, sequence) names it for ever: of its copies the one
+    that was archived first is kept, so that a second run keeps the same.
     """
     rest = [name for name in ARCHIVE.names if name not in ("publisher", "sequence")]
     first = sf.min_by(sf.struct(*rest), sf.struct("time", "broker")).alias("first")

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import NumericType, StringType, StructField, StructType
+from pyspark.sql.types import DatetimeType, NumericType, StringType, StructField, StructType
 
 from godwit.pipeline.errors import PipelineError, SchemaError
 from godwit.pipeline.schemas import QUARANTINE, column, quoted, shaped
@@ -187,6 +187,8 @@ def _check_columns(path: str, frame: DataFrame, schema: StructType, needed: Coll
 
 def _fits(kind: object, field: StructField) -> bool:
     if kind == field.dataType or isinstance(kind, StringType) or isinstance(field.dataType, StringType):
+        return True
+    if isinstance(kind, DatetimeType) and isinstance(field.dataType, DatetimeType):
         return True
     return isinstance(kind, NumericType) and isinstance(field.dataType, NumericType)
 
