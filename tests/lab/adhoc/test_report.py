@@ -6,11 +6,11 @@ import pytest
 from tests.lab.adhoc.made import PLAN, evidence
 
 from godwit.lab import pages
+from godwit.lab.adhoc.claims import CLAIMS
 from godwit.lab.adhoc.evidence import Evidence
 from godwit.lab.adhoc.figures import drawn
 from godwit.lab.adhoc.plan import BEYOND, QUICK, READINGS, Plan
 from godwit.lab.adhoc.report import page
-from godwit.lab.adhoc.verdicts import CLAIMS
 
 pytestmark = pytest.mark.feature("manet-cbr F20")
 

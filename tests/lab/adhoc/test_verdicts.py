@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 from tests.lab.adhoc.made import PLAN, as_published, evidence, result
 
+from godwit.lab.adhoc.claims import CLAIMS
 from godwit.lab.adhoc.evidence import Evidence
 from godwit.lab.adhoc.runs import Configuration, Result
-from godwit.lab.adhoc.verdicts import CLAIMS, JUDGES, findings
+from godwit.lab.adhoc.verdicts import JUDGES, findings
 from godwit.lab.claims import Verdict
 
 pytestmark = pytest.mark.feature("manet-cbr F20", "manet-cbr F23")

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from godwit import __version__
+from godwit.lab.adhoc.claims import PACKETS, POINTS
 from godwit.lab.adhoc.evidence import Evidence, beacon_share, delivery, overhead
 from godwit.lab.adhoc.plan import BEYOND, CONTROLS, PERIODS_S, PLACES, READINGS, SPEED_EXTRAS, Plan
 from godwit.lab.adhoc.runs import Configuration, Result
-from godwit.lab.adhoc.verdicts import PACKETS, POINTS, findings
+from godwit.lab.adhoc.verdicts import findings
 from godwit.lab.mft.cells import Mean, mean_of
 from godwit.lab.pages import Page, Table
 
