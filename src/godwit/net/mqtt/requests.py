@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import mqtt5
 
 from godwit.net.mqtt import packets3, packets5
@@ -141,7 +143,7 @@ class Requests(Delivering):
                 self._offer()
                 assert self._session is not None
                 reasons = self.front.broker.unsubscribe(self._session, packet.patterns)
-                self.send(self._teller.unsubscribed(packet.packet_id, reasons))
+                self._once_safe(self._teller.unsubscribed(packet.packet_id, reasons))
             case mqtt5.PingReqPacket():
                 self.send(PINGRESP)
 
@@ -160,7 +162,21 @@ class Requests(Delivering):
         place = len(self._pieces)
         granted = iter(self.front.broker.subscribe(self._session, wanted) if wanted else ())
         said = self._teller.subscribed(packet.packet_id, [answer or next(granted) for answer in answers])
-        # Retained publications may have come already; a client expects the answer before them.
-        if not self.ended:
+        if self._session.durable:
+            self._once_safe(said)
+        elif not self.ended:
+            # Retained publications may have come already; a client likes to have the answer before them.
             self.send(said)
             self._pieces.insert(place, self._pieces.pop())
+
+    def _once_safe(self, said: bytes) -> None:
+        """Say it when the disk has what it says, where the session is one that a disk has."""
+        assert self._session is not None
+        if self._session.durable:
+            self.front.broker.store.settled(partial(self._say, said))
+        else:
+            self._say(said)
+
+    def _say(self, said: bytes) -> None:
+        if not self.ended:
+            self.send(said)

@@ -154,15 +154,12 @@ class Broker:
         self._moves.give_up(opening, outlet)
 
     def subscribe(self, session: Session, wanted: Sequence[Subscription]) -> list[Granted]:
-        """Each by itself: a bad one is refused with its reason, the others work. Retained publications follow."""
-        granted = [self._registry.subscribe(session, one) for one in wanted]
-        self._hurry(session)
-        return granted
+        """Each by itself: a bad one is refused with its reason, the others work. Retained publications follow. What is
+        granted to a durable session is on the disk once the store has settled: tell the client then."""
+        return [self._registry.subscribe(session, one) for one in wanted]
 
     def unsubscribe(self, session: Session, keys: Sequence[str]) -> list[Reason]:
-        reasons = [self._registry.unsubscribe(session, key) for key in keys]
-        self._hurry(session)
-        return reasons
+        return [self._registry.unsubscribe(session, key) for key in keys]
 
     def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
         """Publications in their order, each with its packet id, 0 at QoS 0, made with `session.next_sequence()` and
