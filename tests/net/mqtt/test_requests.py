@@ -9,7 +9,6 @@ from tests.net.mqtt.serving import Raw, Served, served
 
 from godwit.protocols.broker.store import Memory
 
-
 Waiting = list[Callable[[], None]]
 
 
