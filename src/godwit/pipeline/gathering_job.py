@@ -55,11 +55,11 @@ def run(spark: SparkSession, options: GatheringOptions, progress: Progress | Non
                 out.write("alerts", deliveries(readings, wanted, KEY), deliveries_schema(readings, KEY))
                 bad = bad.unionByName(wanted.quarantine(spark))
             out.write("quarantine", bad, QUARANTINE, ["dataset"])
+            summary.notes += _missing(gaps)
             out.finish()
             summary.rows_in = source.good.count()
             summary.rows_out = {table: rows for table, rows in out.rows.items() if table != "quarantine"}
             summary.quarantined = out.rows["quarantine"]
-            summary.notes += _missing(gaps)
     finally:
         shipper.close()
     return summary
