@@ -17,15 +17,8 @@ def traced(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
 
 
 def about(time_s: float, kind: str, sequence: int, client: str = "c") -> tuple[Any, ...]:
-    return (
-        time_s,
-        "p" if kind != "delivered" else client,
-        kind,
-        "p",
-        sequence,
-        client if kind != "published" else "p",
-        "",
-    )
+    node, whom = (client if kind == "delivered" else "p"), ("p" if kind == "published" else client)
+    return (float(time_s), node, kind, "p", sequence, whom, "")
 
 
 def overall(traces: DataFrame) -> Any:

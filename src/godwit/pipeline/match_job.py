@@ -13,7 +13,7 @@ from godwit.pipeline.reading import events, legible, read
 from godwit.pipeline.running import Progress, Summary, watched
 from godwit.pipeline.schemas import QUARANTINE, SUBSCRIPTIONS
 from godwit.pipeline.subscriptions import PART_MAX, Compiled, Shipper
-from godwit.pipeline.writing import Output, write_batch
+from godwit.pipeline.writing import Files, Output, write_batch
 
 CHECKPOINT = "_checkpoint"
 
@@ -32,10 +32,10 @@ class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = None) -> Summary:
     """Match all events of the files there are, and put the deliveries in the place of older ones."""
-    shipper = Shipper(spark, options.part_max)
+    subscriptions = _Subscriptions(spark, options)
     try:
         with watched(spark, "match", progress) as summary:
-            compiled = _subscriptions(spark, shipper, options)
+            compiled = subscriptions.now()
             source = legible(events(spark, options.events), options.select)
             asked = source.good if options.where is None else source.good.where(options.where)
             key, out = key_of(asked, options.key), Output(spark, options.out)
@@ -49,7 +49,7 @@ def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = 
             summary.quarantined = out.rows["quarantine"]
             summary.notes.append(f"{compiled.count:,} subscriptions in {len(compiled.parts)} parts")
     finally:
-        shipper.close()
+        subscriptions.shipper.close()
     return summary
 
 
@@ -57,14 +57,15 @@ def stream(spark: SparkSession, options: MatchOptions, *, follow: bool = False) 
     """Start matching files as they come; without `follow`, those that are there now, in micro-batches.
 
     Deliveries of micro-batch N are in `deliveries/batch=N`. A batch that is repeated after a crash overwrites its own,
-    so that each delivery is there once. Subscriptions are read again before every batch. Close the shipper at the end.
+    so that each delivery is there once. Subscriptions are read again before a batch where they have changed. Close the
+    shipper at the end.
     """
-    shipper = Shipper(spark, options.part_max)
+    subscriptions = _Subscriptions(spark, options)
     source = events(spark, options.events, stream=True, files_per_batch=options.files_per_batch)
-    writer = source.writeStream.foreachBatch(partial(_match_batch, options, shipper))
+    writer = source.writeStream.foreachBatch(partial(_match_batch, options, subscriptions))
     writer = writer.option("checkpointLocation", f"{options.out}/{CHECKPOINT}").queryName("godwit match")
     writer = writer.trigger(processingTime="0 seconds") if follow else writer.trigger(availableNow=True)
-    return writer.start(), shipper
+    return writer.start(), subscriptions.shipper
 
 
 def run_stream(spark: SparkSession, options: MatchOptions, follow: bool, progress: Progress | None = None) -> Summary:
@@ -86,17 +87,28 @@ def run_stream(spark: SparkSession, options: MatchOptions, follow: bool, progres
     return summary
 
 
-def _match_batch(options: MatchOptions, shipper: Shipper, batch: DataFrame, number: int) -> None:
-    session = batch.sparkSession
-    compiled = _subscriptions(session, shipper, options)
+def _match_batch(options: MatchOptions, subscriptions: _Subscriptions, batch: DataFrame, number: int) -> None:
+    compiled = subscriptions.now()
     source = legible(batch, options.select)
     asked = source.good if options.where is None else source.good.where(options.where)
     key = key_of(asked, options.key)
     found = deliveries(asked, compiled, key)
     write_batch(found, f"{options.out}/deliveries", number, deliveries_schema(asked, key))
-    bad = source.bad.unionByName(unreadable(asked)).unionByName(compiled.quarantine(session))
+    bad = source.bad.unionByName(unreadable(asked)).unionByName(compiled.quarantine(batch.sparkSession))
     write_batch(bad, f"{options.out}/quarantine", number, QUARANTINE)
 
 
-def _subscriptions(spark: SparkSession, shipper: Shipper, options: MatchOptions) -> Compiled:
-    return shipper.ship(read(spark, options.subscriptions, SUBSCRIPTIONS, "subscriptions"))
+class _Subscriptions:
+    """The subscriptions of the file as it is now, read only when it has changed: micro-batches should not wait."""
+
+    def __init__(self, spark: SparkSession, options: MatchOptions) -> None:
+        self.shipper = Shipper(spark, options.part_max)
+        self._spark, self._path = spark, options.subscriptions
+        self._known: tuple[object, Compiled] | None = None
+
+    def now(self) -> Compiled:
+        signature = Files(self._spark).signature(self._path)
+        if self._known is None or self._known[0] != signature:
+            found = read(self._spark, self._path, SUBSCRIPTIONS, "subscriptions")
+            self._known = (signature, self.shipper.ship(found))
+        return self._known[1]

@@ -88,6 +88,16 @@ class Files:
     def exists(self, path: str) -> bool:
         return bool(self._system(path).exists(self._path(path)))
 
+    def signature(self, path: str) -> tuple[tuple[str, int, int], ...]:
+        """Name, time of change and size of every file there: whatever is written there changes it."""
+        system, found = self._system(path), list[tuple[str, int, int]]()
+        for place in system.globStatus(self._path(path)) or ():
+            files = system.listFiles(place.getPath(), True)
+            while files.hasNext():
+                file = files.next()
+                found.append((file.getPath().toString(), file.getModificationTime(), file.getLen()))
+        return tuple(sorted(found))
+
     def rename(self, path: str, to: str) -> None:
         if not self._system(path).rename(self._path(path), self._path(to)):
             raise PipelineError(f"{path} cannot be renamed to {to}: may this user write there?")
