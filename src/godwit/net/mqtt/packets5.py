@@ -15,6 +15,7 @@ from godwit.net.mqtt.fields import MALFORMED, PROTOCOL_ERROR, TOPIC_NAME_INVALID
 from godwit.net.mqtt.packets import Kind, Packet, Subscribe, Unsubscribe, body_of, checked_flags, wish_of
 from godwit.net.mqtt.packets3 import checked_publish_flags
 
+RESPONSE_TOPIC = 0x08
 SUBSCRIPTION_IDENTIFIER = 0x0B
 USER_PROPERTY = 0x26
 
@@ -22,7 +23,7 @@ PROPERTIES: dict[int, Callable[[Fields], object]] = {
     0x01: Fields.byte,  # payload format indicator
     0x02: Fields.number32,  # message expiry interval
     0x03: Fields.text,  # content type
-    0x08: Fields.text,  # response topic
+    RESPONSE_TOPIC: Fields.text,
     0x09: Fields.binary,  # correlation data
     SUBSCRIPTION_IDENTIFIER: Fields.variable,
     0x11: Fields.number32,  # session expiry interval
@@ -101,6 +102,8 @@ def properties(fields: Fields) -> list[tuple[int, object]]:
         value = PROPERTIES.get(name, _unknown)(inner)
         if name in BOOLEANS and value not in (0, 1):
             raise PacketError(f"{fields.what}: property {name:#04x} is {value}, neither 0 nor 1", PROTOCOL_ERROR)
+        if name == RESPONSE_TOPIC and isinstance(value, str) and ("#" in value or "+" in value):
+            raise PacketError(f"{fields.what}: a response topic with a wildcard in it", PROTOCOL_ERROR)
         found.append((name, value))
     return found
 

@@ -207,7 +207,8 @@ class Registry:
         switch, left = self.switch, 0
         for item in items_of(session):
             group = switch.directory.group(item.group) if item.group is not None else None
-            if group is not None and not item.received:
+            # At QoS 2 a member that may have it keeps it: another one's would be a second (MQTT-4.8.2-5).
+            if group is not None and not item.received and not (item.qos == 2 and item.sent):
                 switch.share(group, switch.name, item.publication)
             else:
                 left += not item.received

@@ -1,0 +1,334 @@
+"""MQTT 5.0, sections 3.1, 3.2, 3.12, 3.14, 4.1, 4.12 and 4.13: how connections and sessions begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import mqtt5
+import pytest
+from tests.net.mqtt.saying import (
+    PROTOCOL_ERROR,
+    connected,
+    drop,
+    goodbye,
+    heard,
+    listening,
+    packet,
+    pings,
+    publish,
+    subscribe,
+    text,
+)
+from tests.net.mqtt.serving import Raw, Served, served
+
+from godwit.net.mqtt.options import Options
+from godwit.net.security import Admitted, Credentials
+from godwit.protocols.broker.outlet import ALL, Limits, Reason, RefusedError
+
+HEAD = text("MQTT") + b"\5"
+
+
+def admit(who: Credentials) -> Admitted:
+    if who.user == "nobody":
+        raise RefusedError(Reason.BAD_USER_NAME_OR_PASSWORD, "nobody is not let in")
+    return Admitted(who.user or "", ALL, Limits())
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Served]:
+    with served(Options(connect_wait_s=5.0), admit) as running:
+        yield running
+
+
+def answered(broker: Served, body: bytes, *more: bytes) -> tuple[mqtt5.ConnAckPacket, bool]:
+    """The answer to a CONNECT with this body, and whether the connection is closed after it."""
+    with Raw(broker.port) as raw:
+        raw.send(packet(0x10, body), *more)
+        answer = raw.packet()
+        assert isinstance(answer, mqtt5.ConnAckPacket)
+        if int(answer.reason_code) < 128:
+            return answer, False
+        return answer, raw.is_closed()
+
+
+def refused(broker: Served, body: bytes) -> bool:
+    """Whether the broker closes the connection, with or without an answer that says why."""
+    with Raw(broker.port) as raw:
+        raw.send(packet(0x10, body))
+        said = raw.raw()
+        return said == b"" or (said[0] == 0x20 and said[3] != 0 and raw.is_closed())
+
+
+@pytest.mark.mqtt("MQTT-3.1.0-1")
+def test_the_first_packet_must_be_connect(broker: Served) -> None:
+    for said in (publish("a"), subscribe("a"), b"\xc0\0", b"\xe0\0"):
+        with Raw(broker.port) as raw:
+            raw.send(said)
+            assert raw.is_closed()
+
+
+@pytest.mark.mqtt("MQTT-3.1.0-2")
+def test_a_second_connect_is_a_protocol_error(broker: Served) -> None:
+    with connected(broker, "twice") as raw:
+        raw.send(mqtt5.ConnectPacket("twice").write())
+        assert goodbye(raw) == PROTOCOL_ERROR
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-1", "MQTT-3.1.2-2", "MQTT-3.2.2-7", "MQTT-4.13.2-1")
+@pytest.mark.parametrize(
+    "head", [text("MQTT") + b"\6", text("MQTT") + b"\0", text("mqtt") + b"\5", text("HTTP") + b"\5"]
+)
+def test_another_protocol_or_version_is_closed(broker: Served, head: bytes) -> None:
+    assert refused(broker, head + b"\2\0\0\0" + text("c"))
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-3", "MQTT-3.1.4-1")
+def test_the_reserved_flag_of_connect_must_be_zero(broker: Served) -> None:
+    assert refused(broker, HEAD + b"\3\0\0\0" + text("c"))
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-11", "MQTT-3.1.2-12", "MQTT-3.1.2-13")
+@pytest.mark.parametrize("flags", [0b00001010, 0b00010010, 0b00100010, 0b00011110])
+def test_will_flags_that_contradict_one_another_are_refused(broker: Served, flags: int) -> None:
+    will = b"\0" + text("w") + text("x") if flags & 4 else b""
+    assert refused(broker, HEAD + bytes((flags,)) + b"\0\0\0" + text("c") + will)
+
+
+@pytest.mark.mqtt(
+    "MQTT-3.1.2-9", "MQTT-3.1.2-16", "MQTT-3.1.2-17", "MQTT-3.1.2-18", "MQTT-3.1.2-19", "MQTT-3.1.3-1", "MQTT-3.1.3-3"
+)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\2\0\0\0",
+        b"\6\0\0\0" + text("c"),
+        b"\6\0\0\0" + text("c") + b"\0" + text("topic"),
+        b"\x82\0\0\0" + text("c"),
+        b"\x42\0\0\0" + text("c"),
+        b"\2\0\0\0" + text("c") + text("user"),
+        b"\x82\0\0\0" + text("c") + text("user") + text("password"),
+    ],
+)
+def test_the_payload_must_be_what_the_flags_say(broker: Served, body: bytes) -> None:
+    assert refused(broker, HEAD + body)
+
+
+@pytest.mark.mqtt("MQTT-3.1.3-4", "MQTT-3.1.3-11", "MQTT-3.1.3-12")
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\2\0\0\0" + text(b"\xff"),
+        b"\6\0\0\0" + text("c") + b"\0" + text(b"\xff") + text("x"),
+        b"\x82\0\0\0" + text("c") + text(b"\xff"),
+    ],
+)
+def test_names_and_topics_in_connect_must_be_text(broker: Served, body: bytes) -> None:
+    assert refused(broker, HEAD + body)
+
+
+@pytest.mark.mqtt("MQTT-3.1.3-5", "MQTT-3.1.4-5", "MQTT-3.2.2-8")
+@pytest.mark.parametrize("name", ["a", "0123456789abcdefghijklm", "NOPQRSTUVWXYZnopqrstuvw", "xyzABCDEFGHIJKLM"])
+def test_plain_names_are_allowed(broker: Served, name: str) -> None:
+    answer, _ = answered(broker, HEAD + b"\2\0\0\0" + text(name))
+    assert answer.reason_code == mqtt5.ConnAckReasonCode.SUCCESS
+
+
+@pytest.mark.mqtt("MQTT-3.1.3-6", "MQTT-3.1.3-7", "MQTT-3.2.2-16")
+def test_a_client_without_a_name_gets_one_of_its_own(broker: Served) -> None:
+    names = {answered(broker, HEAD + b"\2\0\0\0" + text(""))[0].assigned_client_id for _ in range(3)}
+    assert len(names) == 3
+    assert None not in names
+
+
+@pytest.mark.mqtt("MQTT-3.1.3-8", "MQTT-3.2.2-6")
+def test_a_name_that_is_not_taken_closes_the_connection(broker: Served) -> None:
+    answer, closed = answered(broker, HEAD + b"\2\0\0\0" + text("x" * 5_000))
+    assert answer.reason_code == mqtt5.ConnAckReasonCode.CLIENT_ID_NOT_VALID
+    assert not answer.session_present
+    assert closed
+
+
+@pytest.mark.mqtt("MQTT-3.1.4-2", "MQTT-3.1.4-6")
+def test_what_follows_a_connect_that_is_refused_is_not_heard(broker: Served) -> None:
+    with listening(broker, "witness", "r") as witness:
+        said = HEAD + b"\x82\0\0\0" + text("c") + text("nobody")
+        answer, closed = answered(broker, said, publish("r", b"from nobody"))
+        assert answer.reason_code == mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD
+        assert closed
+        witness.send(publish("r", b"end"))
+        assert heard(witness).payload == b"end"
+
+
+@pytest.mark.mqtt("MQTT-3.1.4-3", "MQTT-3.1.3-2")
+def test_the_same_name_takes_over(broker: Served) -> None:
+    with connected(broker, "twin") as first, connected(broker, "twin") as second:
+        assert goodbye(first) == 0x8E
+        assert pings(second)
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-4", "MQTT-3.1.4-4", "MQTT-3.2.2-2")
+def test_a_clean_start_forgets_the_session(broker: Served) -> None:
+    with listening(broker, "clean", "c/#", session_expiry_interval=100), connected(broker, "clean") as again:
+        again.send(publish("c/1", b"x"))
+        assert pings(again)
+    with Raw(broker.port) as raw:
+        assert not raw.connect("clean", clean_start=True, session_expiry_interval=100).session_present
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-5", "MQTT-3.1.2-6", "MQTT-3.1.2-23", "MQTT-3.2.2-3", "MQTT-4.1.0-1", "MQTT-4.5.0-1")
+def test_a_session_is_resumed_where_there_is_one(broker: Served) -> None:
+    with Raw(broker.port) as raw:
+        assert not raw.connect("resumed", clean_start=False, session_expiry_interval=100).session_present
+        raw.send(subscribe("resumed"))
+        raw.packet()
+        drop(broker, raw, "resumed")
+    with connected(broker, "speaker") as speaker:
+        speaker.send(publish("resumed", b"kept", 1, 1))
+        speaker.packet()
+    with Raw(broker.port) as raw:
+        assert raw.connect("resumed", clean_start=False, session_expiry_interval=100).session_present
+        assert heard(raw).payload == b"kept"
+
+
+@pytest.mark.mqtt("MQTT-4.1.0-2")
+def test_a_session_ends_when_its_time_is_over(broker: Served) -> None:
+    with connected(broker, "short", session_expiry_interval=1) as raw:
+        raw.send(b"\xe0\0")
+        assert raw.is_closed()
+    broker.until(lambda: "short" not in broker.broker.sessions)
+    with Raw(broker.port) as raw:
+        assert not raw.connect("short", clean_start=False).session_present
+
+
+WILL = mqtt5.Will("will", payload=b"gone", qos=mqtt5.QoS.AT_LEAST_ONCE, user_properties=[("b", "1"), ("a", "2")])
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-7", "MQTT-3.1.2-8", "MQTT-3.1.2-14", "MQTT-3.1.3-10")
+def test_a_will_is_published_as_it_was_said(broker: Served) -> None:
+    with listening(broker, "heirs", "will", options=0b1010) as heirs:
+        drop(broker, connected(broker, "mortal", will=WILL), "mortal")
+        will = heard(heirs)
+        assert (will.payload, will.retain) == (b"gone", False)
+        assert will.user_properties == [("b", "1"), ("a", "2")]
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-15")
+def test_a_will_that_is_to_be_retained_is(broker: Served) -> None:
+    will = mqtt5.Will("will/kept", payload=b"gone", retain=True)
+    with listening(broker, "heirs", "will/kept") as heirs:
+        drop(broker, connected(broker, "mortal", will=will), "mortal")
+        assert heard(heirs).payload == b"gone"
+    with listening(broker, "late", "will/kept") as late:
+        assert heard(late).retain
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-10", "MQTT-3.14.4-3")
+def test_a_will_is_forgotten_at_a_proper_goodbye(broker: Served) -> None:
+    with listening(broker, "heirs", "will") as heirs:
+        with connected(broker, "mortal", will=WILL) as mortal:
+            mortal.send(b"\xe0\0")
+            assert mortal.is_closed()
+        heirs.send(publish("will", b"end"))
+        assert heard(heirs).payload == b"end"
+
+
+@pytest.mark.mqtt("MQTT-3.1.3-9")
+def test_a_will_that_waits_is_not_said_where_the_client_is_back(broker: Served) -> None:
+    late = mqtt5.Will("will/late", payload=b"gone", will_delay_interval=60)
+    with listening(broker, "heirs", "will/late") as heirs:
+        drop(broker, connected(broker, "late", will=late, session_expiry_interval=100), "late")
+        with Raw(broker.port) as back:
+            assert back.connect("late", clean_start=False, session_expiry_interval=100).session_present
+            back.send(b"\xe0\0")
+            assert back.is_closed()
+        heirs.send(publish("will/late", b"end"))
+        assert heard(heirs).payload == b"end"
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-22", "MQTT-3.2.2-22")
+def test_silence_for_one_and_a_half_times_the_keep_alive_ends_the_connection(broker: Served) -> None:
+    with Raw(broker.port) as raw:
+        assert raw.connect("silent", keep_alive=1).server_keep_alive is None
+        assert goodbye(raw) == 0x8D
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-28", "MQTT-3.2.0-1", "MQTT-3.2.0-2", "MQTT-3.2.2-1")
+def test_the_answer_comes_first_and_once_and_says_only_what_was_asked(broker: Served) -> None:
+    with Raw(broker.port) as raw:
+        raw.send(mqtt5.ConnectPacket("asks", clean_start=True).write(), subscribe("a"), publish("a", b"x"))
+        said = raw.raw()
+        assert said[0] == 0x20
+        assert said[2] in (0, 1)
+        answer = mqtt5.read(memoryview(said))[0]
+        assert isinstance(answer, mqtt5.ConnAckPacket)
+        assert answer.response_info is None
+        assert [raw.raw()[0] for _ in range(2)] == [0x90, 0x30]
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-29")
+def test_no_words_come_where_none_are_wanted(broker: Served) -> None:
+    with connected(broker, "curt", request_problem_info=False) as raw:
+        raw.send(subscribe("a#b"))
+        answer = raw.packet()
+        assert isinstance(answer, mqtt5.SubAckPacket)
+        assert answer.reason_str is None
+        assert answer.user_properties == []
+        raw.send(publish("$share", b"x", 1, 1))
+        acknowledged = raw.packet()
+        assert isinstance(acknowledged, mqtt5.PubAckPacket)
+        assert acknowledged.reason_str is None
+
+
+@pytest.mark.mqtt("MQTT-3.2.2-19", "MQTT-3.2.2-20", "MQTT-3.9.2-1", "MQTT-3.9.2-2", "MQTT-3.14.2-3", "MQTT-3.14.2-4")
+def test_words_are_left_out_where_the_packet_would_be_too_large(broker: Served) -> None:
+    with Raw(broker.port) as raw:
+        raw.connect("tiny", max_packet_size=64)
+        raw.send(subscribe("a#b", "c#d", "e#f"))
+        answer = raw.raw()
+        assert len(answer) <= 64
+        assert answer[-3:] == b"\x8f\x8f\x8f"
+        raw.send(packet(0x30, text("#") + b"\0"))
+        assert len(raw.raw()) <= 64
+    with Raw(broker.port) as raw:
+        raw.send(mqtt5.ConnectPacket("x" * 600, max_packet_size=24).write())
+        assert len(raw.raw()) <= 24
+
+
+@pytest.mark.mqtt("MQTT-3.12.4-1")
+def test_a_ping_is_answered(broker: Served) -> None:
+    with connected(broker, "pinger") as raw:
+        assert pings(raw)
+
+
+@pytest.mark.mqtt("MQTT-3.14.0-1")
+def test_no_goodbye_without_a_welcome(broker: Served) -> None:
+    with Raw(broker.port) as raw:
+        raw.send(packet(0x10, b"\0\4MQ"))
+        said = raw.raw()
+        assert said == b"" or said[0] == 0x20
+
+
+@pytest.mark.mqtt("MQTT-3.14.2-1", "MQTT-3.14.2-2", "MQTT-3.14.4-1", "MQTT-3.14.4-2")
+def test_a_goodbye_is_the_last_word_and_has_no_session_expiry(broker: Served) -> None:
+    with connected(broker, "last") as raw:
+        raw.send(packet(0x30, text("#") + b"\0"), b"\xc0\0")
+        said = raw.packet()
+        assert isinstance(said, mqtt5.DisconnectPacket)
+        assert said.session_expiry_interval is None
+        assert int(said.reason_code) >= 128
+        assert raw.is_closed()
+
+
+@pytest.mark.mqtt("MQTT-4.12.0-1")
+def test_an_unknown_way_to_authenticate_is_refused(broker: Served) -> None:
+    properties = b"\x15" + text("SCRAM-SHA-1")
+    answer, closed = answered(broker, HEAD + b"\2\0\0" + bytes((len(properties),)) + properties + text("c"))
+    assert answer.reason_code == mqtt5.ConnAckReasonCode.BAD_AUTHENTICATION_METHOD
+    assert closed
+
+
+@pytest.mark.mqtt("MQTT-4.12.0-6", "MQTT-4.12.1-2")
+def test_auth_is_an_error_where_nobody_began_it(broker: Served) -> None:
+    with connected(broker, "auth") as raw:
+        raw.send(packet(0xF0, b"\x18\0"))
+        assert goodbye(raw) == PROTOCOL_ERROR
