@@ -75,7 +75,7 @@ def deliveries(events: DataFrame, subscriptions: Compiled, key: Sequence[str]) -
     """A row for each event and each subscription that wants it."""
     schema = deliveries_schema(events, key)
     if not subscriptions.parts:
-        return events.select(*map(column, key), sf.lit(None).cast(STRING).alias(SUBSCRIPTION)).limit(0)
+        return events.select(*map(column, key), sf.lit(None).cast(STRING).alias(SUBSCRIPTION)).where(sf.lit(False))
     attributes = None if is_archived(events) else [name for name in events.columns if name in subscriptions.attributes]
     seen = _spread(_matchable(events, key, attributes), len(subscriptions.parts))
     matcher = _Matcher(subscriptions.parts, schema.names, attributes, _rows_at_a_time(subscriptions))
