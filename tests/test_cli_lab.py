@@ -134,7 +134,7 @@ def test_the_convergence_table_is_written_beside_its_counts(tmp_path: Path) -> N
 @pytest.mark.feature("manet-cbr F20")
 def test_the_ad_hoc_plan_runs_reports_and_is_not_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("godwit.lab.runner.PROCESSES", 1)
-    monkeypatch.setattr(lab.adhoc_runs, "run", as_published)
+    monkeypatch.setattr("godwit.lab.adhoc.runs.run", as_published)
     command = ["lab", "adhoc", "--seeds", "1", "--out", str(tmp_path)]
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
@@ -143,7 +143,7 @@ def test_the_ad_hoc_plan_runs_reports_and_is_not_run_twice(tmp_path: Path, monke
     assert "godwit lab adhoc --seeds 1" in (tmp_path / "report.md").read_text()
     assert "data:image/png" in (tmp_path / "report.html").read_text()
 
-    monkeypatch.setattr(lab.adhoc_runs, "run", lambda configuration: pytest.fail("nothing is left to run"))
+    monkeypatch.setattr("godwit.lab.adhoc.runs.run", lambda configuration: pytest.fail("nothing is left to run"))
     again = CliRunner().invoke(app, command)
     assert "finished before" in again.output
     other = CliRunner().invoke(app, [*command, "--seconds", "10", "--report-only"])
