@@ -507,3 +507,56 @@ def test_a_client_that_left_before_it_heard_that_it_was_let_in_is_found_all_the_
     own = [name for name in "ABCD" if copy(stage, name) == OWN]
     assert own == [then]
     assert AWAKE not in [copy(stage, name) for name in "ABCD"]
+
+
+COVERING = msgspec.structs.replace(UNBOUNDED, covering=True)
+
+
+@pytest.mark.feature("proactive-handoff F25")
+def test_an_included_subscription_needs_no_copies_and_is_found_awake_all_the_same() -> None:
+    stage = joined("AB", "AB", options=COVERING)
+    stage.client("wide", "A", between(0, 50))
+    stage.client("narrow", "A", between(10, 20))
+    stage.client("beside", "A", between(40, 60))
+    stage.settle()
+    assert [copy(stage, "B", name) for name in ("wide", "narrow", "beside")] == [ASLEEP, None, ASLEEP]
+    stage.publish(15, to="AB")
+    stage.vanish("narrow")
+    stage.settle()
+    assert stage.brokers["B"].records["narrow"].marks == {"P": 0}
+    stage.publish(15, to="AB")
+    stage.publish(30, to="AB")
+    stage.clients["narrow"].connect("B")
+    stage.settle()
+    assert stage.notes("attached") == ["hit"]
+    assert stage.got["narrow"] == [0, 1]
+
+
+@pytest.mark.feature("proactive-handoff F25")
+@pytest.mark.parametrize("how", ["unsubscribes", "moves"])
+def test_when_the_including_one_goes_the_included_get_their_own_copies(how: str) -> None:
+    stage = joined("ABC", "AB", "AC", options=COVERING)
+    stage.client("wide", "A", between(0, 50))
+    stage.client("narrow", "A", between(10, 20))
+    stage.client("inner", "A", between(12, 15))
+    stage.settle()
+    if how == "unsubscribes":
+        stage.clients["wide"].unsubscribe()
+    else:
+        stage.move("wide", "B")
+    stage.settle()
+    assert [copy(stage, "C", name) for name in ("wide", "narrow", "inner")] == [None, ASLEEP, None]
+
+
+@pytest.mark.feature("proactive-handoff F19", "proactive-handoff F47")
+def test_an_unsubscription_that_overtakes_the_news_of_a_move_reaches_the_copies_of_the_broker_left_behind() -> None:
+    stage = Stage("ABCD")
+    stage.client("s", "B")
+    for place in "DAC":
+        stage.move("s", place, noticed=False)
+    stage.carry_all("D", "B")
+    stage.brokers["C"].graph.touch("D", 0.0)
+    stage.clients["s"].unsubscribe()
+    stage.carry_all("C", "D")
+    stage.settle()
+    assert [copy(stage, name) for name in "ABCD"] == [None, None, None, None]

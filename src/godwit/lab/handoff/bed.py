@@ -18,7 +18,7 @@ from godwit.sim.world import Node, World
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker of the testbed takes; chosen so that the durable scheme's published rates come out (4.2)."""
+    """What a broker of the testbed takes; chosen by hand, near the rates that 4.2 derives from the published tables."""
 
     accept_s: float = 0.016
     """A publication, whoever wants it: persistent, synchronous."""

@@ -32,6 +32,8 @@ class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Events of a context in one message."""
     dedupe: bool = False
     """Reactive: fetched and local copies of an event are delivered once (`reactiveDedupe`)."""
+    covering: bool = False
+    """Pro-active: no copy is placed for who wants nothing that another copy from here does not want already (2.11)."""
     prefetch: bool = False
     """Pro-active: nothing is placed before the disconnect, and nothing kept for later (Burcea's prefetching, 2.15)."""
     rules: Rules = HARDENED

@@ -139,10 +139,12 @@ class MovedAck(Control, frozen=True):
 
 
 class CtxRequest(Control, frozen=True):
-    """`place` is where the answer goes, where that is not the sender."""
+    """`place` is where the answer goes, where that is not the sender; `after` is the last attachment known to those who
+    have passed it on, so that it never goes in a circle."""
 
     seen: Marks = NOTHING
     place: NodeId = ""
+    after: int = -1
 
 
 class CtxResponse(Control, frozen=True):

@@ -21,6 +21,7 @@ from godwit.protocols.handoff.messages import (
     NbrList,
     StoreSub,
     Unsubscribe,
+    Wishes,
 )
 from godwit.protocols.handoff.neighbors import NeighborGraph
 from godwit.protocols.handoff.records import Kind, Mode, Record
@@ -34,6 +35,8 @@ class ProActive(Replicas):
     def __init__(self, host: Host, options: HandoffOptions) -> None:
         super().__init__(host, options)
         self.graph = NeighborGraph(host.name, options.graph)
+        self.covered: dict[NodeId, NodeId] = {}
+        """Who has no copies of its own, and on whose it relies."""
         self.on(Moved, self.moved_on)
         self.on(MovedAck, self.list_heard)
         self.on(NbrList, self.list_heard)
@@ -63,8 +66,30 @@ class ProActive(Replicas):
         self.graph.lists[sender] = message.neighbors
 
     def _place(self, record: Record, peer: NodeId) -> None:
-        if not self.options.prefetch:
+        if not self.options.prefetch and not self._is_covered(record):
             self.host.send(peer, StoreSub(record.subscriber, record.epoch, record.wishes))
+
+    def _is_covered(self, record: Record) -> bool:
+        """Whether another's copy, placed from here, wants all that this one wants; it may not go while one relies on
+        it (2.11). A covered subscriber's neighbors get its wishes when they are woken, its marks stay its own."""
+        if not self.options.covering:
+            return False
+        for root in self._connected():
+            if root is not record and root.subscriber not in self.covered and covers(root.wishes, record.wishes):
+                self.covered[record.subscriber] = root.subscriber
+                return True
+        self.covered.pop(record.subscriber, None)
+        return False
+
+    def _uncover(self, root: NodeId) -> None:
+        """Who relied on this one's copies gets its own, or relies on another."""
+        self.covered.pop(root, None)
+        for subscriber in [name for name, by in self.covered.items() if by == root]:
+            del self.covered[subscriber]
+            record = self.records.get(subscriber)
+            if record is not None and record.is_real and record.moved is None:
+                for peer in self.graph.targets():
+                    self._place(record, peer)
 
     def _connected(self) -> list[Record]:
         return [r for r in self.records.values() if r.is_real and r.attached]
@@ -132,7 +157,8 @@ class ProActive(Replicas):
         if isfinite(self.options.timeout_s):
             record.timeout = self.host.after(self.options.timeout_s, lambda: self.timed_out(record))
         for peer in peers:
-            self.wake(record, peer, record.wishes if self.options.prefetch else {})
+            whole = self.options.prefetch or record.subscriber in self.covered
+            self.wake(record, peer, record.wishes if whole else {})
 
     # Cases 4 to 8: handoff, unsubscribe, timeout (2.8)
 
@@ -194,6 +220,8 @@ class ProActive(Replicas):
         if self.rules.stale_moves and message.epoch <= record.epoch:
             self._moved_before(sender, message)
             return
+        if record.moved is not None and not self._is_news(record.moved, sender, message):
+            return
         self.cancel_catchups(record.subscriber, message.epoch - 1, keep=sender)
         for peer in self.graph.edges:
             if peer != sender:
@@ -201,6 +229,7 @@ class ProActive(Replicas):
         self._gone_unnoticed(record)
         record.keep()
         record.moved = (sender, message)
+        self._uncover(record.subscriber)
         self.settle(record)
 
     def _moved_before(self, sender: NodeId, message: Moved) -> None:
@@ -214,16 +243,25 @@ class ProActive(Replicas):
             self.host.send(sender, Moved(record.subscriber, record.epoch, self.graph.names))
 
     def _pass_on_news(self, place: NodeId, message: Moved) -> None:
-        """The subscriber named this broker although it had been at another since: that one must hear of the move."""
-        known = self.whereabouts.get(message.subscriber)
-        if known is None or not self.rules.chase:
+        epoch, unsubscribed = self.tombstones.get(message.subscriber, (-1, False))
+        if unsubscribed and message.epoch <= epoch:
+            self.host.send(place, Delete(message.subscriber, epoch, privileged=True))
             return
-        other, last = known
-        if last.epoch < message.epoch:
+        known = self.whereabouts.get(message.subscriber)
+        if known is not None and self._is_news(known, place, message):
             self.whereabouts[message.subscriber] = (place, message)
+
+    def _is_news(self, known: tuple[NodeId, Moved], place: NodeId, message: Moved) -> bool:
+        """Two brokers say that the subscriber is with them now, since it named this one to both: the one where it was
+        earlier must hear of the other."""
+        other, last = known
+        if not self.rules.chase:
+            return True
+        if last.epoch < message.epoch:
             self._tell_move(other, place, message)
         elif last.epoch > message.epoch:
             self._tell_move(place, other, last)
+        return last.epoch < message.epoch
 
     def _tell_move(self, to: NodeId, place: NodeId, message: Moved) -> None:
         if to != place:
@@ -257,8 +295,9 @@ class ProActive(Replicas):
     def _chase(self, asker: NodeId, message: CtxRequest) -> None:
         """Not here any more: pass the question on to where it went since, if anywhere."""
         place, last = self.whereabouts.get(message.subscriber, ("", None))
-        if self.rules.chase and last is not None and last.epoch < message.epoch and place != asker:
-            self.host.send(place, msgspec.structs.replace(message, place=asker))
+        known = last is not None and message.after < last.epoch < message.epoch and place != asker
+        if self.rules.chase and last is not None and known:
+            self.host.send(place, msgspec.structs.replace(message, place=asker, after=last.epoch))
         else:
             self.answer(None, asker, message)
 
@@ -323,6 +362,8 @@ class ProActive(Replicas):
         record = self.records.get(message.subscriber)
         if record is None or not record.is_real:
             return
+        record.attached = False
+        self._uncover(record.subscriber)
         for peer in self.graph.edges:
             self.host.send(peer, Delete(record.subscriber, record.epoch, privileged=True))
         self.remove(record, record.epoch, privileged=True)
@@ -331,6 +372,12 @@ class ProActive(Replicas):
         if self.records.get(record.subscriber) is not record or record.life is not Life.DISCONNECTED:
             return
         record.step(Step.TIMEOUT)
+        self._uncover(record.subscriber)
         for peer in self.graph.edges:
             self.host.send(peer, Delete(record.subscriber, record.epoch))
         self.remove(record, record.epoch)
+
+
+def covers(some: Wishes, others: Wishes) -> bool:
+    """Whether each of the others is covered by one of these."""
+    return all(any(one.covers(other) for one in some.values()) for other in others.values())

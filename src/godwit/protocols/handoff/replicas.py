@@ -221,7 +221,16 @@ class Replicas(Fetching):
         if record is None:
             self.bury(message.subscriber, message.epoch, message.privileged)
         else:
+            if record.is_real and self.rules.spread:
+                self._spread(sender, message)
             self.remove(record, message.epoch, privileged=message.privileged)
+
+    def _spread(self, sender: NodeId, message: Delete) -> None:
+        """An unsubscription has overtaken the news that its subscriber had left here: who holds copies on behalf of
+        this record would never hear of either."""
+        for peer in self.graph.edges:
+            if peer != sender:
+                self.host.send(peer, message)
 
     def _may_order(self, record: Record, sender: NodeId, message: Control) -> bool:
         """Z4: by number; in the text by the controller (2.9)."""

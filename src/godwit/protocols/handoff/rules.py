@@ -63,6 +63,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Ours: a client may vanish before it hears that it was let in, and then names the broker before. Requests for it
     and news of it are passed on to where it went."""
 
+    spread: bool = False
+    """Ours: an unsubscription that meets a record which does not know yet that it is history goes on to its copies."""
+
     edges_take_copies: bool = True
     """Z14: with an edge go the copies of all whose record is here."""
 
@@ -89,4 +92,4 @@ SPARING = Rules(spare_attached=True)
 OPTIONS = Rules(spare_attached=True, epochs=True, ack_high_water=True, gap_safe=True)
 """All that the text's own options offer, without attachment numbers."""
 CHECKED = msgspec.structs.replace(OPTIONS, live_mark_check=True)
-HARDENED = msgspec.structs.replace(CHECKED, attach_no=True, chase=True, **dict.fromkeys(RACES, True))
+HARDENED = msgspec.structs.replace(CHECKED, attach_no=True, chase=True, spread=True, **dict.fromkeys(RACES, True))
