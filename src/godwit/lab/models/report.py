@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from godwit.lab.models import costs, curve, published
+from godwit.lab.models import costs, curve, overhead, published
 from godwit.lab.models.populations import Places, Population, Stays, neighbor_places, random_places, random_shares
 from godwit.lab.models.prediction import difference, overall, predict
 from godwit.lab.models.topology import six_brokers
@@ -16,7 +16,7 @@ HEADER = ("", *(f"{away_s} s away" for away_s in published.AWAY_S))
 
 
 def page() -> Page:
-    tables = [_r1(), _ratio(), *_r2(), _random(), _neighbor(), _throughput()]
+    tables = [_r1(), _ratio(), *_r2(), _random(), _neighbor(), _throughput(), _overhead()]
     lead = (
         "Spec proactive-handoff 3: computed now; a printed number stands in brackets where it differs. R2 with the"
         " tabulated 1/λ3 = 3.29 s is not what the source quotes; 7.5 s and 0.32 s are fits to those quotes (G8)."
@@ -124,3 +124,15 @@ def _compared(places: Places, k: int, printed: Mapping[int, float], measured: Ma
     if k not in measured:
         return _beside(model, printed[k], 1), "", ""
     return _beside(model, printed[k], 1), f"{measured[k]:.2f}", f"{difference(model, measured[k]):+.1%}"
+
+
+def _overhead() -> Table:
+    """(3.1) to (3.4) on the testbed: one subscription, 12 s away, a fifth of 29.5 msg/s, at each broker's neighbors."""
+    rate_per_s, away_s = 29.5 / 5, Stays().disconnect_s
+    rows = []
+    for name, others in {"RND, any broker": ("",) * 5, **six_brokers()}.items():
+        placed = overhead.propagation(1, len(others))
+        cached = overhead.caching([[False] * len(others)], rate_per_s, away_s)
+        rows.append((name, str(len(others)), str(placed), f"{cached:.1f}", f"{overhead.total(placed, cached):.1f}"))
+    header = ("broker", "neighbors", "propagation", "caching", "total")
+    return Table("Overhead of one disconnection", "Messages, where no neighbor shares the interest.", header, rows)
