@@ -1,0 +1,90 @@
+"""The decoders under atheris, which looks for bytes that lead where no bytes have led before.
+
+    python -m tests.net.fuzzing 10          # seconds
+
+Whatever is no message must be refused with the one error that says so; anything else ends the run and shows the bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from types import FunctionType
+
+from godwit.net import frames
+from godwit.net.mqtt import fields, packets, packets3, packets5, reading
+from godwit.net.mqtt.fields import PacketError
+from godwit.protocols.broker import wire
+from godwit.protocols.host import RemoteError
+
+
+def read_packets(data: bytes, read: Callable[[bytes], object]) -> None:
+    """Every packet of a stream, as a connection does it."""
+    position = 0
+    while position < len(data):
+        body, size = reading.length_at(data, position, len(data))
+        if not body or body + size > len(data):
+            return
+        read(data[position : body + size])
+        position = body + size
+
+
+def read_peer(data: bytes) -> None:
+    for kind, body in frames.Reader().feed(data):
+        if kind == frames.Kind.CONTROL:
+            frames.decode_control(body)
+        else:
+            read_frame(body)
+
+
+def read_frame(data: bytes) -> None:
+    frame = wire.decode(data)
+    if isinstance(frame, wire.Parcels):
+        for run in frame.runs:
+            wire.decode_items(run)
+
+
+def read_run(data: bytes) -> None:
+    name = data[:3]
+    end, count = reading.run_end(data, 0, name, len(data), 1_000)
+    assert 0 <= end <= len(data)
+    assert len(list(reading.packets(data[:end]))) == count
+
+
+TARGETS: tuple[Callable[[bytes], None], ...] = (
+    lambda data: read_packets(data, packets5.read),
+    lambda data: read_packets(data, packets3.read),
+    read_peer,
+    read_frame,
+    read_run,
+)
+
+
+def once(data: bytes) -> None:
+    """The first byte chooses who reads the rest."""
+    if data:
+        try:
+            TARGETS[data[0] % len(TARGETS)](data[1:])
+        except (PacketError, RemoteError):
+            return
+
+
+def functions() -> Iterator[FunctionType]:
+    """All that read: to watch the rest of what is loaded takes longer than the run."""
+    for module in (frames, fields, packets, packets3, packets5, reading, wire):
+        for found in vars(module).values():
+            members = vars(found).values() if isinstance(found, type) else (found,)
+            yield from (one for one in members if isinstance(one, FunctionType) and one.__module__ == module.__name__)
+
+
+def main(seconds: int) -> None:
+    import atheris  # type: ignore[import-untyped]
+
+    for function in functions():
+        atheris.instrument_func(function)
+    atheris.Setup([sys.argv[0], f"-max_total_time={seconds}", "-max_len=512", "-print_final_stats=1"], once)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

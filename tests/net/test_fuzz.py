@@ -1,0 +1,83 @@
+"""Bytes that nobody would send: they cost their sender the connection at most, and nobody else anything."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.net.fuzzing import TARGETS, once
+from tests.net.nonsense import UPGRADE, Pipe, Scene, masked, played, streams, turns
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 8
+
+
+async def said(scene: Scene, pipe: Pipe, pieces: list[bytes]) -> None:
+    for piece in pieces:
+        pipe.say(piece)
+        await turns(3)
+    await turns()
+    assert pipe.ends <= 1
+    assert pipe.is_closing() == (pipe.ends == 1)
+
+
+@given(st.lists(streams(), min_size=1, max_size=3))
+def test_whatever_clients_say_the_broker_goes_on_and_others_notice_nothing(said_by: list[list[bytes]]) -> None:
+    async def act(scene: Scene) -> None:
+        for pieces in said_by:
+            await said(scene, scene.newcomer(), pieces)
+
+    played(act)
+
+
+@given(streams(), streams())
+def test_two_at_once_do_not_disturb_one_another(first: list[bytes], second: list[bytes]) -> None:
+    async def act(scene: Scene) -> None:
+        one, other = scene.newcomer(), scene.newcomer()
+        for at in range(max(len(first), len(second))):
+            for pipe, pieces in ((one, first), (other, second)):
+                if at < len(pieces):
+                    pipe.say(pieces[at])
+            await turns(2)
+
+    played(act)
+
+
+@given(streams(), st.lists(st.sampled_from([0, 1, 2, 8, 9, 10, 15]), max_size=6), st.booleans())
+def test_whatever_comes_in_websocket_frames_the_broker_goes_on(
+    pieces: list[bytes], opcodes: list[int], whole: bool
+) -> None:
+    async def act(scene: Scene) -> None:
+        framed = [
+            masked(opcodes[at] if at < len(opcodes) else 2, piece, fin=whole or at % 2 == 0)
+            for at, piece in enumerate(pieces)
+        ]
+        await said(scene, scene.newcomer(websocket=True), [UPGRADE, *framed])
+
+    played(act)
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_whatever_comes_instead_of_a_websocket_the_broker_goes_on(garbage: bytes, upgraded: bool) -> None:
+    async def act(scene: Scene) -> None:
+        await said(scene, scene.newcomer(websocket=True), [UPGRADE if upgraded else b"", garbage])
+
+    played(act)
+
+
+@given(st.integers(0, len(TARGETS) - 1), streams() | st.lists(st.binary(max_size=60), max_size=3))
+def test_decoders_read_or_refuse(target: int, pieces: list[bytes]) -> None:
+    once(bytes((target,)) + b"".join(pieces))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is not installed")
+def test_decoders_refuse_what_they_cannot_read_with_one_kind_of_error() -> None:
+    command = [sys.executable, "-m", "tests.net.fuzzing", str(SECONDS)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS + 120, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert "stat::number_of_executed_units" in ran.stderr
