@@ -41,7 +41,6 @@ def test_without_either_half_of_the_catch_up_events_are_lost_but_never_repeated(
     assert (outcome.repeated, outcome.disordered, outcome.left_behind) == (0, 0, 0)
 
 
-@pytest.mark.feature("proactive-handoff F46")
 def test_a_race_is_decided_by_its_seed() -> None:
     assert run(Race(seed=5, length=4.0)) == run(Race(seed=5, length=4.0))
     assert run(Race(seed=5, length=4.0)) != run(Race(seed=6, length=4.0))

@@ -46,7 +46,7 @@ def test_the_disk_saves_what_a_small_memory_loses() -> None:
     assert small("ours", queue_mb=0.05).lost == 0
 
 
-@pytest.mark.feature("proactive-handoff F35", "proactive-handoff F46")
+@pytest.mark.feature("proactive-handoff F35")
 def test_a_run_is_a_function_of_its_configuration(results: dict[str, Result]) -> None:
     assert small("proactive") == results["proactive"]
     assert small("proactive", seed=2) != results["proactive"]

@@ -15,7 +15,7 @@ def stage_of(names: str, *, everywhere: bool) -> Stage:
     return stage
 
 
-@pytest.mark.feature("proactive-handoff F2", "proactive-handoff F28")
+@pytest.mark.feature("proactive-handoff F28")
 def test_what_comes_while_the_client_is_away_waits_for_its_return() -> None:
     stage = stage_of("A", everywhere=False)
     stage.client("s", "A")

@@ -414,7 +414,7 @@ def test_a_lost_acknowledgement_costs_a_repetition_unless_the_client_filters(fil
     assert stage.got["s"] == got
 
 
-@pytest.mark.feature("proactive-handoff F3", "proactive-handoff F24")
+@pytest.mark.feature("proactive-handoff F24")
 def test_marks_are_kept_publisher_by_publisher() -> None:
     stage = joined("AB", "AB")
     stage.client("s", "A")
@@ -430,7 +430,6 @@ def test_marks_are_kept_publisher_by_publisher() -> None:
     assert stage.brokers["B"].records["s"].marks == {"P": 2, "Q": 1}
 
 
-@pytest.mark.feature("proactive-handoff F1")
 def test_an_event_that_comes_twice_is_seen_once() -> None:
     stage = Stage("A")
     stage.client("s", "A")

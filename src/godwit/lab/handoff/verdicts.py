@@ -323,7 +323,7 @@ def _q22(evidence: Evidence) -> Judgement:
         return MISSING
     first = sum(run.false_negatives_first for run in runs) / len(runs)
     last = sum(run.false_negatives_last for run in runs) / len(runs)
-    return first > 0.3 and last < first / 3, f"{first:.2f} at the first moves, {last:.2f} at the end"
+    return first > 0.5 and last < 0.05, f"{first:.2f} at the first moves, {last:.2f} at the end"
 
 
 JUDGES: dict[str, Callable[[Evidence], Judgement]] = {
