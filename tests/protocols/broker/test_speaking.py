@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
+import msgspec
 import pytest
+from tests.protocols.broker.chaos import Chaos
 from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.wires import World
 
@@ -101,3 +105,40 @@ def test_a_client_that_has_said_nothing_waits_for_nobody() -> None:
     silent.publish("a/x", b"first", qos=1)
     world.run(1)
     assert not silent.outgoing
+
+
+class Wandering(Chaos):
+    """Publishers hop from broker to broker, subscribers stay where they are, brokers crash."""
+
+    def _hop(self) -> None:
+        client = self.dice.choice(self.publishers)
+        client.drop(notice_s=self.dice.choice((0.0, 0.2, None)))
+        self._reconnect(client)
+
+    def _reconnect(self, client: Listener) -> None:
+        client.drop(notice_s=None)
+        name = client.home if client in self.subscribers else self.dice.choice(self.names)
+        if self.world.sites[name].up:
+            client.connect(name)
+
+    def check_order(self) -> None:
+        """Of all that one publisher said at QoS 2, wherever it said it."""
+        for client in self.subscribers:
+            said: dict[str, list[int]] = defaultdict(list)
+            for delivery in client.got:
+                if delivery.publication.qos == 2:
+                    said[delivery.publication.publisher].append(msgspec.json.decode(delivery.publication.payload)["n"])
+            for publisher, numbers in said.items():
+                assert numbers == sorted(numbers), f"{client.name} got {numbers} from {publisher}"
+
+
+@pytest.mark.parametrize("first", range(3000, 3060, 20))
+def test_publishers_that_wander_among_crashing_brokers_are_heard_in_order(first: int) -> None:
+    for seed in range(first, first + 20):
+        chaos = Wandering(seed, publishers_hop=True)
+        chaos.run()
+        try:
+            chaos.check()
+            chaos.check_order()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
