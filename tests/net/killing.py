@@ -23,7 +23,7 @@ from random import Random
 import msgspec
 
 from godwit.commands.roaming.brokers import BrokerProcess
-from godwit.commands.roaming.ledger import Ledger, Verdict, judged
+from godwit.commands.roaming.ledger import Fact, Ledger, Verdict, judged
 from godwit.events import Value
 from godwit.filters.text import parse
 from godwit.net.client import Client, connect
@@ -53,8 +53,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     out_of_order: int
-    """Of publishers that stay with their broker. One that moves is heard once, and its order is kept at each broker
-    that it talks to, but not from one to the next (docs/broker.md)."""
+    """Where publisher or subscriber stays with its broker. Where both move at the same moment, all is heard once, and
+    the order is that of each broker the publisher talked to (docs/broker.md)."""
     kills: int
     moves: int
     repeated: int
@@ -75,7 +75,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         found = self.verdict
         return (
             f"published {found.published}, owed {found.matched}, lost {found.lost}, duplicated {found.duplicated}, "
-            f"out of order {self.out_of_order} ({found.out_of_order} with movers), "
+            f"out of order {self.out_of_order} ({found.out_of_order} where both move), "
             f"unwanted {found.unwanted}, repeated at QoS 1 {self.repeated}, "
             f"kills {self.kills}, moves {self.moves}, unacknowledged {self.unacknowledged}, "
             f"sessions lost {self.sessions_lost}"
@@ -110,7 +110,8 @@ class Killing:
         self.wishes = dict(self._wishes())
         self.publishing = True
         self.kills = self.moves = self.repeated = self.acknowledged = 0
-        self._stayers = {f"p{number}" for number in range(plan.movers, plan.publishers)}
+        publishers, subscribers = range(plan.movers, plan.publishers), range(0, plan.subscribers, 2)
+        self._stayers = {*(f"p{number}" for number in publishers), *(f"s{number}" for number in subscribers)}
         self._qos: dict[str, int] = {}
         self._seen: set[tuple[str, str, int]] = set()
         self._probed: set[tuple[str, int]] = set()
@@ -217,10 +218,10 @@ class Killing:
             await asyncio.sleep(0.05)
         await asyncio.sleep(QUIET_S)
 
-    def _verdict(self, publishers: Container[str] | None = None) -> Verdict:
-        """Of what these published, or all."""
+    def _verdict(self, members: Container[str] | None = None) -> Verdict:
+        """Of what these published or got; of all."""
         wishes = {name: parse(wish) for name, wish in self.wishes.items()}
-        told = [fact for fact in self.ledger.facts if publishers is None or (fact[2].event or ("", 0))[0] in publishers]
+        told = [fact for fact in self.ledger.facts if members is None or any(one in members for one in _of(fact))]
         return judged(told, self.ledger.contents, wishes)
 
     def _outcome(self) -> Outcome:
@@ -243,6 +244,12 @@ class Killing:
                     lost[publisher].append(number)
             for publisher, numbers in lost.items():
                 yield f"{name} lacks {len(numbers)} of {publisher}, from {min(numbers)} to {max(numbers)}"
+
+
+def _of(fact: Fact) -> tuple[str, str]:
+    """Publisher and client."""
+    record = fact[2]
+    return (record.event[0] if record.event is not None else "", record.client)
 
 
 async def ended(task: asyncio.Task[None]) -> None:
