@@ -117,6 +117,8 @@ class Election:
     def receive(self, sender: NodeId, beat: Heartbeat) -> None:
         self._note_neighbour(sender, beat)
         self._last_beat[sender] = beat
+        if not self._copies and self._seen.get(beat.leader) == (beat.incarnation, beat.round):
+            return  # most of what is heard: one more copy of a round that is decided
         self._remind(sender, beat)
         if self._is_fresh(beat):
             self._take(sender, beat)
