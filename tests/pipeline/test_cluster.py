@@ -1,0 +1,164 @@
+"""A real standalone cluster on loopback: one of two workers dies, and the results are the local ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from godwit.pipeline import mobility
+from godwit.pipeline.match_job import MatchOptions
+from godwit.pipeline.match_job import run as run_match
+from godwit.pipeline.mobility_job import MobilityOptions
+from godwit.pipeline.mobility_job import run as run_mobility
+from godwit.pipeline.session import make_java_ready
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+START_S = 90
+
+SUBMIT = """
+import sys
+import msgspec
+from godwit.pipeline import match_job, mobility_job
+from godwit.pipeline.session import QUIET, Options, start
+master, match, mobility = sys.argv[1:]
+settings = {
+    "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "512m",
+    "spark.executor.cores": "1", "spark.sql.shuffle.partitions": "4", "spark.task.maxFailures": "8",
+    "spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.files.maxPartitionBytes": "4k",
+}
+spark = start(Options(master=master, memory="512m", settings=settings))
+print("started", flush=True)
+match_job.run(spark, msgspec.json.decode(match, type=match_job.MatchOptions))
+print("matched", flush=True)
+mobility_job.run(spark, msgspec.json.decode(mobility, type=mobility_job.MobilityOptions))
+print("learned", flush=True)
+spark.stop()
+"""
+
+
+@dataclass
+class Cluster:
+    master: str
+    workers: list[subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    make_java_ready()
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        port = free_port()
+        deploy = "org.apache.spark.deploy"
+        told = ("--port", str(port), "--webui-port", "0")
+        processes.append(spark_class(tmp_path, "master", f"{deploy}.master.Master", *told))
+        url = f"spark://127.0.0.1:{port}"
+        for name in ("first", "second"):
+            folder = tmp_path / f"work-{name}"
+            share = ("--cores", "1", "--memory", "700m", "--webui-port", "0", "--work-dir", str(folder), url)
+            processes.append(spark_class(tmp_path, name, f"{deploy}.worker.Worker", *share))
+        registered(tmp_path / "master.log", 2)
+        yield Cluster(url, processes[1:])
+    finally:
+        for process in processes:
+            end(process)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def spark_class(folder: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
+    """A process of the cluster in a group of its own, so that its executors end with it."""
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(folder / f"local-{name}"),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    with (folder / f"{name}.log").open("wb") as log:
+        command = [str(home / "bin" / "spark-class"), words[0], "--host", "127.0.0.1", *words[1:]]
+        return subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+
+
+def registered(log: Path, workers: int) -> None:
+    until = time.monotonic() + START_S
+    while time.monotonic() < until:
+        if len(re.findall("Registering worker", log.read_text())) >= workers:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the workers did not register in {START_S} s:\n{log.read_text()[-2000:]}")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def tables(out: Path, *names: str) -> dict[str, list[str]]:
+    return {name: sorted(map(str, pq.read_table(out / name).to_pylist())) for name in names}
+
+
+def test_a_worker_dies_in_the_middle_and_the_results_are_the_local_ones(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    wishes = tmp_path / "wishes.jsonl"
+    filters = {"late": "dep_delay > 60", "boston": "dest = 'BOS'"}
+    wishes.write_text("".join(json.dumps({"id": name, "filter": text}) + "\n" for name, text in filters.items()))
+    match = MatchOptions(
+        events=str(DATA / "flights.parquet"),
+        subscriptions=str(wishes),
+        out=str(tmp_path / "matched"),
+        select="concat_ws('-', carrier, flight, month, day, hour, origin) AS id, *",
+    )
+    learn = MobilityOptions(
+        positions=str(DATA / "taxis.parquet"),
+        sites=str(DATA / "sites.csv"),
+        out=str(tmp_path / "learned"),
+        positions_select="cab AS subscriber, t AS time_s, lat_e5 / 1e5 AS lat, lon_e5 / 1e5 AS lon",
+        rules=mobility.Rules(utc_offset_h=-7),
+    )
+    words = [cluster.master, msgspec.json.encode(match).decode(), msgspec.json.encode(learn).decode()]
+    driver = subprocess.Popen([sys.executable, "-c", SUBMIT, *words], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert driver.stdout is not None
+        said = []
+        for line in driver.stdout:
+            said.append(line.decode().strip())
+            if said[-1] == "matched":
+                # Mobility has begun, with shuffles and broadcasts on both workers, when one of them goes.
+                time.sleep(1.0)
+                end(cluster.workers[0])
+        assert driver.wait(timeout=60) == 0
+    finally:
+        end(driver)
+    assert said == ["started", "matched", "learned"]
+    run_match(spark, msgspec.structs.replace(match, out=str(tmp_path / "matched here")))
+    run_mobility(spark, msgspec.structs.replace(learn, out=str(tmp_path / "learned here")))
+    assert tables(tmp_path / "matched", "deliveries") == tables(tmp_path / "matched here", "deliveries")
+    learned = ("visits", "handoffs", "neighbors")
+    assert tables(tmp_path / "learned", *learned) == tables(tmp_path / "learned here", *learned)
