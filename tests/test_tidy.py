@@ -19,8 +19,17 @@ ALLOWED: dict[str, dict[str, str]] = {
 """Modules of pure rooms that may do what the others may not, and why."""
 
 WAITING = {
-    "godwit.protocols": "brokers that run them, simulated and real",
-    "godwit.tables": "the lab and the brokers",
+    "godwit.protocols.broker.alone": "tests, and whoever embeds a broker that knows no others",
+    "godwit.protocols.handoff.monitor": "brokers that roam their clients pro-actively",
+    "godwit.protocols.handoff.recovery": "brokers that roam their clients pro-actively",
+    "godwit.protocols.routing.phoenix": "comparisons of published protocols",
+    "godwit.protocols.routing.simple": "comparisons of published protocols",
+    "godwit.tables.aggregate": "routing by subscriptions and advertisements",
+    "godwit.tables.index_file": "executors that share an index",
+    "godwit.tables.localmerge": "routing by subscriptions and advertisements",
+    "godwit.tables.naive": "tests: too simple to be wrong",
+    "godwit.tables.rates": "subscriptions with a rate",
+    "godwit.tables.twophase": "benchmarks",
 }
 """Modules that nothing uses yet, and what will."""
 

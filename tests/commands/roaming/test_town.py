@@ -26,5 +26,6 @@ def test_taxis_stay_in_town() -> None:
 def test_every_wish_is_a_filter_that_wants_some_events_and_not_all() -> None:
     seen = reports(1)
     for person in people(20, 20, Random(1)):
-        wanted = sum(parse(person.wish).matches(report) for report in seen)  # type: ignore[arg-type]
+        wish = parse(person.wish)
+        wanted = sum(wish.matches(report) for report in seen)  # type: ignore[arg-type]
         assert 0 < wanted < len(seen), person
