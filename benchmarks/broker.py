@@ -32,6 +32,7 @@ from rich.table import Table
 
 FILES = 24_000
 START_S = 20.0
+LOAD_S = 90.0
 LOAD = Path(__file__).with_name("mqttload.py")
 AMQTT = Path(tempfile.gettempdir()) / "godwit-bench-amqtt"
 
@@ -167,9 +168,12 @@ def measured(broker: Broker, load: list[str], durable: bool) -> dict[str, float]
     with tempfile.TemporaryDirectory(prefix="godwit-bench-") as name:
         folder = Path(name)
         with running(broker(port, folder, durable), port, folder):
-            done = subprocess.run(
-                [sys.executable, str(LOAD), *load, "--port", str(port)], capture_output=True, text=True, timeout=600
-            )
+            command = [sys.executable, str(LOAD), *load, "--port", str(port)]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=LOAD_S)
+            except subprocess.TimeoutExpired:
+                print(f"no answer within {LOAD_S:.0f} s", file=sys.stderr)
+                return None
     if done.returncode:
         print(done.stderr[-500:], file=sys.stderr)
         return None
