@@ -117,14 +117,21 @@ def offer_other_clients() -> None:
     if shutil.which("mosquitto_sub") is None and shutil.which("apt-get") and os.geteuid() == 0:
         attempt("mosquitto-clients", ["apt-get", "install", "--yes", "--no-install-recommends", "mosquitto-clients"])
     if not (NODE_MODULES / "mqtt").is_dir() and shutil.which("npm"):
-        options = ("--no-audit", "--no-fund", "--no-save", "--ignore-scripts")
+        options = (
+            "--no-audit",
+            "--no-fund",
+            "--no-save",
+            "--ignore-scripts",
+            "--fetch-retries=1",
+            "--fetch-timeout=20000",
+        )
         attempt("mqtt.js", ["npm", "install", "--prefix", str(NODE_MODULES.parent), *options, MQTT_JS])
 
 
 def attempt(what: str, command: Sequence[str]) -> None:
     say(f"installing {what}")
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         say(f"going on without {what}: {error}")
         return
