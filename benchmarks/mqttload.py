@@ -18,6 +18,7 @@ import mqtt5
 import numpy as np
 
 PAYLOAD_B = 256
+ANSWER_S = 30.0
 GIVEN_UP_S = 5.0
 """Nothing comes for so long: the rest is lost."""
 
@@ -30,7 +31,7 @@ class Client:
 
     def __init__(self, port: int, name: str, version: int, *, clean: bool = True) -> None:
         self.version = version
-        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket = socket.create_connection(("127.0.0.1", port), ANSWER_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if version == CONNECT_FIVE:
             expiry = 0 if clean else 3600
