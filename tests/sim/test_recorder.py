@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from godwit.protocols.host import Record
-from godwit.sim.recorder import COLUMNS, Trace
+from godwit.protocols.records import COLUMNS
+from godwit.sim.recorder import Trace
 
 FULL = {"kind": "delivered", "event": ("p", 7), "client": "s", "peer": "b", "message": "Pub", "size_b": 23, "hops": 2}
 

@@ -20,8 +20,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from godwit.protocols import records
 from godwit.protocols.broker.publication import Publication
-from godwit.protocols.host import NodeId, Record
+from godwit.protocols.host import NodeId
 
 log = logging.getLogger("godwit.archive")
 
@@ -41,23 +42,6 @@ EVENTS = pa.schema(
     ]
 )
 """`attributes` is a JSON object of all that a filter sees; `lat` and `lon` are among them where they are numbers."""
-
-TRACES = pa.schema(
-    [
-        ("time_s", pa.float64()),
-        ("node", pa.string()),
-        ("kind", pa.string()),
-        ("publisher", pa.string()),
-        ("sequence", pa.int64()),
-        ("client", pa.string()),
-        ("peer", pa.string()),
-        ("message", pa.string()),
-        ("size_b", pa.int64()),
-        ("hops", pa.int64()),
-        ("note", pa.string()),
-    ]
-)
-"""The simulator's schema: one audit reads both. `time_s` counts from 1970 here."""
 
 Row = tuple[Any, ...]
 STREAM, PARQUET = ".arrows", ".parquet"
@@ -243,11 +227,4 @@ def events(folder: Path, broker: NodeId, options: ArchiveOptions = ArchiveOption
 
 def traces(folder: Path, options: ArchiveOptions = ArchiveOptions()) -> Roll:  # noqa: B008
     """An archive of records: `add` each as (seconds since 1970, node, record)."""
-
-    def row(item: tuple[float, NodeId, Record]) -> Row:
-        time_s, node, record = item
-        publisher, sequence = record.event or (None, None)
-        told = (record.client, record.peer, record.message, record.size_b, record.hops, record.note)
-        return (time_s, node, record.kind, publisher, sequence, *told)
-
-    return Roll(folder, "traces", TRACES, row, options)
+    return Roll(folder, "traces", records.schema(), lambda item: records.row(*item), options)

@@ -9,11 +9,9 @@ from typing import Any
 
 import msgspec
 
+from godwit.protocols import records
 from godwit.protocols.host import NodeId, Record
-
-COLUMNS = ("time_s", "node", "kind", "publisher", "sequence", "client", "peer", "message", "size_b", "hops", "note")
-
-Row = tuple[float, NodeId, str, str | None, int | None, str, str, str, int, int, str]
+from godwit.protocols.records import COLUMNS, Row
 
 
 class Trace:
@@ -30,20 +28,7 @@ class Trace:
         self._encode = msgspec.msgpack.Encoder().encode
 
     def record(self, time_s: float, node: NodeId, record: Record, /) -> None:
-        publisher, sequence = record.event or (None, None)
-        row: Row = (
-            time_s,
-            node,
-            record.kind,
-            publisher,
-            sequence,
-            record.client,
-            record.peer,
-            record.message,
-            record.size_b,
-            record.hops,
-            record.note,
-        )
+        row = records.row(time_s, node, record)
         self._hash.update(self._encode(row))
         self.counts[record.kind] += 1
         if self.kinds is None or record.kind in self.kinds:
@@ -61,23 +46,8 @@ class Trace:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = pa.schema(
-            [
-                ("time_s", pa.float64()),
-                ("node", pa.string()),
-                ("kind", pa.string()),
-                ("publisher", pa.string()),
-                ("sequence", pa.int64()),
-                ("client", pa.string()),
-                ("peer", pa.string()),
-                ("message", pa.string()),
-                ("size_b", pa.int64()),
-                ("hops", pa.int64()),
-                ("note", pa.string()),
-            ]
-        )
         columns: list[list[Any]] = [list(column) for column in zip(*self.rows, strict=True)] or [[] for _ in COLUMNS]
-        table = pa.table(dict(zip(COLUMNS, columns, strict=True)), schema=schema)
+        table = pa.table(dict(zip(COLUMNS, columns, strict=True)), schema=records.schema())
         unfinished = path.with_name(path.name + ".part")
         pq.write_table(table, unfinished, compression="zstd")
         unfinished.replace(path)
