@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from godwit.cli import app
 from godwit.commands import theatre
-from godwit.sim.recorder import COLUMNS
+from godwit.protocols.records import COLUMNS
 from godwit.sim.scenario import load
 from godwit.sim.sight import look
 from godwit.sim.stage import Stage

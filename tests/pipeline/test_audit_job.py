@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from godwit.net.archive import TRACES as ARCHIVED
+from godwit.net.archive import records.schema() as ARCHIVED
 from godwit.pipeline.audit_job import PAGE, AuditOptions, run
 from godwit.protocols.host import Record
 from godwit.sim.recorder import Trace
