@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from godwit.net.archive import records.schema() as ARCHIVED
 from godwit.pipeline.audit_job import PAGE, AuditOptions, run
+from godwit.protocols import records
 from godwit.protocols.host import Record
 from godwit.sim.recorder import Trace
 
@@ -38,7 +38,7 @@ def test_where_brokers_do_not_say_who_should_get_what_the_match_job_does(spark: 
         {"time_s": 1.0, "node": "b", "kind": "published", "publisher": "p", "sequence": 0, "client": "p"},
         {"time_s": 1.2, "node": "b", "kind": "delivered", "publisher": "p", "sequence": 0, "client": "c"},
     ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=ARCHIVED), tmp_path / "traces-1.parquet")
+    pq.write_table(pa.Table.from_pylist(rows, schema=records.schema()), tmp_path / "traces-1.parquet")
     plain = AuditOptions(traces=str(tmp_path / "traces-1.parquet"), out=str(tmp_path / "out"))
     assert run(spark, plain).notes[0].startswith("1 deliveries; the traces do not say who should have got what")
     deliveries = {"publisher": ["p", "p"], "sequence": [0, 0], "subscription": ["c", "d"]}
