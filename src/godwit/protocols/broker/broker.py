@@ -21,6 +21,7 @@ from godwit.protocols.broker.contents import (
     Turn,
     Turned,
 )
+from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Handoff, Neighbours
 from godwit.protocols.broker.counts import Counts
 from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.moving import Moves
@@ -42,8 +43,10 @@ Ack = tuple[int, int, Reason]
 class Broker:
     """Fronts call these; answers that must wait for the disk or for another broker come through the outlet.
 
-    It loads what the store has, and listens to the fabric from the start. With `tracing` every publication and delivery
-    is a record of the host's trace.
+    It loads what the store has, and listens to the fabric from the start. `handoff` says how sessions follow their
+    clients; with "proactive" the `neighbours` get copies of those that rest here (None: nobody does), and this broker
+    holds copies of others up to `copies_bytes_max`. With `tracing` every publication and delivery is a record of the
+    host's trace.
     """
 
     def __init__(
@@ -54,6 +57,9 @@ class Broker:
         clock: Callable[[], float],
         *,
         session_wait_s: float = 10.0,
+        handoff: Handoff = "proactive",
+        neighbours: Neighbours | None = None,
+        copies_bytes_max: int = COPIES_BYTES_MAX,
         tracing: bool = False,
     ) -> None:
         self.host = host

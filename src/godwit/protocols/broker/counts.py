@@ -27,6 +27,16 @@ class Counts(msgspec.Struct):
     taken_over: int = 0
     overtaken: int = 0
     """How often a client that had moved was not kept waiting longer for all to have what it said before."""
+    copies_made: int = 0
+    """Copies of resting sessions given to other brokers, where their clients may appear next."""
+    copies_used: int = 0
+    """Clients that came here and found a copy that was good."""
+    copies_refused: int = 0
+    """Copies that other brokers offered and for which there was no room here."""
+    handoffs_missed: int = 0
+    """Clients that came here from another broker and found no copy that was good."""
+    late_duplicates: int = 0
+    """What an old session kept and the new one of the same client had taken already: dropped when the two met."""
 
     sessions: int = 0
     connected: int = 0
@@ -34,6 +44,8 @@ class Counts(msgspec.Struct):
     waiting: int = 0
     """Deliveries above QoS 0 that wait or are under way."""
     shadows: int = 0
+    copies: int = 0
+    """Copies of other brokers' sessions that are held here."""
 
     def drop(self, reason: str, count: int = 1) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + count

@@ -113,6 +113,9 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     previous: str = ""
     """The broker where the client was before, if it says so; it saves nothing where places are known, and helps where
     they are not."""
+    token: str = ""
+    """What the session's `token` was when the client was in last, wherever that was: it proves that nothing can have
+    happened to the session since then, so that a copy of it is good."""
     grant: Grant = ALL
     limits: Limits = Limits()
 

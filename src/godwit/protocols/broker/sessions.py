@@ -155,6 +155,7 @@ class Session:
         "sequence",
         "settling",
         "subscriptions",
+        "token",
         "unheard",
         "unsent",
         "upstreams",
@@ -172,6 +173,9 @@ class Session:
         self.grant: Grant = ALL
         self.limits = Limits()
         self.sequence = 0
+        self.token = ""
+        """For the client to keep and to show, unread, at whichever broker it appears next; empty where the session
+        ends with the connection."""
         self.expiry_s = 0.0
         self.inflight_max = NUMBER_MAX
         self.will: Will | None = None
