@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from math import inf
 
 import msgspec
 
+from godwit.protocols.handoff.forecast import Forecast
 from godwit.protocols.host import NodeId
 
 
@@ -21,24 +23,40 @@ class GraphOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Edges with a smaller share of this broker's handoffs get no copies (ignoreRare, p >= θ_min)."""
     mass: float = 1.0
     """Only the most used neighbors that together make up this share get copies (ignoreRare, Σp >= θ)."""
+    foresight: bool = False
+    """Neighbors are weighed by where the subscriber was before, and by closeness, not by their uses alone."""
+    closeness: dict[NodeId, float] = {}
+    """With foresight: how near others are, for moves that nobody has made yet."""
+    half_life_s: float = inf
+    """After so long a use weighs half: old habits fade. Without one the uses are counted as they are."""
     directed: bool = False
     """Only where subscribers went to counts, not where they came from."""
     static: frozenset[NodeId] | None = None
     """Given, and never learned nor forgotten."""
 
     def __post_init__(self) -> None:
-        if self.edge_timeout_s <= 0 or self.window_s <= 0:
-            raise ValueError("edge_timeout_s and window_s must be more than 0")
+        if self.edge_timeout_s <= 0 or self.window_s <= 0 or self.half_life_s <= 0:
+            raise ValueError("edge_timeout_s, window_s and half_life_s must be more than 0")
         if not 0 < self.mass <= 1 or not 0 <= self.share_min <= 1 or self.degree_max < 0:
             raise ValueError("mass lies in 0..1 without 0, share_min in 0..1, degree_max is not negative")
 
 
 class Edge:
-    __slots__ = ("last_used_s", "since_s", "uses")
+    __slots__ = ("last_used_s", "since_s", "uses", "weight")
 
     def __init__(self, now_s: float) -> None:
         self.since_s = self.last_used_s = now_s
         self.uses = 0
+        self.weight = 0.0
+        """The uses, each faded since, as of the last one."""
+
+    def use(self, now_s: float, weight: float, half_life_s: float) -> None:
+        self.weight = self.weight_at(now_s, half_life_s) + weight
+        self.last_used_s = now_s
+        self.uses += 1
+
+    def weight_at(self, now_s: float, half_life_s: float) -> float:
+        return self.weight * 0.5 ** ((now_s - self.last_used_s) / half_life_s)
 
 
 class NeighborGraph:
@@ -48,6 +66,7 @@ class NeighborGraph:
         self.own = own
         self.options = options
         self.edges: dict[NodeId, Edge] = {peer: Edge(0.0) for peer in sorted(options.static or ())}
+        self.forecast = Forecast(options.closeness)
         self.lists: dict[NodeId, frozenset[NodeId]] = {}
         """NBR_List of each peer, as last heard."""
         self._additions: deque[float] = deque()
@@ -63,19 +82,22 @@ class NeighborGraph:
         return frozenset(self.targets())
 
     def handoff_seen(self, now_s: float) -> None:
-        self._handoffs.append(now_s)
+        self._note(self._handoffs, now_s)
 
-    def touch(self, peer: NodeId, now_s: float, *, left: bool = False) -> bool:
+    def touch(self, peer: NodeId, now_s: float, *, left: bool = False, weight: float = 1.0) -> bool:
         """The edge was used, `left` if by somebody leaving; True where it is new."""
         if self.options.static is not None or (self.options.directed and not left):
             return False
         new = peer not in self.edges
-        edge = self.edges.setdefault(peer, Edge(now_s))
-        edge.last_used_s = now_s
-        edge.uses += 1
+        self.edges.setdefault(peer, Edge(now_s)).use(now_s, weight, self.options.half_life_s)
         if new:
-            self._additions.append(now_s)
+            self._note(self._additions, now_s)
         return new
+
+    def learn(self, before: NodeId, to: NodeId) -> None:
+        """A subscriber that came from `before` went on to `to`."""
+        if self.options.foresight:
+            self.forecast.learn(before, to)
 
     def aged(self, now_s: float) -> list[NodeId]:
         """Drop what was not used for long, and say what that was."""
@@ -92,12 +114,14 @@ class NeighborGraph:
             self._removals.append(now_s)
             self._gone.append((edge.since_s, now_s))
 
-    def targets(self) -> list[NodeId]:
-        """The neighbors that are worth a copy."""
+    def targets(self, before: NodeId = "") -> list[NodeId]:
+        """The neighbors that are worth a copy, of a subscriber that came from `before`."""
         if not (self.options.degree_max or self.options.share_min or self.options.mass < 1):
             return list(self.edges)
-        uses = {peer: edge.uses for peer, edge in self.edges.items()}
-        return worthwhile(uses, self.options)
+        if self.options.foresight:
+            weights = self.forecast.weights(before)
+            return worthwhile({peer: weights.get(peer, 0.0) for peer in self.edges}, self.options)
+        return worthwhile({peer: edge.uses for peer, edge in self.edges.items()}, self.options)
 
     def false_negatives(self, now_s: float) -> float:
         """(3.5): of the handoffs in the window, those that added an edge."""
@@ -112,6 +136,10 @@ class NeighborGraph:
         wasted_s = _within(self._removals, since_s) * self.options.edge_timeout_s
         return wasted_s / residence_s if residence_s else 0.0
 
+    def _note(self, times: deque[float], now_s: float) -> None:
+        times.append(now_s)
+        _within(times, now_s - self.options.window_s)
+
 
 def _within(times: deque[float], since_s: float) -> int:
     while times and times[0] < since_s:
@@ -119,7 +147,7 @@ def _within(times: deque[float], since_s: float) -> int:
     return len(times)
 
 
-def worthwhile(uses: Mapping[NodeId, int], options: GraphOptions) -> list[NodeId]:
+def worthwhile(uses: Mapping[NodeId, float], options: GraphOptions) -> list[NodeId]:
     """The most used first, until the mass, the degree or the smallest share says enough."""
     total = sum(uses.values()) or 1
     chosen: list[NodeId] = []

@@ -88,7 +88,7 @@ class ProActive(Replicas):
             del self.covered[subscriber]
             record = self.records.get(subscriber)
             if record is not None and record.is_real and record.moved is None:
-                for peer in self.graph.targets():
+                for peer in self.graph.targets(record.came_from):
                     self._place(record, peer)
 
     def _connected(self) -> list[Record]:
@@ -136,11 +136,15 @@ class ProActive(Replicas):
         self.first_contact(message)
 
     def lost(self, subscriber: NodeId) -> None:
-        self._disconnected(subscriber, self.graph.targets())
+        self._disconnected(subscriber, self._targets(subscriber))
+
+    def _targets(self, subscriber: NodeId) -> list[NodeId]:
+        record = self.records.get(subscriber)
+        return self.graph.targets(record.came_from if record is not None else "")
 
     def departed(self, sender: NodeId, message: Leaving) -> None:
         """Announced: where the next broker is known, only its stand-in need wake."""
-        only = [message.to] if message.to in self.graph else self.graph.targets()
+        only = [message.to] if message.to in self.graph else self._targets(message.subscriber)
         self._disconnected(message.subscriber, only)
 
     def _disconnected(self, subscriber: NodeId, peers: list[NodeId]) -> None:
@@ -174,7 +178,7 @@ class ProActive(Replicas):
             record = self._miss(message)
         self.host.send(message.previous, Moved(record.subscriber, record.epoch, self.graph.names))
         known = self.graph.lists.get(message.previous, frozenset())
-        for peer in self.graph.targets():
+        for peer in self.graph.targets(record.came_from):
             if peer != message.previous and peer not in known:
                 self._place(record, peer)
 
@@ -222,6 +226,7 @@ class ProActive(Replicas):
             return
         if record.moved is not None and not self._is_news(record.moved, sender, message):
             return
+        self.graph.learn(record.came_from, sender)
         self.cancel_catchups(record.subscriber, message.epoch - 1, keep=sender)
         for peer in self.graph.edges:
             if peer != sender:
@@ -327,7 +332,7 @@ class ProActive(Replicas):
         if record.is_real and record.whole and not record.attached and record.life is Life.CONNECTED:
             leave(record, self.host.now())
             if record.moved is None:
-                self._wake_neighbors(record, self.graph.targets())
+                self._wake_neighbors(record, self.graph.targets(record.came_from))
         self.settle(record)
 
     def settle(self, record: Record) -> None:
