@@ -10,9 +10,9 @@ from pathlib import Path
 from rich.console import Console
 
 from godwit.commands.reports import InputError
-from godwit.commands.roaming.brokers import BrokerError, cluster
 from godwit.commands.roaming.play import Plan, performed
 from godwit.commands.roaming.view import concluded, watched
+from godwit.net.loopback import BrokerError, cluster
 
 FINISHED, WRONG, INTERRUPTED = 0, 1, 130
 NAMES = ["harbour", "market", "station"]

@@ -9,11 +9,11 @@ from random import Random
 
 import msgspec
 
-from godwit.commands.roaming.brokers import BrokerProcess, agreed
 from godwit.commands.roaming.ledger import Ledger, Verdict, judged
 from godwit.commands.roaming.town import Person, Taxi, people
 from godwit.filters.text import parse
 from godwit.net.client import Client, connect
+from godwit.net.loopback import BrokerProcess, agreed
 
 QUIET_S = 0.75
 """Nothing new for so long, and everything owed there: the run is over."""

@@ -1,12 +1,14 @@
-"""Broker processes on loopback, that can be killed and started again."""
+"""Broker processes on this machine, that can be killed and started again: for demonstrations, experiments and tests."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,7 +16,7 @@ import msgspec
 from godwit.net.report import Report
 
 START_S = 20.0
-CONFIG = "handoff_wait_s = 60\n"
+SETTINGS: Mapping[str, object] = {"handoff_wait_s": 60}
 """On a busy machine a killed broker takes long to come back; whoever knocks elsewhere waits for its session."""
 AGREE_S = 30.0
 STILL_S = 1.0
@@ -26,11 +28,12 @@ class BrokerError(Exception):
 
 
 class BrokerProcess:
-    """One `godwit serve`; its ports and its disk stay the same over restarts."""
+    """One `godwit serve`; its ports and its disk stay the same over restarts. `settings` are keys of its file."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, settings: Mapping[str, object] = SETTINGS) -> None:
         self.name = name
         self.folder = folder
+        self.settings = settings
         self.port, self.peer_port, self.status_port = _free_ports(3)
         self.peers: list[int] = []
         self._process: asyncio.subprocess.Process | None = None
@@ -50,7 +53,7 @@ class BrokerProcess:
     async def start(self) -> None:
         """Returns when it takes clients."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._config.write_text(CONFIG)
+        self._config.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in self.settings.items()))
         with (self.folder / "log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "godwit", *self._arguments(), stdout=log, stderr=log
@@ -107,6 +110,11 @@ class BrokerProcess:
         writer.close()
         return True
 
+    @property
+    def process_id(self) -> int:
+        """Of the one that runs, or ran last; 0 before the first."""
+        return self._process.pid if self._process is not None else 0
+
     async def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self.running:
             self._process.send_signal(number)
@@ -117,9 +125,9 @@ class BrokerProcess:
                 await self._process.wait()
 
 
-def cluster(names: list[str], folder: Path) -> list[BrokerProcess]:
+def cluster(names: list[str], folder: Path, settings: Mapping[str, object] = SETTINGS) -> list[BrokerProcess]:
     """Brokers that know each other; none is started yet."""
-    brokers = [BrokerProcess(name, folder / name) for name in names]
+    brokers = [BrokerProcess(name, folder / name, settings) for name in names]
     for broker in brokers:
         broker.peers = [other.peer_port for other in brokers if other is not broker]
     return brokers
