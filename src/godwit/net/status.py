@@ -1,12 +1,7 @@
-"""What operators ask a broker over HTTP: `/metrics` for Prometheus, `/health`, and `/status` for people and `top`.
-
-Only GET is understood, one request a connection: enough for scrapers, probes and curl, and nothing to attack.
-"""
+"""What operators ask a broker over HTTP: `/metrics` for Prometheus, `/health`, and `/status` for people and `top`."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -15,9 +10,9 @@ import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-REQUEST_BYTES = 8192
-REQUEST_S = 5.0
-TEXT, JSON = "text/plain; charset=utf-8", "application/json"
+from godwit.net.http import TEXT, Answer, HttpServer, Request
+
+JSON = "application/json"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 Figures = Mapping[str, int | float | Mapping[str, int | float]]
@@ -36,43 +31,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     status: Callable[[], Mapping[str, Any]]
 
 
-class StatusServer:
+class StatusServer(HttpServer):
     """Listens from `start` until `stop`."""
 
     def __init__(self, facts: Facts, host: str, port: int) -> None:
+        super().__init__(self._tell, host, port)
         self.facts = facts
-        self.host = host
-        self.port = port
         self._registry = CollectorRegistry()
         self._registry.register(_Collector(facts))
-        self._server: asyncio.Server | None = None
 
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, self.host, self.port, limit=REQUEST_BYTES)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._server.wait_closed(), 1)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(REQUEST_S):
-                head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_response(*self._answer(head)))
-                await writer.drain()
-        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
-            pass
-        finally:
-            writer.close()
-
-    def _answer(self, head: bytes) -> tuple[HTTPStatus, str, bytes]:
-        method, _, rest = head.decode("latin-1").partition(" ")
-        if method != "GET":
-            return HTTPStatus.METHOD_NOT_ALLOWED, TEXT, b"only GET is understood\n"
-        match rest.split(" ", 1)[0].partition("?")[0]:
+    async def _tell(self, request: Request) -> Answer:
+        match request.path:
             case "/metrics":
                 return HTTPStatus.OK, PROMETHEUS, generate_latest(self._registry)
             case "/health":
@@ -105,11 +74,3 @@ def _family(kind: Any, name: str, figure: int | float | Mapping[str, int | float
     for label, value in figure.items():
         family.add_metric([label], value)
     return family  # type: ignore[no-any-return]
-
-
-def _response(status: HTTPStatus, kind: str, body: bytes) -> bytes:
-    head = (
-        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
-        "Connection: close\r\nCache-Control: no-store\r\n\r\n"
-    )
-    return head.encode() + body
