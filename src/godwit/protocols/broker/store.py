@@ -22,6 +22,7 @@ TABLES = (
     "places",  # which broker has whose session: (client, 0); turns not made yet: (client, n)
     "peers",  # (address, 0)
     "interests",  # what other brokers want, as last heard: (broker, 0)
+    "neighbours",  # where clients go from here, and how often: (broker, 0)
 )
 
 

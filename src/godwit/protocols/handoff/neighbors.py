@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from math import inf
+from math import exp2, inf
 
 import msgspec
 
@@ -56,7 +56,7 @@ class Edge:
         self.uses += 1
 
     def weight_at(self, now_s: float, half_life_s: float) -> float:
-        return self.weight * 0.5 ** ((now_s - self.last_used_s) / half_life_s)
+        return self.weight * exp2((self.last_used_s - now_s) / half_life_s)
 
 
 class NeighborGraph:
@@ -111,8 +111,15 @@ class NeighborGraph:
     def drop(self, peer: NodeId, now_s: float) -> None:
         edge = self.edges.pop(peer, None)
         if edge is not None:
-            self._removals.append(now_s)
+            self._note(self._removals, now_s)
             self._gone.append((edge.since_s, now_s))
+            while self._gone[0][1] < now_s - self.options.window_s:
+                self._gone.popleft()
+
+    def weights(self) -> dict[NodeId, float]:
+        """How much each edge is used, as of the last use of any: all fade alike, so that their shares stay."""
+        newest_s = max((edge.last_used_s for edge in self.edges.values()), default=0.0)
+        return {peer: edge.weight_at(newest_s, self.options.half_life_s) for peer, edge in self.edges.items()}
 
     def targets(self, before: NodeId = "") -> list[NodeId]:
         """The neighbors that are worth a copy, of a subscriber that came from `before`."""
@@ -121,7 +128,7 @@ class NeighborGraph:
         if self.options.foresight:
             weights = self.forecast.weights(before)
             return worthwhile({peer: weights.get(peer, 0.0) for peer in self.edges}, self.options)
-        return worthwhile({peer: edge.uses for peer, edge in self.edges.items()}, self.options)
+        return worthwhile(self.weights(), self.options)
 
     def false_negatives(self, now_s: float) -> float:
         """(3.5): of the handoffs in the window, those that added an edge."""

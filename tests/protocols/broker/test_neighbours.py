@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from godwit.protocols.broker.neighbours import HABITS, RETURN_WEIGHT, Learned, Neighbours
+from godwit.protocols.broker.store import Disk, Memory
+from godwit.protocols.handoff.neighbors import GraphOptions
+
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Desk:
+    """A broker's neighbours, its disk and its clock. Everything is on the disk at once."""
+
+    def __init__(self, options: GraphOptions = HABITS, **changed: float) -> None:
+        self.options = msgspec.structs.replace(options, **changed)
+        self.disk: Disk = {}
+        self.clock = Clock()
+        self.neighbours = self.started()
+
+    def started(self) -> Neighbours:
+        self.neighbours = Neighbours("own", Memory(self.disk, _at_once), self.clock, self.options)
+        return self.neighbours
+
+    def leave(self, *names: str) -> None:
+        for name in names:
+            self.neighbours.went(name, self.neighbours.likely())
+
+
+def _at_once(call: Callable[[], None]) -> None:
+    call()
+
+
+def test_while_nothing_is_known_nobody_is_likely() -> None:
+    desk = Desk()
+    assert desk.neighbours.likely() == ()
+    assert desk.neighbours.known() == []
+    assert desk.neighbours.accuracy().hit_rate == 0
+
+
+@pytest.mark.feature("proactive-handoff F8")
+def test_both_who_leaves_and_who_comes_teach() -> None:
+    desk = Desk()
+    desk.leave("east")
+    desk.neighbours.came("west")
+    assert desk.neighbours.likely() == ("east", "west")
+
+
+def test_where_clients_went_to_weighs_more_than_where_they_came_from() -> None:
+    desk = Desk()
+    for _ in range(3):
+        desk.neighbours.came("behind")
+    desk.leave("ahead")
+    assert desk.neighbours.likely()[0] == "ahead"
+    shares = {one.peer: one.share for one in desk.neighbours.known()}
+    assert shares["behind"] == pytest.approx(3 * RETURN_WEIGHT / (1 + 3 * RETURN_WEIGHT))
+
+
+@pytest.mark.feature("proactive-handoff F11")
+def test_the_rare_ways_get_no_copies() -> None:
+    desk = Desk(mass=0.95)
+    desk.leave(*("a",) * 80, *("b",) * 16, *("c",) * 4)
+    assert desk.neighbours.likely() == ("a", "b")
+    assert [one.copied for one in desk.neighbours.known()] == [True, True, False]
+
+
+@pytest.mark.feature("proactive-handoff F11")
+def test_no_more_neighbours_than_allowed_get_copies() -> None:
+    desk = Desk(degree_max=2)
+    desk.leave("a", "b", "c", "d", "d")
+    assert desk.neighbours.likely() == ("d", "a")
+
+
+@pytest.mark.feature("proactive-handoff F11")
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=200), st.floats(0.05, 1.0))
+def test_the_chosen_make_up_the_mass_and_none_of_them_could_be_spared(moves: list[str], mass: float) -> None:
+    desk = Desk(mass=mass, degree_max=0)
+    desk.leave(*moves)
+    shares = {name: moves.count(name) / len(moves) for name in set(moves)}
+    chosen = desk.neighbours.likely()
+    assert sum(shares[name] for name in chosen) >= mass - 1e-9
+    assert sum(shares[name] for name in chosen[:-1]) < mass
+    assert min(shares[name] for name in chosen) >= max((shares[name] for name in shares.keys() - chosen), default=0)
+
+
+def test_old_habits_fade() -> None:
+    desk = Desk(half_life_s=DAY_S)
+    desk.leave(*("school",) * 8)
+    desk.clock.now += 3 * DAY_S
+    desk.leave("beach", "beach")
+    assert desk.neighbours.likely()[0] == "beach"
+    weights = {one.peer: one.weight for one in desk.neighbours.known()}
+    assert weights == {"beach": 2, "school": pytest.approx(1)}
+
+
+def test_time_alone_changes_no_share() -> None:
+    desk = Desk()
+    desk.leave("a", "a", "b")
+    before = {one.peer: one.share for one in desk.neighbours.known()}
+    desk.clock.now += 5 * DAY_S
+    assert {one.peer: one.share for one in desk.neighbours.known()} == before
+
+
+@pytest.mark.feature("proactive-handoff F9")
+def test_an_unused_neighbour_is_forgotten_on_the_disk_too() -> None:
+    desk = Desk(edge_timeout_s=DAY_S)
+    desk.leave("old")
+    desk.clock.now += DAY_S - 1
+    assert desk.neighbours.likely() == ("old",)
+    desk.leave("new")
+    desk.clock.now += 1
+    assert desk.neighbours.likely() == ("new",)
+    assert [one.peer for one in desk.started().known()] == ["new"]
+
+
+def test_a_broker_that_was_given_up_gets_no_copies() -> None:
+    desk = Desk()
+    desk.leave("a", "b")
+    desk.neighbours.forget("a")
+    desk.neighbours.forget("never heard of")
+    assert desk.neighbours.likely() == ("b",)
+    assert desk.started().likely() == ("b",)
+
+
+def test_what_was_learned_outlives_a_restart() -> None:
+    desk = Desk()
+    desk.leave("a", "b", "a")
+    desk.neighbours.came("c")
+    before = desk.neighbours.known()
+    assert desk.started().known() == before
+
+
+def test_a_clock_that_was_ahead_does_not_stop_time_for_ever() -> None:
+    desk = Desk(half_life_s=HOUR_S)
+    desk.clock.now += 1000 * DAY_S
+    desk.leave("wrong", "wrong", "wrong")
+    desk.clock.now -= 1000 * DAY_S
+    desk.started()
+    desk.clock.now += 2 * HOUR_S
+    desk.leave("right")
+    assert desk.neighbours.likely()[0] == "right"
+
+
+def test_a_clock_that_goes_back_does_no_harm() -> None:
+    desk = Desk()
+    desk.leave("a")
+    desk.clock.now -= HOUR_S
+    desk.leave("b", "b")
+    assert desk.neighbours.likely() == ("b", "a")
+
+
+@pytest.mark.feature("proactive-handoff F10")
+def test_hits_misses_and_copies_for_nothing_are_counted() -> None:
+    desk = Desk(mass=1.0)
+    desk.leave("a", "b", "a", "a")
+    assert msgspec.structs.asdict(desk.neighbours.totals) == {"hits": 2, "misses": 2, "unused": 3}
+    seen = desk.neighbours.accuracy()
+    assert (seen.handoffs, seen.hit_rate, seen.copies) == (4, 0.5, 5 / 4)
+    assert seen.false_negatives == 0.5
+
+
+@pytest.mark.feature("proactive-handoff F10")
+def test_accuracy_is_of_the_last_hour_and_totals_of_all_time() -> None:
+    desk = Desk(window_s=HOUR_S)
+    desk.leave("a")
+    desk.clock.now += HOUR_S / 2
+    desk.leave("a")
+    assert desk.neighbours.accuracy().hit_rate == 0.5
+    desk.clock.now += HOUR_S * 3 / 4
+    assert desk.neighbours.accuracy().hit_rate == 1.0
+    desk.clock.now += HOUR_S
+    assert desk.neighbours.accuracy().handoffs == 0
+    assert desk.neighbours.totals.misses == 1
+
+
+@pytest.mark.feature("proactive-handoff F10")
+def test_an_edge_that_only_waited_for_its_removal_is_a_false_positive() -> None:
+    desk = Desk(edge_timeout_s=100, window_s=1000)
+    desk.leave("once")
+    desk.clock.now += 100
+    desk.neighbours.likely()
+    assert desk.neighbours.accuracy().false_positives == 1.0
+
+
+def test_what_others_learned_replaces_what_was_known() -> None:
+    desk = Desk()
+    desk.leave("mine")
+    desk.neighbours.take(
+        [Learned(peer="a", weight=3, uses=3), Learned(peer="b", weight=1), Learned(peer="own", weight=9)]
+    )
+    assert [(one.peer, one.share) for one in desk.neighbours.known()] == [("a", 0.75), ("b", 0.25)]
+    assert [one.peer for one in desk.started().known()] == ["a", "b"]
+
+
+def test_an_old_trace_is_meant_to_hold_today() -> None:
+    desk = Desk(half_life_s=DAY_S)
+    years_ago = 1_211_958_000.0
+    desk.neighbours.take(
+        [
+            Learned(peer="a", weight=4, last_used=years_ago - DAY_S),
+            Learned(peer="b", weight=3, last_used=years_ago),
+            Learned(peer="c", weight=9, last_used=years_ago - 30 * DAY_S),
+        ]
+    )
+    assert [one.peer for one in desk.neighbours.known()] == ["b", "a"]
+    assert [one.weight for one in desk.neighbours.known()] == pytest.approx([3, 2])
+
+
+def test_what_was_given_is_learned_on() -> None:
+    desk = Desk()
+    desk.neighbours.take([Learned(peer="a", weight=3)])
+    desk.leave(*("b",) * 4)
+    assert desk.neighbours.likely() == ("b", "a")
+
+
+def test_a_session_that_comes_back_from_here_teaches_nothing() -> None:
+    desk = Desk()
+    desk.neighbours.came("own")
+    assert desk.neighbours.likely() == ()
