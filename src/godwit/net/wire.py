@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import mqtt5
 
@@ -37,8 +37,8 @@ class Wire(asyncio.Protocol):
         return wire
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are asyncio's only by what they can do.
+        self._transport = cast("asyncio.Transport", transport)
         if self._keep_alive_s:
             self._pulse = self._loop.call_later(self._keep_alive_s / 2, self._beat)
 
