@@ -25,6 +25,7 @@ import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
+from enum import StrEnum
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,6 +42,9 @@ Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 SECRET_B_MIN = 8
+AIR_NAME_B_MAX = 64
+AIR_KEY_B_MIN = 16
+"""Whoever records frames can try keys at home, as many as it likes."""
 
 
 class ConfigError(ValueError):
@@ -121,6 +125,44 @@ class Archive(Strict, frozen=True):
     traces: bool = False
     file_bytes: Count = 64 * 1024 * 1024
     file_s: Positive = 3600.0
+    batch_s: Positive = 0.25
+    """How often what was published is written, and so how soon those who follow the archive see it."""
+    listen: str = ""
+    """Where others may follow the archive, by HTTP."""
+
+
+class Fabric(StrEnum):
+    """What carries events from broker to broker (docs/broker.md, docs/adhoc.md)."""
+
+    TREE = "tree"
+    ADHOC = "adhoc"
+
+
+class Adhoc(Strict, frozen=True):
+    """Without infrastructure: one hop of UDP broadcast or multicast, and everything else from there (docs/adhoc.md)."""
+
+    interfaces: tuple[str, ...] = ()
+    """By name, as `wlan0`; together they are the radio. None: whichever the machine would take for the group."""
+    group: str = "239.255.71.68"
+    """A multicast group, or a broadcast address as 255.255.255.255."""
+    port: Annotated[int, Meta(ge=1, le=65_535)] = 7_885
+    key: str = ""
+    key_file: Path | None = None
+    insecure: bool = False
+    """Without a key anybody in range can forge and repeat what is said: for experiments only."""
+    beacon_s: Annotated[float, Meta(ge=0.05, le=360)] = 2.0
+    credits: Annotated[int, Meta(ge=0, le=255)] = 2
+    """How many hops an event may go though nobody there knows who wants it."""
+    carry_s: Positive = 600.0
+    """How long events are kept for nodes that may still be met."""
+    carry_events: Count = 4_096
+    carry_bytes: Count = 4 * 1024 * 1024
+    event_bytes_max: Annotated[int, Meta(ge=256, le=256 * 1024)] = 64 * 1024
+    """A larger publication is refused."""
+    frame_bytes_max: Annotated[int, Meta(ge=512, le=65_000)] = 1_400
+    """What fits into one frame of the radio, without the headers of IP and UDP."""
+    bytes_per_s: Annotated[float, Meta(ge=2_000)] = 125_000.0
+    """What this node may put on the air."""
 
 
 class Config(Strict, frozen=True):
@@ -136,6 +178,13 @@ class Config(Strict, frozen=True):
     access: Access = Access()
     limits: ConnectionLimits = ConnectionLimits()
     archive: Archive | None = None
+    fabric: Fabric | tuple[Fabric, ...] = Fabric.TREE
+    """Both: this broker is a bridge between them."""
+    adhoc: Adhoc = Adhoc()
+
+    @property
+    def fabrics(self) -> tuple[Fabric, ...]:
+        return (self.fabric,) if isinstance(self.fabric, Fabric) else self.fabric
 
     @property
     def folder(self) -> Path:
@@ -148,6 +197,10 @@ class Config(Strict, frozen=True):
         if self.peers.secret_file is not None:
             return self.peers.secret_file.read_bytes().strip()
         return self.peers.secret.encode()
+
+    def air_key(self) -> bytes:
+        """What all nodes of the air know; empty where anybody may speak."""
+        return self.adhoc.key_file.read_bytes().strip() if self.adhoc.key_file is not None else self.adhoc.key.encode()
 
 
 def load(path: Path | None, flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Config:
@@ -244,6 +297,8 @@ def _check(config: Config) -> None:
         raise ConfigError('listen: nowhere for clients to connect; right would be mqtt = ["127.0.0.1:1883"]')
     if listen.status:
         address(listen.status, "listen.status")
+    if config.archive is not None and config.archive.listen:
+        address(config.archive.listen, "archive.listen")
     if config.tls is None and (listen.mqtts or listen.wss):
         raise ConfigError("listen.mqtts and listen.wss need a table [tls] with `certificate` and `key`")
     if config.tls is not None:
@@ -253,6 +308,36 @@ def _check(config: Config) -> None:
     if config.access.users is not None:
         _check_file("access.users", config.access.users)
     _check_peers(config.peers)
+    if not config.fabrics:
+        raise ConfigError('fabric: none is named; right would be "tree", "adhoc", or both')
+    if Fabric.ADHOC in config.fabrics:
+        _check_adhoc(config)
+
+
+def _check_adhoc(config: Config) -> None:
+    adhoc = config.adhoc
+    if len(config.name.encode()) > AIR_NAME_B_MAX:
+        raise ConfigError(f"name: {config.name!r}; every frame on the air carries it: {AIR_NAME_B_MAX} bytes at most")
+    try:
+        group = ipaddress.ip_address(adhoc.group)
+    except ValueError:
+        group = None
+    if not isinstance(group, ipaddress.IPv4Address):
+        raise ConfigError(
+            f"adhoc.group: {adhoc.group!r}; right would be 239.255.71.68, or 255.255.255.255 to broadcast"
+        )
+    if adhoc.key and adhoc.key_file is not None:
+        raise ConfigError("adhoc.key and adhoc.key_file are both given; one of them is right")
+    if adhoc.key_file is not None:
+        _check_file("adhoc.key_file", adhoc.key_file)
+    given = config.air_key()
+    if not given and not adhoc.insecure:
+        raise ConfigError(
+            "adhoc: without a key anybody in range could forge and repeat everything; give adhoc.key_file, the same at"
+            " every node, or say adhoc.insecure"
+        )
+    if 0 < len(given) < AIR_KEY_B_MIN:
+        raise ConfigError(f"adhoc.key: {len(given)} bytes; right would be {AIR_KEY_B_MIN} or more, drawn by chance")
 
 
 def _check_name(name: str) -> None:
