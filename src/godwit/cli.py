@@ -323,6 +323,9 @@ def serve(
         str | None, typer.Option(metavar="HOST:PORT", help="Metrics, health and status, by HTTP.")
     ] = None,
     archive: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep what is published as Parquet.")] = None,
+    archive_listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Data jobs elsewhere follow the archive here.")
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Say whether a broker could start like this, and leave.")
     ] = False,
@@ -360,6 +363,7 @@ def serve(
         "peers.secret_file": secret_file,
         "access.users": users,
         "archive.folder": archive,
+        "archive.listen": archive_listen,
     }
     flags = {key: value for key, value in given.items() if value is not None and value != []}
     with errors_told():

@@ -2,11 +2,13 @@
 
 The file being written is an Arrow stream, which is readable up to its last whole batch whatever happens to its writer.
 When it is large or old enough it becomes a Parquet file, under its name only once it is whole; streams that a killed
-broker left become one at the next start.
+broker left become one at the next start. Rows keep their order and names only grow, so that a name and a number of
+rows are a position that can be returned to: see `godwit.net.archive_reading`.
 """
 
 from __future__ import annotations
 
+import calendar
 import contextlib
 import logging
 import threading
@@ -46,14 +48,20 @@ EVENTS = pa.schema(
 Row = tuple[Any, ...]
 STREAM, PARQUET = ".arrows", ".parquet"
 
+AFTER = b"godwit.after"
+"""Metadata of a file: the name and the rows of the one before it, so that readers see where one is missing."""
+
+GROUP_ROWS = 1 << 16
+TIME = "%Y%m%dT%H%M%S"
+
 
 class ArchiveOptions(msgspec.Struct, frozen=True, kw_only=True):
     file_bytes: int = 64 * 1024 * 1024
     """A file ends when it has grown to this."""
     file_s: float = 3600.0
     """Or is this old."""
-    batch_s: float = 1.0
-    """What is younger than this may be lost when the broker is killed."""
+    batch_s: float = 0.25
+    """What is younger than this may be lost when the broker is killed, and is not yet seen by readers."""
     batch_rows: int = 10_000
     waiting_max: int = 1_000_000
     """Rows that wait for a slow disk; beyond it they are dropped and counted."""
@@ -84,6 +92,7 @@ class Roll:
         self._stream: _Stream | None = None
         for left in sorted(folder.glob(f"{kind}-*{STREAM}")):
             _finish(left)
+        self._last, self._last_rows = _newest(folder, kind)
         self._thread = threading.Thread(target=self._run, name=f"godwit-archive-{kind}", daemon=True)
         self._thread.start()
 
@@ -111,8 +120,9 @@ class Roll:
         for rows in self._batches():
             try:
                 if self._stream is None:
-                    self._stream = _Stream(self.folder, self.kind, self.schema)
+                    self._stream = self._begun()
                 self._stream.write(rows)
+                self._last, self._last_rows = self._stream.path.stem, self._stream.rows
                 self.written += len(rows)
                 self.failure = None
             except OSError as error:
@@ -134,6 +144,12 @@ class Roll:
                 return
             yield rows
 
+    def _begun(self) -> _Stream:
+        """Named by the time, or right after the file before it where the clock has been set back."""
+        now_ns = max(time.time_ns(), _time_ns(self._last, self.kind) + 1)
+        after = {AFTER: f"{self._last}:{self._last_rows}"} if self._last else None
+        return _Stream(self.folder / f"{_name(self.kind, now_ns)}{STREAM}", self.schema.with_metadata(after))
+
     def _end(self) -> None:
         if self._stream is not None:
             stream, self._stream = self._stream, None
@@ -148,11 +164,10 @@ class Roll:
 class _Stream:
     """The file being written."""
 
-    def __init__(self, folder: Path, kind: str, schema: pa.Schema) -> None:
-        now_s, now_ns = divmod(time.time_ns(), 10**9)
-        since = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_s))
-        self.path = folder / f"{kind}-{since}-{now_ns:09d}{STREAM}"
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path = path
         self.schema = schema
+        self.rows = 0
         self._sink = pa.OSFile(str(self.path), "wb")
         self._writer = pa.ipc.new_stream(self._sink, schema)
         self._since_s = time.monotonic()
@@ -163,6 +178,7 @@ class _Stream:
         ]
         self._writer.write_batch(pa.record_batch(columns, schema=self.schema))
         self._sink.flush()
+        self.rows += len(rows)
 
     def is_due(self, options: ArchiveOptions) -> bool:
         return self._sink.tell() >= options.file_bytes or time.monotonic() - self._since_s >= options.file_s
@@ -183,9 +199,9 @@ def _finish(stream: Path) -> None:
             pa.ipc.open_stream(source) as reader,
             pq.ParquetWriter(unfinished, reader.schema, compression="zstd") as writer,
         ):
-            for batch in _whole_batches(reader):
-                writer.write_batch(batch)
-                rows += batch.num_rows
+            for table in _groups(_whole_batches(reader)):
+                writer.write_table(table)
+                rows += table.num_rows
     except pa.ArrowInvalid as error:
         log.warning("archive %s: nothing in it can be read: %s", stream, error)
     if rows:
@@ -200,6 +216,38 @@ def _whole_batches(reader: Any) -> Iterator[Any]:
             yield reader.read_next_batch()
         except (StopIteration, pa.ArrowInvalid, OSError):
             return
+
+
+def _groups(batches: Iterator[Any]) -> Iterator[pa.Table]:
+    """What came in small pieces, in pieces of a size that is quick to read."""
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= GROUP_ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _newest(folder: Path, kind: str) -> tuple[str, int]:
+    """The name and rows of the last file there, if any."""
+    whole = max(folder.glob(f"{kind}-*{PARQUET}"), default=None)
+    return ("", 0) if whole is None else (whole.stem, pq.read_metadata(whole).num_rows)
+
+
+def _name(kind: str, now_ns: int) -> str:
+    now_s, rest_ns = divmod(now_ns, 10**9)
+    return f"{kind}-{time.strftime(TIME, time.gmtime(now_s))}-{rest_ns:09d}"
+
+
+def _time_ns(name: str, kind: str) -> int:
+    """The time that a file is named by; 0 where it has another name."""
+    try:
+        since, rest_ns = name.removeprefix(f"{kind}-").split("-")
+        return calendar.timegm(time.strptime(since, TIME)) * 10**9 + int(rest_ns)
+    except ValueError:
+        return 0
 
 
 def events(folder: Path, broker: NodeId, options: ArchiveOptions = ArchiveOptions()) -> Roll:  # noqa: B008

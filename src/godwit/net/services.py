@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from godwit import __version__
 from godwit.filters.filters import Filter
-from godwit.net.config import address
+from godwit.net.address import Address
+from godwit.net.config import Archive, address
 from godwit.net.report import CLIENTS_SHOWN, FILTERS_SHOWN, ClientRow, PeerRow, Report
-from godwit.net.server import MakeService, Parts, ServeError, Service, reason_of
+from godwit.net.server import MakeService, Parts, ServeError, Service, reason_of, tls_for_clients
 from godwit.protocols.broker.sessions import Session
 
 if TYPE_CHECKING:
     from godwit.net.archive import Roll
+    from godwit.net.archive_server import ArchiveServer
     from godwit.net.status import Figures
 
 QOS = ("qos 0", "qos 1", "qos 2")
@@ -159,6 +161,7 @@ class ArchiveService(Service):
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self._rolls: list[Roll] = []
+        self._server: ArchiveServer | None = None
 
     async def start(self) -> None:
         # Arrow takes its time to load, and few brokers keep an archive.
@@ -166,7 +169,7 @@ class ArchiveService(Service):
 
         told = self.parts.config.archive
         assert told is not None
-        options = archive.ArchiveOptions(file_bytes=told.file_bytes, file_s=told.file_s)
+        options = archive.ArchiveOptions(file_bytes=told.file_bytes, file_s=told.file_s, batch_s=told.batch_s)
         try:
             if told.events:
                 events = archive.events(told.folder, self.parts.identity.name, options)
@@ -178,8 +181,31 @@ class ArchiveService(Service):
                 self.parts.host.sink = lambda time_s, node, record: traces.add((time_s, node, record))
         except OSError as error:
             raise ServeError(f"archive.folder: {told.folder}: {error.strerror}; name one to write to") from None
+        if told.listen:
+            await self._serve(told)
+
+    async def _serve(self, told: Archive) -> None:
+        """To readers elsewhere, over TLS where clients are served so."""
+        from godwit.net.archive_server import ArchiveServer
+
+        where = address(told.listen, "archive.listen")
+        self._server = ArchiveServer(
+            told.folder, self.parts.access, where.host, where.port, tls=tls_for_clients(self.parts.config)
+        )
+        try:
+            await self._server.start()
+        except OSError as error:
+            raise ServeError(f"archive.listen: {where}: {reason_of(error, where)}") from None
+
+    def addresses(self) -> list[tuple[str, str]]:
+        if self._server is None:
+            return []
+        scheme = "godwit" if self.parts.config.tls is None else "godwits"
+        return [("archive", f"{scheme}://{Address(self._server.host, self._server.port)}")]
 
     async def stop(self) -> None:
+        if self._server is not None:
+            await self._server.stop()
         self.parts.broker.on_published = None
         self.parts.host.sink = None
         for roll in self._rolls:

@@ -1,0 +1,93 @@
+"""The archive of a running broker, read from elsewhere by those who may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from tests.net.servers import port, serving
+
+import godwit
+from godwit.net import services
+from godwit.net.address import Address
+from godwit.net.archive_client import RemoteArchive
+from godwit.net.archive_reading import ArchiveError, Piece, Position, latest, pieces
+from godwit.net.security import hashed
+
+Found = TypeVar("Found")
+
+
+def with_broker(folder: Path, use: Callable[[Address], Found], **flags: Any) -> Found:
+    """Publish ten readings, and let something else than the broker's loop use its archive."""
+
+    async def main() -> Found:
+        told = {"archive__folder": folder / "archive", "archive__listen": "127.0.0.1:0", "archive__batch_s": 0.01}
+        async with serving(folder, "north", extras=services.ALL, **told, **flags) as one:
+            async with godwit.connect(f"127.0.0.1:{port(one)}", client="van-7") as client:
+                for number in range(10):
+                    await client.publish({"pm25": number}, topic=f"air/{number % 2}")
+            where = Address.parse(dict(one.addresses())["archive"].removeprefix("godwit://"))
+            await asyncio.to_thread(wait_for_rows, RemoteArchive(where, user="all", password="right"), 10)
+            return await asyncio.to_thread(use, where)
+
+    return asyncio.run(main())
+
+
+def wait_for_rows(archive: RemoteArchive, rows: int) -> None:
+    while sum(file.rows for file in archive.files()) < rows:
+        pass
+
+
+def readings(archive: RemoteArchive, condition: str = "", topic_filter: str = "") -> list[int]:
+    files = archive.files()
+    found = pieces(files, Position(), latest(files, Position()))
+    batches = [batch for piece in found for batch in archive.read(piece, condition, topic_filter)]
+    texts = [text for batch in batches for text in batch.column("attributes").to_pylist()]
+    return [int(text.split('"pm25":')[1].split(",")[0]) for text in texts]
+
+
+USERS = """
+[anonymous]
+from = "loopback"
+subscribe = false
+
+[users.all]
+password = "{all}"
+
+[users.some]
+password = "{some}"
+subscribe = ["air/# WHERE pm25 > 6"]
+"""
+
+
+def test_whoever_may_subscribe_reads_what_was_published_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "users.toml").write_text(USERS.format(all=hashed("right"), some=hashed("good")))
+
+    def use(where: Address) -> tuple[list[int], ...]:
+        everything = RemoteArchive(where, user="all", password="right")
+        some, anonymous = RemoteArchive(where, user="some", password="good"), RemoteArchive(where)
+        with pytest.raises(ArchiveError, match="wrong user name or password"):
+            RemoteArchive(where, user="all", password="wrong").files()
+        (file,) = everything.files()
+        for bad, what in (("pm25 >", "column"), ("", "at most")):
+            with pytest.raises(ArchiveError, match=what):
+                list(everything.read(Piece(file.name, 0, 10 if bad else 10**9), bad))
+        with pytest.raises(ArchiveError, match="may subscribe to everything"):
+            list(RemoteArchive(where, "traces", user="some", password="good").read(Piece("traces-1", 0, 1)))
+        return (
+            readings(everything),
+            readings(everything, "pm25 BETWEEN 3 AND 6", "air/1"),
+            readings(some, topic_filter="air/1"),
+            readings(anonymous),
+        )
+
+    assert with_broker(tmp_path, use, access__users=tmp_path / "users.toml") == (list(range(10)), [3, 5], [7, 9], [])
+
+
+def test_an_archive_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("godwit.net.archive_client.RETRY_S", 0.0)
+    with pytest.raises(ArchiveError, match=r"127.0.0.1:1: .* is archive.listen of a broker there\?"):
+        RemoteArchive(Address("127.0.0.1", 1)).files()
