@@ -28,7 +28,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from types import UnionType
+from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -37,6 +38,8 @@ from godwit.net.address import Address, AddressError
 from godwit.net.dialling import PORT as PEERS_PORT
 from godwit.net.handshake import NAME_MAX
 from godwit.net.store import Sync
+from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Handoff
+from godwit.protocols.broker.neighbours import HABITS
 
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -64,6 +67,10 @@ class Listen(Strict, frozen=True):
     wss: tuple[str, ...] = ()
     status: str = ""
     """Metrics, health and status over HTTP."""
+    advertise: str = ""
+    """Where clients reach this broker over `mqtt`, if that is not where it listens: other brokers send them there."""
+    advertise_tls: str = ""
+    """The same for `mqtts`."""
 
 
 class Tls(Strict, frozen=True):
@@ -119,6 +126,47 @@ class ConnectionLimits(Strict, frozen=True):
     output_bytes_max: Count = 8 * 1024 * 1024
 
 
+class Backlog(Strict, frozen=True):
+    """What may wait for one client that is away; what is beyond is dropped, the oldest first, counted and told."""
+
+    messages_max: Count = 100_000
+    bytes_max: Count = 64 * 1024 * 1024
+    age_max_s: Positive = 7 * 24 * 3600.0
+
+
+class Copies(Strict, frozen=True):
+    """Pro-active handoff: who gets copies of sessions that rest here, and what this broker holds for others."""
+
+    bytes_max: Annotated[int, Meta(ge=0)] = COPIES_BYTES_MAX
+    """What all copies of other brokers' sessions may take here."""
+    mass: Annotated[float, Meta(gt=0, le=1)] = HABITS.mass
+    """Copies go to the brokers that this share of clients went on to."""
+    neighbors_max: Count = HABITS.degree_max
+    """Though never to more than so many."""
+    edge_timeout_s: Positive = HABITS.edge_timeout_s
+    """A neighbor that nobody went to, or came from, for so long is forgotten."""
+    half_life_s: Positive = HABITS.half_life_s
+    """After so long a move counts half."""
+    neighbors: Path | None = None
+    """What to begin with while nothing has been learned: see `godwit neighbors`."""
+
+
+class Redirect(StrEnum):
+    OFF = "off"
+    BALANCE = "balance"
+
+
+class Balance(Strict, frozen=True):
+    """Which broker a client is told to use."""
+
+    redirect: Redirect = Redirect.OFF
+    """With `balance`, clients that are new here are sent to brokers that have less to do."""
+    clients_max: Annotated[int, Meta(ge=0)] = 0
+    """So many clients may be connected; 0: any number. Those whose session is here come in all the same."""
+    drain_s: NotNegative = 0.0
+    """How long a broker that stops may take to send its clients elsewhere first."""
+
+
 class Archive(Strict, frozen=True):
     folder: Path
     events: bool = True
@@ -170,6 +218,9 @@ class Config(Strict, frozen=True):
     data: Path | None = None
     """Where the broker remembers; a directory of the user's own where nothing is said."""
     sync: Sync = Sync.PROCESS
+    handoff: Handoff = "proactive"
+    """How sessions follow their clients (docs/roaming.md): `durable`, each broker keeps its own; `reactive`, fetched
+    when the client appears; `proactive`, with copies where it is likely to."""
     handoff_wait_s: NotNegative = 10.0
     """How long a client waits for its session from a broker that does not answer, before it gets a new one."""
     listen: Listen = Listen()
@@ -177,6 +228,9 @@ class Config(Strict, frozen=True):
     peers: Peers = Peers()
     access: Access = Access()
     limits: ConnectionLimits = ConnectionLimits()
+    backlog: Backlog = Backlog()
+    copies: Copies = Copies()
+    balance: Balance = Balance()
     archive: Archive | None = None
     fabric: Fabric | tuple[Fabric, ...] = Fabric.TREE
     """Both: this broker is a bridge between them."""
@@ -248,7 +302,20 @@ def _readable(complaint: str) -> str:
     said, _, where = complaint.partition(" - at `$")
     said = said.replace("Object contains", "has").replace("Object missing", "lacks")
     key = where.rstrip("`").lstrip(".")
+    if choices := _choices(key) if said.startswith("Invalid enum value") else "":
+        said = f"{said.removeprefix('Invalid enum value ')}; right would be {choices}"
     return f"{key}: {said}" if key else said
+
+
+def _choices(key: str) -> str:
+    """What may stand under a key that takes one of a few words."""
+    kind: Any = Config
+    for name in key.partition("[")[0].split("."):
+        kind = get_type_hints(kind)[name]
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    enums = [one for one in kinds if isinstance(one, type) and issubclass(one, StrEnum)]
+    words = [str(word) for word in (enums[0] if enums else get_args(kind))]
+    return ", ".join(words[:-1]) + f" or {words[-1]}" if words else ""
 
 
 def _rooted(config: Any, folder: Path) -> Any:
@@ -295,8 +362,9 @@ def _check(config: Config) -> None:
             address(text, f"listen.{key}")
     if not (listen.mqtt or listen.mqtts or listen.ws or listen.wss):
         raise ConfigError('listen: nowhere for clients to connect; right would be mqtt = ["127.0.0.1:1883"]')
-    if listen.status:
-        address(listen.status, "listen.status")
+    for key in ("status", "advertise", "advertise_tls"):
+        if text := getattr(listen, key):
+            address(text, f"listen.{key}")
     if config.archive is not None and config.archive.listen:
         address(config.archive.listen, "archive.listen")
     if config.tls is None and (listen.mqtts or listen.wss):
@@ -307,6 +375,8 @@ def _check(config: Config) -> None:
             raise ConfigError("tls.client_required needs tls.client_authority, whose certificates are taken")
     if config.access.users is not None:
         _check_file("access.users", config.access.users)
+    if config.copies.neighbors is not None:
+        _check_file("copies.neighbors", config.copies.neighbors)
     _check_peers(config.peers)
     if not config.fabrics:
         raise ConfigError('fabric: none is named; right would be "tree", "adhoc", or both')
