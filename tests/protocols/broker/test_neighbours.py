@@ -103,8 +103,7 @@ def test_old_habits_fade() -> None:
     desk.clock.now += 3 * DAY_S
     desk.leave("beach", "beach")
     assert desk.neighbours.likely()[0] == "beach"
-    weights = {one.peer: one.weight for one in desk.neighbours.known()}
-    assert weights == {"beach": 2, "school": pytest.approx(1)}
+    assert [one.share for one in desk.neighbours.known()] == pytest.approx([2 / 3, 1 / 3])
 
 
 def test_time_alone_changes_no_share() -> None:
@@ -217,7 +216,18 @@ def test_an_old_trace_is_meant_to_hold_today() -> None:
         ]
     )
     assert [one.peer for one in desk.neighbours.known()] == ["b", "a"]
-    assert [one.weight for one in desk.neighbours.known()] == pytest.approx([3, 2])
+    assert [one.share for one in desk.neighbours.known()] == pytest.approx([3 / 5, 2 / 5])
+
+
+def test_what_one_broker_has_learned_another_goes_on_with() -> None:
+    desk, other = Desk(), Desk()
+    desk.leave("a", "a", "b")
+    desk.clock.now += DAY_S
+    desk.leave("b")
+    other.clock.now += 9 * DAY_S
+    known = desk.neighbours.known()
+    other.neighbours.take(Learned(peer=one.peer, weight=one.weight, last_used=one.last_used) for one in known)
+    assert [(one.peer, one.share) for one in other.neighbours.known()] == [(one.peer, one.share) for one in known]
 
 
 def test_what_was_given_is_learned_on() -> None:

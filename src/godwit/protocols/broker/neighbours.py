@@ -53,8 +53,9 @@ class Neighbour(msgspec.Struct, frozen=True, kw_only=True):
     peer: NodeId
     share: float
     """Of all that is known of where clients go, the newer weighing more."""
-    weight: float
     uses: int
+    weight: float
+    """The uses, faded until the last one."""
     last_used: float
     copied: bool
     """It gets copies."""
@@ -171,8 +172,8 @@ class Neighbours:
             Neighbour(
                 peer=peer,
                 share=weights[peer] / total,
-                weight=weights[peer],
                 uses=self.graph.edges[peer].uses,
+                weight=self.graph.edges[peer].weight,
                 last_used=self.graph.edges[peer].last_used_s,
                 copied=peer in likely,
             )
