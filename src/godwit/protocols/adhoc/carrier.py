@@ -8,10 +8,11 @@ for again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from godwit.events import Event
-from godwit.protocols.adhoc.digest import Digest, digest_of
+from godwit.filters.filters import FilterSet
+from godwit.protocols.adhoc.digest import Digest, digest_of, digest_within
 from godwit.protocols.adhoc.messages import Beacon, Data
 from godwit.protocols.adhoc.options import Carry
 from godwit.protocols.adhoc.seen import Recent
@@ -41,6 +42,7 @@ class Carrier:
         self.had: Recent[None] = Recent(HAD_MAX, options.age_max_s)
         """What this broker asked for and got, carried or not."""
         self.bytes = 0
+        self._turn = 0
 
     def keep(self, data: Data, now_s: float, *, is_wanted: bool) -> None:
         """Carry this from now on; the oldest make room. `is_wanted` by what this broker's own beacon says."""
@@ -54,18 +56,23 @@ class Carrier:
         while self.bytes > self.options.bytes_max:
             self.bytes -= self.kept.drop_oldest().size_b
 
-    def digest(self, now_s: float) -> Digest:
+    def digest(self, now_s: float, size_max_b: int | None = None) -> Digest:
         """What this broker has, of what it wants and somebody may still carry."""
         self.had.forget(now_s)
-        return digest_of(self.had, self.options.publishers_max)
+        if size_max_b is None:
+            return digest_of(self.had, self.options.publishers_max)
+        digest = digest_within(self.had, size_max_b, self._turn)
+        self._turn += len(digest.runs)
+        return digest
 
-    def offers(self, to: NodeId, beacon: Beacon, now_s: float) -> Iterator[Data]:
-        """What that broker wants and lacks, the oldest first, since it is the first to be dropped."""
+    def offers(self, to: NodeId, beacon: Beacon, now_s: float, beyond: Sequence[FilterSet] = ()) -> Iterator[Data]:
+        """What that broker lacks and wants, itself or for those `beyond` it, the oldest first, since it is the first to
+        be dropped."""
         if beacon.have is None:
             return
         self._forget(now_s)
         left = self.options.batch_max
-        for carried in self._lacking(to, beacon, beacon.have, now_s):
+        for carried in self._lacking(to, beacon.have, now_s, (beacon.wanted, *beyond)):
             if left == 0:
                 return
             left -= 1
@@ -73,13 +80,15 @@ class Carrier:
             carried.destinations[to] = 0
             yield Data(carried.event, 0, dict(carried.destinations), age_s=now_s - carried.born_s)
 
-    def _lacking(self, to: NodeId, beacon: Beacon, have: Digest, now_s: float) -> Iterator[Carried]:
+    def _lacking(self, to: NodeId, have: Digest, now_s: float, wanted: Sequence[FilterSet]) -> Iterator[Carried]:
         for event in self.kept:
             if have.lacks(event):
                 carried = self.kept.get(event)
                 assert carried is not None
-                if self._may_offer(carried, to, now_s) and beacon.wanted.matches(carried.event.values()):
-                    yield carried
+                if self._may_offer(carried, to, now_s):
+                    values = carried.event.values()
+                    if any(one.matches(values) for one in wanted):
+                        yield carried
 
     def _may_offer(self, carried: Carried, to: NodeId, now_s: float) -> bool:
         is_young = now_s - carried.born_s <= self.options.age_max_s

@@ -13,6 +13,27 @@ from godwit.tables.interest import Interest
 NOTHING = FilterSet()
 
 
+class Statement:
+    """One client that wants all this, reduced already; in the place of `Clients`."""
+
+    def __init__(self, client: str, summary_max_b: int) -> None:
+        self.client = client
+        self.summary_max_b = summary_max_b
+        self.wanted = self.summary = NOTHING
+
+    def __len__(self) -> int:
+        return int(bool(self.wanted.filters))
+
+    def state(self, wanted: FilterSet) -> None:
+        """In place of what was wanted before."""
+        if wanted != self.wanted:
+            self.wanted, self.summary = wanted, fitted(wanted, self.summary_max_b)
+
+    def wanting(self, event: Event) -> Iterator[str]:
+        if self.wanted.matches(event.values()):
+            yield self.client
+
+
 class Clients:
     """The subscription table of the spec: pairs of predicate and client."""
 

@@ -12,6 +12,9 @@ import msgspec
 
 from godwit.protocols.adhoc.table import Estimate
 
+BEACON_LEAST_B = 96
+"""What a beacon needs beside its summary."""
+
 
 class Delay(StrEnum):
     """What decides how long a broker waits before it sends on."""
@@ -45,6 +48,9 @@ class Carry(msgspec.Struct, frozen=True, kw_only=True):
     """Offers of one event to one broker: not all who hear somebody are heard by it."""
     publishers_max: int = 64
     """In the digest of a beacon."""
+    relay: bool = False
+    """Ask also for what those want whom this broker tells of in hints: without it an event that was published while two
+    parts of the network were apart crosses only with somebody who moves, or wants it."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +73,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Hearing a copy takes back one's own from the queue of the radio too."""
     suppress: bool = True
     """False never cancels: for comparison."""
+    mindful: bool = False
+    """A copy silences only who knows nobody that it does not list as close: else two who stand near each other, each
+    beside another broker that wants the event, would bring it to one of them."""
     delay: Delay = Delay.PROXIMITY
     estimate: Estimate = Estimate.MISSED
     seen_max: int = 4096
@@ -74,10 +83,26 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     summary_max_b: int = 512
     hints_max: int = 0
     """Others told of in a beacon."""
+    hints_relayed: bool = False
+    """Hints tell also of those whom the sender only was told of. They age on the way, one step for each teller, so that
+    nobody stays known for longer than had it been met."""
+    prompt: bool = False
+    """News of who is there and what is wanted brings the next beacon forward, up to a quarter of the period after the
+    last one."""
+    destinations_max: int | None = None
+    """The closest are listed in a message where there are more."""
+    hint_max_b: int = 512
+    """What a hint may take to say what somebody wants; it is widened to fit."""
     hints_in_data: bool = False
     """Destinations that the sender has met are told of with every event."""
     adaptive: Adaptive | None = None
+    tell_period: bool = False
+    """Beacons say when the next is due: nodes may differ in it."""
     carry: Carry | None = None
+    in_order: bool = False
+    """Nothing overtakes, in one broker's hands, what the same publisher said before."""
+    beacon_max_b: int | None = None
+    """Beacons are no longer: hints and digest take turns in what the summary leaves."""
 
     def __post_init__(self) -> None:
         for name in ("period_s", "missed_max", "delay_max_s", "seen_max", "seen_s"):
@@ -87,6 +112,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"credits {self.credits}: from 0 to 255")
         if not 0 <= self.period_jitter < 1:
             raise ValueError(f"period_jitter {self.period_jitter:g}: from 0 to below 1")
+        if self.beacon_max_b is not None and self.beacon_max_b < self.summary_max_b + BEACON_LEAST_B:
+            least = self.summary_max_b + BEACON_LEAST_B
+            raise ValueError(f"beacon_max_b {self.beacon_max_b}: at least {least}, for a summary and some hints")
         if self.carry is not None and self.carry.age_max_s > self.seen_s - self.delay_max_s:
             raise ValueError(
                 f"carry.age_max_s {self.carry.age_max_s:g}: less than seen_s, {self.seen_s:g}, or events come twice"

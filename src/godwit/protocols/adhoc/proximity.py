@@ -7,13 +7,16 @@ waits keeps silent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from godwit.events import Event
 from godwit.filters.filters import FilterSet
+from godwit.protocols.adhoc.beacons import Beacons
 from godwit.protocols.adhoc.carrier import Carrier
-from godwit.protocols.adhoc.clients import Clients
+from godwit.protocols.adhoc.clients import Clients, Statement
 from godwit.protocols.adhoc.digest import EventId
 from godwit.protocols.adhoc.messages import CLOSEST, FARTHEST, Beacon, Data
 from godwit.protocols.adhoc.options import PUBLISHED, Delay, Options
@@ -23,6 +26,9 @@ from godwit.protocols.host import Host, LocalError, Message, NodeId, Record, Rem
 
 QUEUED_S = 1.0
 """How long a sent message may wait in the queue of a radio."""
+
+STEP_S = 1e-6
+"""From one event to the next of its publisher, where nothing may overtake."""
 
 Notify = Callable[[str, Event], None]
 Withdraw = Callable[[Message], object]
@@ -50,11 +56,12 @@ class ProximityBroker:
         *,
         on_event: Notify = lambda client, event: None,
         withdraw: Withdraw | None = None,
+        clients: Clients | Statement | None = None,
     ) -> None:
         self.host = host
         self.options = options
         self.on_event = on_event
-        self.clients = Clients(options.summary_max_b)
+        self.clients = Clients(options.summary_max_b) if clients is None else clients
         self.table = ProximityTable(
             options.period_s,
             missed_max=options.missed_max,
@@ -66,14 +73,33 @@ class ProximityBroker:
         self.carrier = None if options.carry is None else Carrier(options.carry)
         self._withdraw = withdraw if options.withdraw else None
         self._farewell = False
-        host.after(host.random.uniform(0, options.period_s), self._tick)
+        self._beacons = Beacons(options, self.table, self.carrier)
+        self._due_s: dict[str, float] = {}
+        """By publisher: when the last that waits here is due."""
+        self._beaconed_s = host.now() - options.period_s
+        self._next = host.after(host.random.uniform(0, options.period_s), self._tick)
 
     def subscribe(self, wanted: FilterSet, client: str) -> None:
         """Told to others with the next beacon."""
+        assert isinstance(self.clients, Clients)
         self.clients.subscribe(wanted, client)
+        self._hasten()
 
     def unsubscribe(self, wanted: FilterSet, client: str) -> None:
+        assert isinstance(self.clients, Clients)
         self.clients.unsubscribe(wanted, client)
+        self._bid_farewell()
+
+    def state(self, wanted: FilterSet) -> None:
+        """All that is wanted here, where a `Statement` stands for the clients; told with the next beacon."""
+        assert isinstance(self.clients, Statement)
+        before = self.clients.summary
+        self.clients.state(wanted)
+        if self.clients.summary != before:
+            self._bid_farewell()
+            self._hasten()
+
+    def _bid_farewell(self) -> None:
         self._farewell = self.options.farewell and not self.clients
 
     def publish(self, event: Event) -> None:
@@ -114,42 +140,57 @@ class ProximityBroker:
         now, period = self.host.now(), self.period_s
         if self.clients or self._farewell or self.options.beacon_when_empty:
             self._farewell = False
-            self.host.broadcast(self._beacon(now, period))
+            self._beaconed_s = now
+            self.host.broadcast(self._beacons.next(self.clients.summary, now, period))
         self.table.clean(now)
         self.seen.forget(now)
         self.pending = {k: p for k, p in self.pending.items() if p.timer is not None or now - p.sent_s < QUEUED_S}
+        self._due_s = {publisher: due_s for publisher, due_s in self._due_s.items() if due_s > now}
         off = self.host.random.uniform(-1, 1) * self.options.period_jitter if self.options.period_jitter else 0.0
-        self.host.after(period * (1 + off), self._tick)
+        self._next = self.host.after(period * (1 + off), self._tick)
 
-    def _beacon(self, now: float, period_s: float) -> Beacon:
-        return Beacon(
-            self.clients.summary,
-            period_s if self.options.adaptive is not None else None,
-            None if self.carrier is None else self.carrier.digest(now),
-            self.table.hints(now, self.options.hints_max) if self.options.hints_max else (),
-        )
+    def _hasten(self) -> None:
+        """There is news: the next beacon comes forward, at a moment of its own, lest all speak at once."""
+        if self.options.prompt:
+            early_s = self._beaconed_s + self.period_s / 4 - self.host.now()
+            self._next.cancel()
+            wait_s = max(0.0, early_s) + self.host.random.random() * self.options.delay_max_s
+            self._next = self.host.after(wait_s, self._tick)
 
     def _hear_beacon(self, sender: NodeId, beacon: Beacon) -> None:
         now = self.host.now()
-        self.table.heard(sender, beacon.wanted, now, beacon.period_s)
-        self._learn(beacon, now)
-        if self.carrier is not None:
-            for data in self.carrier.offers(sender, beacon, now):
-                waiting = self.pending.get(data.event.id)
-                if waiting is None or waiting.timer is None:
-                    self._schedule(data, self.host.random.random() * self.options.delay_max_s)
+        is_news = self.table.heard(sender, beacon.wanted, now, beacon.period_s)
+        if self._learn(beacon, now) or is_news:
+            self._hasten()
+        if self.carrier is None:
+            return
+        for data in self.carrier.offers(sender, beacon, now, self._beyond(beacon, now)):
+            waiting = self.pending.get(data.event.id)
+            if waiting is None or waiting.timer is None:
+                self._schedule(data, self.host.random.random() * self.options.delay_max_s)
 
-    def _learn(self, message: Beacon | Data, now: float) -> None:
-        for hint in message.hints:
-            if hint.broker != self.host.name:
-                self.table.told(hint, now)
+    def _beyond(self, beacon: Beacon, now: float) -> list[FilterSet]:
+        """What those want to whom the sender of this beacon is closer than this broker."""
+        if self.options.carry is None or not self.options.carry.relay:
+            return []
+        others = [(hint, self.table.proximity(hint.broker, now)) for hint in beacon.hints]
+        return [
+            hint.wanted
+            for hint, own in others
+            if hint.broker != self.host.name and (own is None or hint.proximity < own)
+        ]
+
+    def _learn(self, message: Beacon | Data, now: float) -> bool:
+        """Whether there was news among the hints."""
+        told = [self.table.told(hint, now) for hint in message.hints if hint.broker != self.host.name]
+        return any(told)
 
     def _hear_data(self, data: Data) -> None:
         event, now = data.event, self.host.now()
         self._learn(data, now)
         if event.id in self.seen:
             if self.options.suppress:
-                self._cancel(event.id)
+                self._cancel(event.id, data.destinations)
             return
         destinations = dict(data.destinations)
         self._take(event, destinations, now)
@@ -186,7 +227,9 @@ class ProximityBroker:
 
     def _carry(self, data: Data, now: float) -> None:
         if self.carrier is not None:
-            self.carrier.keep(data, now, is_wanted=self.clients.summary.matches(data.event.values()))
+            is_relayed = self.carrier.options.relay
+            is_wanted = is_relayed or self.clients.summary.matches(data.event.values())
+            self.carrier.keep(data, now, is_wanted=is_wanted)
 
     def _wait_s(self, proximity: int) -> float:
         longest, dice = self.options.delay_max_s, self.host.random
@@ -196,6 +239,11 @@ class ProximityBroker:
 
     def _schedule(self, data: Data, wait_s: float) -> None:
         event = data.event.id
+        if self.options.in_order:
+            now = self.host.now()
+            due_s = max(now + wait_s, self._due_s.get(event[0], 0.0) + STEP_S)
+            self._due_s[event[0]] = due_s
+            wait_s = due_s - now
         self.pending[event] = Pending(data, self.host.after(wait_s, lambda: self._send(event)))
 
     def _send(self, event: EventId) -> None:
@@ -204,18 +252,28 @@ class ProximityBroker:
         self.pending[event] = Pending(sent, None, now)
 
     def _broadcast(self, data: Data, now: float) -> Data:
+        most = self.options.destinations_max
+        if most is not None and len(data.destinations) > most:
+            closest = sorted(data.destinations.items(), key=lambda one: (one[1], one[0]))[:most]
+            data = msgspec.structs.replace(data, destinations=dict(closest))
         if self.options.hints_in_data:
             hints = self.table.hints(now, len(data.destinations), data.destinations)
             data = Data(data.event, data.credit, data.destinations, hints, data.age_s)
         self.host.broadcast(data)
         return data
 
-    def _cancel(self, event: EventId) -> None:
-        """Another has sent it: whatever that copy lists, this broker's own is not needed."""
-        pending = self.pending.pop(event, None)
-        if pending is None:
+    def _cancel(self, event: EventId, listed: Mapping[NodeId, int]) -> None:
+        """Another has sent it: whatever that copy lists, this broker's own is not needed, unless it is mindful."""
+        pending = self.pending.get(event)
+        if pending is None or (self.options.mindful and not _covers(listed, pending.data.destinations)):
             return
+        del self.pending[event]
         if pending.timer is not None:
             pending.timer.cancel()
         elif self._withdraw is not None:
             self._withdraw(pending.data)
+
+
+def _covers(listed: Mapping[NodeId, int], own: Mapping[NodeId, int]) -> bool:
+    """Whether the one list brings the event at least as close to everybody on the other."""
+    return all(listed.get(broker, FARTHEST + 1) <= proximity for broker, proximity in own.items())

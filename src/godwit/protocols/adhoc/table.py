@@ -67,19 +67,22 @@ class ProximityTable:
         self.entries: dict[NodeId, Entry] = {}
         self._stays_s: deque[float] = deque([USUAL * period_s], STAYS)
 
-    def heard(self, broker: NodeId, wanted: FilterSet, now_s: float, period_s: float | None = None) -> None:
-        """A beacon: one entry a broker, and the newest predicate replaces the older one."""
+    def heard(self, broker: NodeId, wanted: FilterSet, now_s: float, period_s: float | None = None) -> bool:
+        """A beacon: one entry a broker, and the newest predicate replaces the older one. Whether that is news: a broker
+        that was not in range lately, or another predicate."""
         period_s = period_s or self.period_s
         known = self.entries.get(broker)
         if known is not None and known.is_met and _goes_on(known, now_s):
+            is_news = wanted != known.wanted
             known.wanted, known.time_s, known.period_s = wanted, now_s, period_s
-            return
+            return is_news
         if known is not None:
             self._ended(known)
         self.entries[broker] = Entry(wanted, now_s, period_s, since_s=now_s)
+        return True
 
-    def told(self, hint: Hint, now_s: float) -> None:
-        """Somebody in range has met this broker: it is one step further than it is from there."""
+    def told(self, hint: Hint, now_s: float) -> bool:
+        """Somebody in range has met this broker: it is one step further than it is from there. Whether that is news."""
         missed = hint.proximity * self.missed_max / FARTHEST
         time_s = now_s - (missed + 1) * hint.period_s
         known = self.entries.get(hint.broker)
@@ -87,6 +90,8 @@ class ProximityTable:
             if known is not None:
                 self._ended(known)
             self.entries[hint.broker] = Entry(hint.wanted, time_s, hint.period_s, since_s=time_s, is_met=False)
+            return known is None or known.wanted != hint.wanted
+        return False
 
     def clean(self, now_s: float) -> None:
         """Drop what has missed more than `missed_max` beacons."""
@@ -114,10 +119,13 @@ class ProximityTable:
             if entry.wanted.matches(values):
                 yield broker, self._proximity(entry, now_s)
 
-    def hints(self, now_s: float, count_max: int, about: Iterable[NodeId] | None = None) -> tuple[Hint, ...]:
-        """The closest of those met by this node itself, of all or of `about`."""
+    def hints(
+        self, now_s: float, count_max: int, about: Iterable[NodeId] | None = None, *, relayed: bool = False
+    ) -> tuple[Hint, ...]:
+        """The closest of those met by this node itself, or also of those it was told of; of all or of `about`."""
         names = self.entries if about is None else [name for name in about if name in self.entries]
-        met = [(self._proximity(e, now_s), name, e) for name in names for e in [self.entries[name]] if e.is_met]
+        entries = [(name, self.entries[name]) for name in names]
+        met = [(self._proximity(e, now_s), name, e) for name, e in entries if e.is_met or relayed]
         met.sort(key=lambda one: one[:2])
         return tuple(Hint(name, proximity, e.period_s, e.wanted) for proximity, name, e in met[:count_max])
 
