@@ -25,7 +25,7 @@ from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Handoff, Neighbour
 from godwit.protocols.broker.counts import Counts
 from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.moving import Moves
-from godwit.protocols.broker.outlet import Opening, Outlet, Reason, Subscription
+from godwit.protocols.broker.outlet import Limits, Opening, Outlet, Reason, Subscription
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.registry import Granted as Granted
 from godwit.protocols.broker.registry import Registry
@@ -45,8 +45,8 @@ class Broker:
 
     It loads what the store has, and listens to the fabric from the start. `handoff` says how sessions follow their
     clients; with "proactive" the `neighbours` get copies of those that rest here (None: nobody does), and this broker
-    holds copies of others up to `copies_bytes_max`. With `tracing` every publication and delivery is a record of the
-    host's trace.
+    holds copies of others up to `copies_bytes_max`. `limits` are those of sessions whose clients have not been here
+    since the start. With `tracing` every publication and delivery is a record of the host's trace.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Broker:
         handoff: Handoff = "proactive",
         neighbours: Neighbours | None = None,
         copies_bytes_max: int = COPIES_BYTES_MAX,
+        limits: Limits | None = None,
         tracing: bool = False,
     ) -> None:
         self.host = host
@@ -68,7 +69,7 @@ class Broker:
         self.clock = clock
         """Seconds since 1970."""
         self._switch = Switch(host, store, fabric, clock, tracing)
-        self._registry = Registry(self._switch)
+        self._registry = Registry(self._switch, limits or Limits())
         self._moves = Moves(self._registry, session_wait_s)
         self._moves.speaking.resume = self.publish
         self._known: set[NodeId] = set()
@@ -112,6 +113,10 @@ class Broker:
         self._switch.on_published = listener
         self._switch.directory.watched = self._switch.tracing or listener is not None
         self._switch.directory.changed()
+
+    def tell_bounds(self, listener: Callable[[Session, str], None]) -> None:
+        """Call it with a session and a reason, `queue` or `age`, when a bound drops the first thing for that reason."""
+        self._switch.flows.on_bound = listener
 
     def prepare_with(self, prepared: Callable[[], bool]) -> None:
         """`prepared()` says whether the compiled index can be had at once, and has it loaded if not: until then

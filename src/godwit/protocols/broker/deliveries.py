@@ -13,11 +13,15 @@ from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.sessions import Item, Session
 from godwit.protocols.host import Host, Record
 
+BOUNDS = ("queue", "age")
+"""Why something is dropped though client and publisher would have it: too much waits, or too long."""
+
 
 class Deliveries:
     """What needs no disk never waits for one: QoS 0, QoS 1, and everything to sessions that end with the connection.
 
     Whatever else goes to one client above QoS 0 keeps its order: what could leave waits behind what cannot yet.
+    `on_bound(session, reason)` is called when a bound drops the first of a session for that reason.
     """
 
     def __init__(self, host: Host, ledger: Ledger, counts: Counts, clock: Callable[[], float], tracing: bool) -> None:
@@ -26,6 +30,7 @@ class Deliveries:
         self.counts = counts
         self.clock = clock
         self.tracing = tracing
+        self.on_bound: Callable[[Session, str], None] = lambda session, reason: None
         self._steps: list[tuple[Session, Outlet, Item]] = []
         self._completed: list[tuple[Session, Outlet, int]] = []
 
@@ -210,6 +215,10 @@ class Deliveries:
 
     def _drop(self, session: Session, publication: Publication, reason: str) -> None:
         self.counts.drop(reason)
+        if reason in BOUNDS:
+            session.dropped[reason] = session.dropped.get(reason, 0) + 1
+            if session.dropped[reason] == 1:
+                self.on_bound(session, reason)
         if self.tracing:
             self.host.trace(Record("dropped", event=publication.id, client=session.client, note=reason))
 

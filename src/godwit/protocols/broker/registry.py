@@ -12,6 +12,7 @@ from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.keeping import items_of
 from godwit.protocols.broker.outlet import (
     Grant,
+    Limits,
     Opening,
     Outlet,
     Reason,
@@ -41,8 +42,10 @@ class Granted(msgspec.Struct, frozen=True):
 class Registry:
     """`on_end(session)` is called for each session that has ended here and is nowhere else."""
 
-    def __init__(self, switch: Switch) -> None:
+    def __init__(self, switch: Switch, limits: Limits = Limits()) -> None:  # noqa: B008
         self.switch = switch
+        self.limits = limits
+        """Of sessions whose clients have yet to come here."""
         self.sessions: dict[str, Session] = {}
         self.shadows: dict[str, dict[int, Session]] = {}
         """By client and epoch."""
@@ -63,6 +66,7 @@ class Registry:
         return int(self.switch.clock() * 1e6)
 
     def add(self, session: Session) -> None:
+        session.limits = self.limits
         self.sessions[session.client] = session
         self.switch.counts.sessions += 1
         for sub in session.subscriptions.values():

@@ -129,6 +129,7 @@ class Session:
         "announced",
         "clean",
         "client",
+        "dropped",
         "ended",
         "entered",
         "epoch",
@@ -200,6 +201,8 @@ class Session:
         """QoS 2 packet identifiers taken from the client and not released yet."""
         self.settling = 0
         """Acknowledgements to the client that wait for the disk."""
+        self.dropped: dict[str, int] = {}
+        """What the bounds of its limits cost it here, by reason."""
 
         self.unheard: set[tuple[int, NodeId]] = set()
         """By the epoch before which the client was elsewhere: brokers that may not have all yet that it said there."""
