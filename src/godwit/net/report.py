@@ -16,6 +16,8 @@ class ClientRow(msgspec.Struct, kw_only=True):
     waiting: int = 0
     """Deliveries above QoS 0 that it has not taken."""
     under_way: int = 0
+    dropped: int = 0
+    """What was to wait for it and was beyond the bounds of size or age."""
     moved_to: str = ""
     """Where its session has gone; what still comes for it here is passed on."""
 
@@ -34,6 +36,38 @@ class PeerRow(msgspec.Struct, kw_only=True):
     """What was sent to it and is kept until it says that it has it."""
 
 
+class NeighborRow(msgspec.Struct, kw_only=True):
+    """A broker that clients go to from here."""
+
+    peer: str
+    share: float
+    """Of all moves, the newer weighing more."""
+    uses: int = 0
+    weight: float = 0.0
+    """The uses, faded until the last one."""
+    last_used: float = 0.0
+    """Seconds since 1970."""
+    copied: bool = False
+    """It gets copies of sessions that rest here."""
+
+
+class HandoffReport(msgspec.Struct, kw_only=True):
+    """How sessions follow their clients; the shares are of the last hour."""
+
+    scheme: str = ""
+    handoffs: int = 0
+    """Sessions that left."""
+    hit_rate: float = 0.0
+    """Of these, those that found a copy where they went."""
+    copies_each: float = 0.0
+    false_negatives: float = 0.0
+    false_positives: float = 0.0
+    copies_held: int = 0
+    copies_made: int = 0
+    copies_used: int = 0
+    copies_refused: int = 0
+
+
 class Report(msgspec.Struct, kw_only=True):
     name: str
     version: str
@@ -45,6 +79,9 @@ class Report(msgspec.Struct, kw_only=True):
     sessions: int = 0
     connected: int = 0
     subscriptions: int = 0
+    handoff: HandoffReport = HandoffReport()
+    neighbors: list[NeighborRow] = []
+    """The most used first."""
     clients: list[ClientRow] = []
     """The most burdened ones, at most so many as anybody would look at."""
     interest: list[str] = []

@@ -71,7 +71,7 @@ class AnonymousEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     origin: From = From.LOOPBACK
     publish: Granted = True
     subscribe: Granted = True
-    limits: Limits = Limits()
+    limits: Limits | None = None
 
 
 class UserEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +80,7 @@ class UserEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     publish: Granted = True
     subscribe: Granted = True
     clients: list[str] | None = None
-    limits: Limits = Limits()
+    limits: Limits | None = None
 
 
 class UsersFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,10 +96,14 @@ class Admitted(msgspec.Struct, frozen=True):
 
 
 class Access:
-    """Decides. `reload` takes a changed file as a whole, or leaves everything as it was and raises."""
+    """Decides. `reload` takes a changed file as a whole, or leaves everything as it was and raises.
 
-    def __init__(self, users: Path | None = None) -> None:
+    `limits` are for those whose entry says nothing of them.
+    """
+
+    def __init__(self, users: Path | None = None, limits: Limits = Limits()) -> None:  # noqa: B008
         self.path = users
+        self.limits = limits
         self._hasher = argon2.PasswordHasher()
         self._nobodys = self._hasher.hash(secrets.token_hex(16))
         self._key = secrets.token_bytes(32)
@@ -136,13 +140,13 @@ class Access:
         entry, grant = self._users[name]
         if entry.clients is not None and who.client not in entry.clients:
             raise RefusedError(Reason.CLIENT_ID_NOT_VALID, f"user {name!r} may not use the client id {who.client!r}")
-        return Admitted(name, grant, entry.limits)
+        return Admitted(name, grant, entry.limits or self.limits)
 
     def _admit_anonymous(self, who: Credentials) -> Admitted:
         origin = self._anonymous.origin
         if origin is From.NOWHERE or (origin is From.LOOPBACK and not _is_loopback(who.peer)):
             raise RefusedError(Reason.NOT_AUTHORIZED, "give a user name and a password")
-        return Admitted("", self._anonymous_grant, self._anonymous.limits)
+        return Admitted("", self._anonymous_grant, self._anonymous.limits or self.limits)
 
     async def _by_password(self, who: Credentials) -> str:
         name, password = who.user or "", who.password or b""

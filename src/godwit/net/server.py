@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from godwit.net import tls
 from godwit.net.address import Address
 from godwit.net.config import Config, address
@@ -30,7 +32,11 @@ from godwit.net.store import SqliteStore
 from godwit.net.warming import IndexLoader
 from godwit.protocols.broker import wire
 from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.neighbours import HABITS, Neighbours
+from godwit.protocols.broker.outlet import Limits
+from godwit.protocols.broker.sessions import Session
 from godwit.protocols.broker.tree import TreeFabric, TreeOptions
+from godwit.protocols.handoff.neighbors import GraphOptions
 
 if TYPE_CHECKING:
     from godwit.net.discovery import Discovery
@@ -78,6 +84,7 @@ class Parts:
     host: AsyncHost
     fabric: TreeFabric
     broker: Broker
+    neighbours: Neighbours
     access: Access
     front: Front
     services: list[Service]
@@ -274,14 +281,28 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     links.on_linked = lambda peer: host.run(partial(fabric.linked, peer))
     links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
     traced = config.archive is not None and config.archive.traces
-    broker = Broker(host, store, fabric, time.time, session_wait_s=config.handoff_wait_s, tracing=traced)
+    neighbours = Neighbours(identity.name, store, time.time, habits(config))
+    broker = Broker(
+        host,
+        store,
+        fabric,
+        time.time,
+        session_wait_s=config.handoff_wait_s,
+        handoff=config.handoff,
+        neighbours=neighbours,
+        copies_bytes_max=config.copies.bytes_max,
+        limits=limits(config),
+        tracing=traced,
+    )
+    broker.tell_bounds(_tell_bound)
     if not fabric.brokers:
         # Whoever has never heard of others states nothing by itself, and two such brokers would wait for each other.
         fabric.want(())
     broker.prepare_with(IndexLoader().prepared)
-    access = Access(config.access.users)
+    access = Access(config.access.users, limits(config))
     front = Front(broker, front_options(config), access.admit)
-    return Parts(config, identity, store, links, Dialler(links, store), host, fabric, broker, access, front, [])
+    dialler = Dialler(links, store)
+    return Parts(config, identity, store, links, dialler, host, fabric, broker, neighbours, access, front, [])
 
 
 def check(config: Config) -> None:
@@ -304,6 +325,32 @@ def tls_for_clients(config: Config) -> ssl.SSLContext | None:
 def front_options(config: Config) -> Options:
     limits = config.limits
     return Options(**{name: getattr(limits, name) for name in limits.__struct_fields__})
+
+
+def limits(config: Config) -> Limits:
+    """Of clients for whom the users file says nothing."""
+    backlog = config.backlog
+    return Limits(queue_max=backlog.messages_max, queue_bytes_max=backlog.bytes_max, queue_age_max_s=backlog.age_max_s)
+
+
+def habits(config: Config) -> GraphOptions:
+    copies = config.copies
+    return msgspec.structs.replace(
+        HABITS,
+        mass=copies.mass,
+        degree_max=copies.neighbors_max,
+        edge_timeout_s=copies.edge_timeout_s,
+        half_life_s=copies.half_life_s,
+    )
+
+
+def _tell_bound(session: Session, reason: str) -> None:
+    """Once for each session and reason: the counts tell how much it is."""
+    bound = {
+        "queue": f"{session.limits.queue_max} messages or {session.limits.queue_bytes_max} bytes",
+        "age": f"{session.limits.queue_age_max_s:g} s",
+    }[reason]
+    log.warning("client %r: more waits for it than %s; the oldest is dropped ([backlog])", session.client, bound)
 
 
 def made_up_name() -> str:

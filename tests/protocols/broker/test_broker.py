@@ -394,6 +394,23 @@ def test_a_queue_has_bounds_and_drops_the_oldest() -> None:
     assert world.sites["b1"].broker.counts.dropped == {"queue": 3, "age": 2}
 
 
+def test_what_a_bound_costs_is_told_once_for_each_session_and_reason() -> None:
+    world, told = World(), []
+    world.sites["b1"].broker.tell_bounds(lambda session, reason: told.append((session.client, reason)))
+    limits = Limits(queue_max=2, queue_age_max_s=100.0)
+    sleepers = [Listener(world, name).connect("b1", limits=limits).subscribe("a", qos=1) for name in ("s", "t")]
+    for sleeper in sleepers:
+        sleeper.drop()
+    publisher = Listener(world, "p").connect("b1")
+    for n in range(5):
+        publisher.publish("a", b"%d" % n, 1)
+    world.run(110)
+    sleepers[0].connect("b1", limits=limits)
+    world.run()
+    assert told == [("s", "queue"), ("t", "queue"), ("s", "age")]
+    assert world.sites["b1"].broker.sessions["s"].dropped == {"queue": 3, "age": 2}
+
+
 def test_qos_0_is_not_kept_for_the_absent() -> None:
     world = World()
     subscriber, publisher = pair(world, qos=2)
