@@ -319,7 +319,7 @@ class Broker:
         if new or gone:
             self._known = brokers
             self.store.put("meta", "brokers", 0, msgspec.msgpack.encode(sorted(brokers)))
-        if self.fabric.interests:
+        if brokers or self.fabric.interests:
             self._switch.restate()
         elif not self._introduced:
             self.fabric.want(())  # nobody is there to want anything of, but whoever comes must hear of this broker
