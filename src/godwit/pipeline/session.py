@@ -15,6 +15,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from godwit.pipeline.errors import PipelineError
+from godwit.pipeline.source import register
 
 JAVA_MIN = 17
 
@@ -57,10 +58,12 @@ def start(options: Options = Options()) -> SparkSession:  # noqa: B008
     for name, value in settings(options).items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
     except Exception as error:
         told = str(error).strip().splitlines() or [type(error).__name__]
         raise PipelineError(f"Spark does not start with master {options.master!r}: {told[0]}") from error
+    register(session)
+    return session
 
 
 def settings(options: Options) -> dict[str, str]:
