@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from godwit.commands.reports import InputError
-from godwit.net.report import Report
+from godwit.net.report import ClientRow, Report
 
 FINISHED, INTERRUPTED = 0, 130
 ANSWER_S = 5.0
+NEIGHBORS_SHOWN = 8
 RATES = ("published", "delivered", "forwarded", "dropped")
 
 
@@ -56,7 +57,7 @@ def page(report: Report, before: Report | None, since_s: float, rows: int) -> Re
     )  # fmt: skip
     troubles = [Text(f"! {trouble}", "bold red") for trouble in report.troubles]
     return Group(head, *troubles, Text(), _rates(report, before, since_s), Text(), _peers(report), Text(),
-                 _clients(report, max(3, rows)), Text(), _interest(report))  # fmt: skip
+                 _neighbors(report), Text(), _clients(report, max(3, rows)), Text(), _interest(report))  # fmt: skip
 
 
 def _rates(report: Report, before: Report | None, since_s: float) -> Table:
@@ -89,14 +90,40 @@ def _peers(report: Report) -> Table:
     return table
 
 
+def _neighbors(report: Report) -> Table:
+    told = report.handoff
+    last = f"last hour: {told.handoffs:,} left" + (
+        f", {told.hit_rate:.0%} found a copy of {told.copies_each:.1f} each" if told.handoffs else ""
+    )
+    wrong = f"ways not known {told.false_negatives:.0%}, ways unused {told.false_positives:.0%}"
+    held = f"copies: {told.copies_held:,} held, {told.copies_made:,} made, {told.copies_used:,} used"
+    refused = f", {told.copies_refused:,} refused" if told.copies_refused else ""
+    title = f"handoff: {told.scheme}; {last}; {wrong}\n{held}{refused}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2), title_style="bold")
+    for heading in ("neighbor", "share", "moves", "last", "copies"):
+        table.add_column(heading, justify="right" if heading in ("share", "moves") else "left")
+    for row in report.neighbors[:NEIGHBORS_SHOWN]:
+        last_used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.last_used))
+        copies = Text("yes", "green") if row.copied else Text("no", "dim")
+        table.add_row(row.peer, f"{row.share:.1%}", f"{row.uses:,}", last_used, copies)
+    return table
+
+
 def _clients(report: Report, rows: int) -> Table:
     table = Table(title="clients", title_justify="left", box=None, padding=(0, 2), title_style="bold")
-    for heading in ("client", "where", "subscriptions", "waiting", "under way"):
+    for heading in ("client", "where", "subscriptions", "waiting", "under way", "dropped"):
         table.add_column(heading, justify="left" if heading in ("client", "where") else "right")
     for row in report.clients[:rows]:
-        where = Text(f"moved to {row.moved_to}", "yellow") if row.moved_to else Text(row.address or "away", "dim")
-        table.add_row(row.client, where, f"{row.subscriptions:,}", f"{row.waiting:,}", f"{row.under_way:,}")
+        dropped = Text(f"{row.dropped:,}", "red" if row.dropped else "dim")
+        numbers = (f"{number:,}" for number in (row.subscriptions, row.waiting, row.under_way))
+        table.add_row(row.client, _where(row), *numbers, dropped)
     return table
+
+
+def _where(row: ClientRow) -> Text:
+    if row.moved_to:
+        return Text(f"moved to {row.moved_to}", "yellow")
+    return Text(row.address or "here", "green") if row.connected else Text("away", "dim")
 
 
 def _interest(report: Report) -> Text:

@@ -11,8 +11,18 @@ from godwit import __version__
 from godwit.filters.filters import Filter
 from godwit.net.address import Address
 from godwit.net.config import Archive, address
-from godwit.net.report import CLIENTS_SHOWN, FILTERS_SHOWN, ClientRow, PeerRow, Report
+from godwit.net.learning import LearningService
+from godwit.net.report import (
+    CLIENTS_SHOWN,
+    FILTERS_SHOWN,
+    ClientRow,
+    HandoffReport,
+    NeighborRow,
+    PeerRow,
+    Report,
+)
 from godwit.net.server import MakeService, Parts, ServeError, Service, reason_of, tls_for_clients
+from godwit.protocols.broker.neighbours import Neighbour, Totals
 from godwit.protocols.broker.sessions import Session
 
 if TYPE_CHECKING:
@@ -66,6 +76,10 @@ class Teller:
             "forwarded": core.forwarded,
             "taken": core.taken,
             "moved": {"in": core.moved_in, "out": core.moved_out},
+            "copies": {"made": core.copies_made, "used": core.copies_used, "refused": core.copies_refused},
+            "handoffs": _handoffs(parts.neighbours.totals),
+            "handoffs_missed": core.handoffs_missed,
+            "late_duplicates": core.late_duplicates,
             "taken_over": core.taken_over,
             "clients": {"let in": front.connected, "refused": front.refused, "malformed": front.malformed},
             "client_bytes": {"in": front.bytes_in, "out": front.bytes_out},
@@ -79,12 +93,18 @@ class Teller:
 
     def levels(self) -> Figures:
         parts, core = self.parts, self.parts.broker.counts
+        accuracy = parts.neighbours.accuracy()
         return {
             "sessions": core.sessions,
             "connected": core.connected,
             "subscriptions": core.subscriptions,
             "waiting": core.waiting,
             "shadows": core.shadows,
+            "copies_held": core.copies,
+            "neighbors": {one.peer: one.share for one in parts.neighbours.known()},
+            "handoff_hit_rate": accuracy.hit_rate,
+            "neighbors_false_negatives": accuracy.false_negatives,
+            "neighbors_false_positives": accuracy.false_positives,
             "retained": parts.broker.retained_count,
             "connections": parts.front.counts.connections,
             "links": len(parts.links.up),
@@ -112,12 +132,29 @@ class Teller:
             sessions=core.sessions,
             connected=core.connected,
             subscriptions=core.subscriptions,
+            handoff=self._handoff(),
+            neighbors=[_neighbor(one) for one in parts.neighbours.known()],
             clients=[_client(session) for session in sessions[:CLIENTS_SHOWN]],
             interest=[_readable(one) for one in stated[:FILTERS_SHOWN]],
             interest_size=len(stated),
             counts={name: _plain(figure) for name, figure in self.counts().items()},
         )
         return {name: getattr(report, name) for name in report.__struct_fields__}
+
+    def _handoff(self) -> HandoffReport:
+        core, accuracy = self.parts.broker.counts, self.parts.neighbours.accuracy()
+        return HandoffReport(
+            scheme=self.parts.config.handoff,
+            handoffs=accuracy.handoffs,
+            hit_rate=accuracy.hit_rate,
+            copies_each=accuracy.copies,
+            false_negatives=accuracy.false_negatives,
+            false_positives=accuracy.false_positives,
+            copies_held=core.copies,
+            copies_made=core.copies_made,
+            copies_used=core.copies_used,
+            copies_refused=core.copies_refused,
+        )
 
     def _peer(self, name: str) -> PeerRow:
         fabric = self.parts.fabric
@@ -143,8 +180,19 @@ def _client(session: Session) -> ClientRow:
         subscriptions=len(session.subscriptions),
         waiting=len(session.waiting),
         under_way=len(session.flying),
+        dropped=sum(session.dropped.values()),
         moved_to=session.moved_to or "",
     )
+
+
+def _neighbor(one: Neighbour) -> NeighborRow:
+    return NeighborRow(
+        peer=one.peer, share=one.share, uses=one.uses, weight=one.weight, last_used=one.last_used, copied=one.copied
+    )
+
+
+def _handoffs(totals: Totals) -> dict[str, int]:
+    return {"hit": totals.hits, "missed": totals.misses, "copies unused": totals.unused}
 
 
 def _sums(*figures: Mapping[str, int]) -> dict[str, int]:
@@ -223,4 +271,4 @@ def archive(parts: Parts) -> Service | None:
     return ArchiveService(parts) if parts.config.archive is not None else None
 
 
-ALL: tuple[MakeService, ...] = (archive, status)
+ALL: tuple[MakeService, ...] = (LearningService, archive, status)
