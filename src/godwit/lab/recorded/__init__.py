@@ -1,0 +1,1 @@
+"""Handoff schemes on recorded movement: one stretch of time to learn from, another to be measured in."""
