@@ -10,6 +10,7 @@ import typer
 
 from godwit import __version__
 from godwit.commands.jobs import jobs
+from godwit.commands.neighbors import neighbors
 
 app = typer.Typer(
     name="godwit",
@@ -25,6 +26,7 @@ lab = typer.Typer(help="Experiments that reproduce published results.", no_args_
 app.add_typer(filters, name="filter")
 app.add_typer(lab, name="lab")
 app.add_typer(jobs, name="pipeline")
+app.add_typer(neighbors, name="neighbors")
 
 
 def _version(wanted: bool) -> None:
@@ -318,6 +320,12 @@ def serve(
     sync: Annotated[
         str | None, typer.Option(help="process: survive a crash of the broker; power: of the machine too.")
     ] = None,
+    handoff: Annotated[
+        str | None,
+        typer.Option(
+            help="How sessions follow clients that move: durable, reactive or proactive, which is the default."
+        ),
+    ] = None,
     users: Annotated[Path | None, typer.Option(metavar="FILE", help="Who may connect, and may do what.")] = None,
     status: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Metrics, health and status, by HTTP.")
@@ -352,6 +360,7 @@ def serve(
         "name": name,
         "data": data,
         "sync": sync,
+        "handoff": handoff,
         "listen.mqtt": listen,
         "listen.mqtts": mqtts,
         "listen.ws": ws,

@@ -46,7 +46,7 @@ class LearningService(Service):
             await asyncio.sleep(LOOK_S)
 
     def _take_left(self) -> bool:
-        """Whatever is wrong with it, it is not looked at again; False where it stays, and will as often as one looks."""
+        """Whatever is wrong with it, it is not looked at again; False where it cannot be removed."""
         try:
             self._take(self._path, self._found(self._path))
         except NeighborsError as error:

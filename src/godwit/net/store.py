@@ -13,7 +13,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -240,6 +240,30 @@ class SqliteStore:
         with suppress(RuntimeError):
             # The loop is closed where the broker was abandoned and not stopped: there is nobody to be told.
             self._loop.call_soon_threadsafe(partial(call, *arguments))
+
+
+def glance(folder: Path, *tables: str) -> list[list[tuple[str, int, bytes]]]:
+    """The rows of these tables as they are on the disk now, whether a broker runs there or not."""
+    path = folder / FILE
+    if not path.exists():
+        raise StoreError(f"{path}: no such file; name the data directory of a broker")
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return [connection.execute(LOAD, [NUMBERS[table]]).fetchall() for table in tables]
+    except sqlite3.Error as error:
+        raise _told(path, error) from error
+
+
+def is_served(folder: Path) -> bool:
+    """Whether a broker runs there."""
+    try:
+        with (folder / LOCK).open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _locked(folder: Path) -> TextIO:
