@@ -51,7 +51,7 @@ class NeighborRow(msgspec.Struct, kw_only=True):
     """It gets copies of sessions that rest here."""
 
 
-class HandoffReport(msgspec.Struct, kw_only=True):
+class HandoffReport(msgspec.Struct, frozen=True, kw_only=True):
     """How sessions follow their clients; the shares are of the last hour."""
 
     scheme: str = ""
