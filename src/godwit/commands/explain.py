@@ -9,7 +9,7 @@ import typer
 from rich.cells import cell_len
 
 from godwit.commands.reports import InputError, printable, shortened
-from godwit.commands.sources import flat_object, names_in
+from godwit.commands.sources import flat_object
 from godwit.events import EventError, Value
 from godwit.filters.clauses import AttributeFilter
 from godwit.filters.errors import FilterError
@@ -122,7 +122,7 @@ def _alternative(one: Filter, event: Mapping[str, Value]) -> Alternative:
 
 def _found(attribute: AttributeFilter, event: Mapping[str, Value]) -> Iterator[str]:
     """What the event has for each attribute that the condition speaks of."""
-    for name in dict.fromkeys(names_in(attribute)):
+    for name in dict.fromkeys(attribute.names()):
         if name not in event:
             yield f"there is no {name}"
         else:

@@ -14,7 +14,7 @@ from godwit.commands.deliveries import STDOUT, Deliveries
 from godwit.commands.lines import STDIN
 from godwit.commands.matcher import make_ready
 from godwit.commands.reports import Bar, InputError, Reports, printable, shortened
-from godwit.commands.sources import Events, names_in, read_events
+from godwit.commands.sources import Events, read_events
 from godwit.commands.subscriptions import Subscription, read_subscriptions
 from godwit.tables.batch import Batch
 from godwit.tables.index import Index
@@ -58,7 +58,7 @@ def run(subscriptions_path: str, events_path: str, out: str | None, limit: int |
     index.add_many(range(len(subscriptions)), (one.filters for one in subscriptions))
     deliveries = None if out is None else Deliveries(out, [one.id for one in subscriptions])
     tally = Tally(np.zeros(len(subscriptions), np.int64))
-    needed = {name for one in subscriptions for part in one.filters for own in part for name in names_in(own)}
+    needed = {name for one in subscriptions for part in one.filters for own in part for name in own.names()}
     events = _limited(read_events(events_path, needed, reports), limit)
     status = _matched(index, events, deliveries, tally, reports)
     if deliveries is not None and status != FINISHED and (partial := deliveries.abandon()) is not None:

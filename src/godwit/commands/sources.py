@@ -18,8 +18,6 @@ from godwit.commands.csvfiles import csv_columns
 from godwit.commands.lines import TextFile, cannot_open, grouped, suffix
 from godwit.commands.reports import InputError, Reports
 from godwit.events import INT_MAX, INT_MIN, EventError, Value, check_attribute
-from godwit.filters.clauses import AttributeFilter
-from godwit.filters.predicates import Kind, Versus
 
 ID = "id"
 """The attribute that names an event in deliveries, where events have one."""
@@ -69,12 +67,6 @@ def read_events(path: str, needed: Set[str], reports: Reports) -> Iterator[Event
     if reader is None:
         raise InputError(f"{path}: the name must end in {', '.join(_READERS)} (text also with .gz), or be - for stdin")
     yield from reader(path, needed, reports)
-
-
-def names_in(attribute: AttributeFilter) -> Iterator[str]:
-    """The attributes of an event that a condition reads: both halves of a place, both sides of a comparison of two."""
-    yield from attribute.name.split(",") if attribute.kind is Kind.PLACE else [attribute.name]
-    yield from (predicate.other for predicate in attribute.clause if isinstance(predicate, Versus))
 
 
 def flat_object(line: bytes) -> dict[str, Value]:

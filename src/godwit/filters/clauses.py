@@ -337,6 +337,11 @@ class AttributeFilter(msgspec.Struct, frozen=True, array_like=True, cache_hash=T
     def key(self) -> AttributeKey:
         return (self.name, self.kind)
 
+    def names(self) -> Iterator[str]:
+        """The attributes of an event that it reads: both halves of a place, both sides of a comparison of two."""
+        yield from self.name.split(",") if self.kind is Kind.PLACE else (self.name,)
+        yield from (predicate.other for predicate in self.clause if isinstance(predicate, Versus))
+
     def matches(self, values: Values) -> bool:
         value = values.get(self.name)
         if KIND_BY_TYPE.get(type(value)) is not self.kind or value != value:

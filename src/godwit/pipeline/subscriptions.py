@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -12,10 +11,8 @@ import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 
-from godwit.filters.clauses import AttributeFilter
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet
-from godwit.filters.predicates import Kind, Versus
 from godwit.filters.text import parse
 from godwit.pipeline.reading import Dataset
 from godwit.pipeline.schemas import QUARANTINE
@@ -75,7 +72,7 @@ class Shipper:
 
     def _compiled(self, rows: list[tuple[str, str]], unread: tuple[Bad, ...]) -> Compiled:
         names, filters, bad = _parsed(rows)
-        attributes = frozenset(name for one in filters for part in one for own in part for name in _names_in(own))
+        attributes = frozenset(name for one in filters for part in one for own in part for name in own.names())
         parts = tuple(
             self._part(names[at : at + self.part_max], filters[at : at + self.part_max])
             for at in range(0, len(names), self.part_max)
@@ -103,12 +100,6 @@ def _parsed(rows: list[tuple[str, str]]) -> tuple[list[str], list[FilterSet], li
             names.append(name)
             filters.append(reason)
     return names, filters, bad
-
-
-def _names_in(own: AttributeFilter) -> Iterator[str]:
-    """The attributes that a clause reads: its own, two where it is a place, and those that it compares with."""
-    yield from own.name.split(",") if own.kind is Kind.PLACE else (own.name,)
-    yield from (one.other for one in own.clause if isinstance(one, Versus))
 
 
 def _filters(text: str) -> FilterSet | str:
