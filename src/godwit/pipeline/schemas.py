@@ -218,3 +218,6 @@ RELOCATIONS = _table({"client": STRING, "time_s": DOUBLE, "broker": STRING}, {"p
 """Clients that attached to another broker, and how long until the first event reached them there."""
 
 OVERHEAD = _table({"kind": STRING, "message": STRING, "records": LONG, "bytes": LONG})
+
+INTERVALS = _table({"measure": STRING, "runs": LONG, "mean": DOUBLE}, {"low": DOUBLE, "high": DOUBLE})
+"""After the columns of a cell of an experiment: the mean of a measure over its runs, and how far to trust it."""
