@@ -45,7 +45,7 @@ def mobility(
     margin_m: float,
     utc_offset_h: float,
 ) -> int:
-    with _parts():
+    with parts_told():
         from godwit.pipeline.mobility import Rules
         from godwit.pipeline.mobility_job import MobilityOptions, run
     options = MobilityOptions(
@@ -82,7 +82,7 @@ def match(
     follow: bool,
     files_per_batch: int | None,
 ) -> int:
-    with _parts():
+    with parts_told():
         from godwit.pipeline.match_job import MatchOptions, run, run_stream
     options = MatchOptions(
         events=events,
@@ -114,7 +114,7 @@ def gathering(
     window: str,
     period_s: float,
 ) -> int:
-    with _parts():
+    with parts_told():
         from godwit.pipeline.gathering_job import GatheringOptions, run
     if cells and sensors is None:
         raise InputError("--cells needs --sensors: the cells are those of brokers where the sensors stand")
@@ -135,14 +135,14 @@ def gathering(
 
 
 def audit(spark: Spark, *, traces: str, out: str, expected: str | None, expected_select: str | None) -> int:
-    with _parts():
+    with parts_told():
         from godwit.pipeline.audit_job import AuditOptions, run
     options = AuditOptions(traces=traces, out=out, expected=expected, expected_select=expected_select)
     return _told("audit", spark, lambda session, progress: run(session, options, progress))
 
 
 def ingest(spark: Spark, *, archives: list[str], out: str, select: str | None) -> int:
-    with _parts():
+    with parts_told():
         from godwit.pipeline.ingest import IngestOptions, run
     options = IngestOptions(archives=tuple(archives), out=out, select=select)
     return _told("ingest", spark, lambda session, progress: run(session, options, progress))
@@ -154,33 +154,41 @@ def _listed(names: str) -> tuple[str, ...]:
 
 def _told(name: str, asked: Spark, job: Job) -> int:
     """Run a job in a session of its own and print its summary; the exit status."""
-    with _parts():
+    with parts_told():
         from pyspark.errors import PySparkException
 
         from godwit.pipeline.errors import PipelineError
-        from godwit.pipeline.session import Options, start
     reports = Reports()
+    session = started(name, asked)
     try:
-        session = start(
-            Options(
-                master=asked.master,
-                name=f"godwit {name}",
-                memory=asked.memory,
-                event_log=asked.event_log,
-                settings=dict(map(_setting, asked.settings)),
-            )
-        )
-        try:
-            with Bar(reports.console, name) as bar:
-                summary = job(session, bar.update)
-        finally:
-            session.stop()
+        with Bar(reports.console, name) as bar:
+            summary = job(session, bar.update)
     except PipelineError as error:
         raise InputError(str(error)) from None
     except PySparkException as error:
         raise InputError(f"{name}: {(str(error).strip().splitlines() or ['Spark failed'])[0]}") from None
+    finally:
+        session.stop()
     typer.echo("".join(f"{printable(line)}\n" for line in summary.lines()), nl=False)
     return 0
+
+
+def started(name: str, asked: Spark) -> SparkSession:
+    """A session as it was asked for; to be stopped."""
+    with parts_told():
+        from godwit.pipeline.errors import PipelineError
+        from godwit.pipeline.session import Options, start
+    options = Options(
+        master=asked.master,
+        name=f"godwit {name}",
+        memory=asked.memory,
+        event_log=asked.event_log,
+        settings=dict(map(_setting, asked.settings)),
+    )
+    try:
+        return start(options)
+    except PipelineError as error:
+        raise InputError(str(error)) from None
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -191,7 +199,8 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _parts() -> Iterator[None]:
+def parts_told() -> Iterator[None]:
+    """Say which part of the installation is missing."""
     try:
         yield
     except ModuleNotFoundError as missing:
