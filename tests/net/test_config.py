@@ -87,7 +87,13 @@ def test_a_file_says_everything_and_flags_win(tmp_path: Path) -> None:
         ("[access]\nusers = 7", r"access\.users: expected the path of a file or directory, got 7"),
         ("handoff_wait_s = -1", r"handoff_wait_s: Expected `float` >= 0"),
         ("handoff_wait_s = nan", r"handoff_wait_s: Expected `float` >= 0"),
-        ("sync = 'never'", r"sync: Invalid enum value 'never'"),
+        ("sync = 'never'", r"sync: 'never'; right would be process or power"),
+        ("handoff = 'magic'", r"handoff: 'magic'; right would be durable, reactive or proactive"),
+        ("[balance]\nredirect = 'on'", r"balance\.redirect: 'on'; right would be off or balance"),
+        ("[copies]\nmass = 1.5", r"copies\.mass: Expected `float` <= 1"),
+        ("[copies]\nneighbors = 'none.csv'", r"copies\.neighbors: .*none\.csv: No such file or directory"),
+        ("[backlog]\nage_max_s = 0", r"backlog\.age_max_s: Expected `float` > 0"),
+        ("[listen]\nadvertise = 'a:b'", r"listen\.advertise: address 'a:b'"),
         ("name = 'a/b'", r"name: 'a/b'; right would be 1 to 255 letters, digits, dots or dashes"),
         ("name = ' a'", r"name: ' a'; right would be"),
         (
@@ -130,8 +136,13 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 
 def test_a_wrong_flag_is_named_by_its_key() -> None:
-    with pytest.raises(ConfigError, match=r"^sync: Invalid enum value 'x'"):
+    with pytest.raises(ConfigError, match=r"^sync: 'x'; right would be process or power"):
         load(None, {"sync": "x"}, {})
+
+
+def test_sessions_follow_their_clients_unless_told_otherwise() -> None:
+    assert load(None, {}, {}).handoff == "proactive"
+    assert load(None, {"handoff": "durable"}, {}).handoff == "durable"
 
 
 def test_every_limit_is_one_that_the_front_has() -> None:

@@ -28,6 +28,11 @@ async def got(one: Server, path: str) -> tuple[str, bytes]:
     return head.split(b"\r\n")[0].decode(), body
 
 
+def samples(metrics: bytes) -> dict[tuple[str, str], float]:
+    families = text_string_to_metric_families(metrics.decode())
+    return {(one.name, one.labels.get("what", "")): one.value for family in families for one in family.samples}
+
+
 STATUS = {"listen__status": "127.0.0.1:0", "extras": services.ALL}
 
 
@@ -47,16 +52,70 @@ def test_operators_see_the_brokers_the_clients_and_what_was_carried(tmp_path: Pa
             above = msgspec.json.decode((await got(a, "/status"))[1], type=Report)
             assert [(peer.name, peer.role) for peer in above.peers] == [("b", "child")]
             assert (above.hops, report.hops) == (0, 1)
-            metrics = (await got(a, "/metrics"))[1].decode()
-            found = {
-                (sample.name, sample.labels.get("what", "")): sample.value
-                for family in text_string_to_metric_families(metrics)
-                for sample in family.samples
-            }
+            found = samples((await got(a, "/metrics"))[1])
             assert found["godwit_published_total", "qos 1"] == 3
             assert found["godwit_forwarded_total", ""] == 3
             assert found["godwit_links", ""] == 1
             assert (await got(a, "/health")) == ("HTTP/1.1 200 OK", b"ok\n")
+
+    played(scene)
+
+
+@pytest.mark.feature("proactive-handoff F10")
+def test_operators_see_where_clients_go_and_whether_that_was_foreseen(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with serving(tmp_path, "a", **STATUS) as a:
+            neighbours = parts(a).neighbours
+            for to in ("b", "b", "c", "b"):
+                neighbours.went(to, neighbours.likely())
+            report = msgspec.json.decode((await got(a, "/status"))[1], type=Report)
+            assert [(row.peer, row.uses, row.copied) for row in report.neighbors] == [("b", 3, True), ("c", 1, True)]
+            assert (report.handoff.scheme, report.handoff.handoffs) == ("proactive", 4)
+            assert report.handoff.hit_rate == report.handoff.false_negatives == 0.5
+            found = samples((await got(a, "/metrics"))[1])
+            assert found["godwit_neighbors", "b"] == pytest.approx(0.75)
+            assert found["godwit_handoff_hit_rate", ""] == 0.5
+            assert found["godwit_neighbors_false_negatives", ""] == 0.5
+            assert found["godwit_neighbors_false_positives", ""] == 0
+            assert found["godwit_handoffs_total", "hit"] == found["godwit_handoffs_total", "missed"] == 2
+            assert found["godwit_handoffs_total", "copies unused"] == 2
+            assert ("godwit_copies_total", "refused") in found
+            assert ("godwit_copies_held", "") in found
+
+    played(scene)
+
+
+def test_what_the_bound_of_a_backlog_drops_is_counted_shown_and_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene() -> None:
+        async with serving(tmp_path, "a", backlog__messages_max=3, **STATUS) as a, client(a, "hub") as hub:
+            async with client(a, "sleeper") as sleeper:
+                await sleeper.subscribe("#", qos=1)
+            for number in range(10):
+                await hub.publish("t", str(number), qos=1)
+            report = msgspec.json.decode((await got(a, "/status"))[1], type=Report)
+            row = next(row for row in report.clients if row.client == "sleeper")
+            assert (row.waiting, row.dropped) == (3, 7)
+            assert samples((await got(a, "/metrics"))[1])["godwit_dropped_total", "queue"] == 7
+
+    played(scene)
+    told = [record.getMessage() for record in caplog.records if "the oldest is dropped" in record.getMessage()]
+    assert told == [
+        "client 'sleeper': more waits for it than 3 messages or 67108864 bytes; the oldest is dropped ([backlog])"
+    ]
+
+
+def test_a_backlog_is_bounded_after_a_restart_too(tmp_path: Path) -> None:
+    async def scene() -> None:
+        for number in range(2):
+            async with serving(tmp_path, "a", backlog__messages_max=3) as a, client(a, "hub") as hub:
+                if not number:
+                    async with client(a, "sleeper") as sleeper:
+                        await sleeper.subscribe("#", qos=1)
+                for _ in range(3):
+                    await hub.publish("t", str(number), qos=1)
+                assert len(parts(a).broker.sessions["sleeper"].waiting) == 3
 
     played(scene)
 
