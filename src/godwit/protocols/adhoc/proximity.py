@@ -57,10 +57,12 @@ class ProximityBroker:
         on_event: Notify = lambda client, event: None,
         withdraw: Withdraw | None = None,
         clients: Clients | Statement | None = None,
+        traced: bool = True,
     ) -> None:
         self.host = host
         self.options = options
         self.on_event = on_event
+        self.traced = traced
         self.clients = Clients(options.summary_max_b) if clients is None else clients
         self.table = ProximityTable(
             options.period_s,
@@ -107,7 +109,8 @@ class ProximityBroker:
         if event.id in self.seen:
             raise LocalError(f"event {event.id} has been published before; its publisher must count on")
         now = self.host.now()
-        self.host.trace(Record("published", event.id))
+        if self.traced:
+            self.host.trace(Record("published", event.id))
         destinations: dict[NodeId, int] = {}
         self._take(event, destinations, now)
         known = dict(self.table.matching(event.values(), now))
@@ -209,7 +212,8 @@ class ProximityBroker:
         self.seen.add(event.id, None, now)
         for client in self.clients.wanting(event):
             destinations[self.host.name] = CLOSEST
-            self.host.trace(Record("delivered", event.id, client=client))
+            if self.traced:
+                self.host.trace(Record("delivered", event.id, client=client))
             self.on_event(client, event)
 
     def _approach(self, event: Event, destinations: dict[NodeId, int], now: float) -> int | None:

@@ -8,6 +8,7 @@ always checked against its own filters.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 
 import msgspec
@@ -26,6 +27,7 @@ def size_b(part: FilterSet | Filter | AttributeFilter) -> int:
 SIZE_MIN_B = size_b(ALL)
 
 
+@lru_cache(maxsize=1_024)
 def fitted(wanted: FilterSet, size_max_b: int) -> FilterSet:
     """The set itself where it fits into so many bytes, else one that does and accepts whatever it accepts.
 

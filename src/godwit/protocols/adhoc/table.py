@@ -84,7 +84,7 @@ class ProximityTable:
     def told(self, hint: Hint, now_s: float) -> bool:
         """Somebody in range has met this broker: it is one step further than it is from there. Whether that is news."""
         missed = hint.proximity * self.missed_max / FARTHEST
-        time_s = now_s - (missed + 1) * hint.period_s
+        time_s = now_s - (missed + 1) * hint.period_s - self.late_s
         known = self.entries.get(hint.broker)
         if missed + 1 <= self.missed_max and (known is None or known.time_s < time_s):
             if known is not None:

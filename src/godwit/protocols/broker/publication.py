@@ -54,6 +54,8 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
     """Seconds since 1970, by the clock of the broker that took it."""
     expires: float | None = None
     properties: Properties = PLAIN
+    passage: tuple[str, int] | None = None
+    """Its name in the air, where it has been there or will be: copies of one name are one, whichever way they came."""
 
     @property
     def id(self) -> tuple[str, int]:

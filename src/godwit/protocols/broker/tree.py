@@ -11,6 +11,8 @@ from godwit.protocols.broker.contents import Content
 from godwit.protocols.broker.interests import Interests, marker
 from godwit.protocols.broker.numbers import reserved
 from godwit.protocols.broker.overlay import Overlay, Said, TreeOptions
+from godwit.protocols.broker.passages import Passages, passage_of
+from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.sender import Counts
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.streams import Streams
@@ -48,6 +50,7 @@ class TreeFabric:
         self._ways: dict[NodeId, NodeId | None] = {}
         self._early: dict[NodeId, Ask] = {}
         self._surveying = self._stating = False
+        self._passages = Passages()
         store.settled(self._start)
 
     def _start(self) -> None:
@@ -181,7 +184,20 @@ class TreeFabric:
             self._early[ask.origin] = ask
 
     def _give(self, origin: NodeId, number: int, content: Content) -> None:
-        self.on_content(origin, number, content)
+        if isinstance(content, Publication) and content.passage is not None and not self.admits(content, origin):
+            self.streams.taken(origin, number)
+        else:
+            self.on_content(origin, number, content)
+
+    def admits(self, publication: Publication, origin: NodeId) -> bool:
+        """Whether something that has been in the air is taken from this broker; it is then not taken again."""
+        assert publication.passage is not None
+        tree = {self.host.name, *self.brokers}
+        return self._passages.admit(publication.passage, origin, tree, self.host.now())
+
+    def passage(self, origin: NodeId, number: int) -> tuple[str, int]:
+        """How what came from this broker under this number is called in the air, whichever bridge brings it there."""
+        return passage_of(origin, self.streams.receiver.sources[origin].stream, number)
 
     def _has_way(self, to: NodeId) -> bool:
         return self.way(to) is not None

@@ -1,0 +1,175 @@
+"""The fabric without infrastructure (docs/adhoc.md): no list of brokers, no streams, only one-hop broadcasts.
+
+To the broker all others together are one, `AIR`, which wants everything and has no stream: sessions do not move there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Set
+
+import msgspec
+
+from godwit.events import Event
+from godwit.filters.filters import Filter, FilterSet
+from godwit.protocols.adhoc.clients import Statement
+from godwit.protocols.adhoc.options import Options
+from godwit.protocols.adhoc.proximity import ProximityBroker, Withdraw
+from godwit.protocols.adhoc.table import Entry
+from godwit.protocols.broker.air import Aired, aired
+from godwit.protocols.broker.contents import Content
+from godwit.protocols.broker.passages import passage_of
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.topics import meaning
+from godwit.protocols.host import Host, Message, NodeId
+
+AIR: NodeId = "/air"
+"""No broker can be named so."""
+
+LINES_MAX = 4_096
+"""Of so many brokers it is known what came last from them."""
+
+
+class AirCounts(msgspec.Struct):
+    """Of one broker since its start."""
+
+    sent: int = 0
+    """Publications that entered the air here."""
+    given: int = 0
+    """That came from the air and were wanted here."""
+    late: int = 0
+    """Of them, those that came after a later one that had entered the air at the same broker."""
+    expired: int = 0
+    """That came after their time."""
+
+
+class AdhocFabric:
+    """A `Fabric`, as far as there can be one without streams: what is sent may be lost, comes at most once to each
+    broker, and in the order of sending unless it had to be carried or came another way.
+
+    `clock` gives seconds since 1970; `withdraw` takes back what waits in the radio's queue.
+    """
+
+    def __init__(
+        self, host: Host, options: Options, clock: Callable[[], float], *, withdraw: Withdraw | None = None
+    ) -> None:
+        self.host = host
+        self.clock = clock
+        self.counts = AirCounts()
+        self.on_content: Callable[[NodeId, int, Content], None] = lambda origin, number, content: None
+        self.on_change: Callable[[], None] = lambda: None
+        self._clients = Statement(host.name, options.summary_max_b)
+        self.core = ProximityBroker(
+            host, options, on_event=self._on_event, withdraw=withdraw, clients=self._clients, traced=False
+        )
+        self._life = 1 + host.random.getrandbits(40)
+        self._number = 0
+        self._statement = 0
+        self._age_s = 0.0
+        """Of what is being received."""
+        self._publishing = False
+        self._newest: dict[str, int] = {}
+        self._wants: dict[NodeId, FilterSet] = {}
+        host.after(options.period_s, self._look_round)
+
+    @property
+    def brokers(self) -> Set[NodeId]:
+        return frozenset()
+
+    @property
+    def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
+        return {AIR: (meaning("#"),)}
+
+    @property
+    def neighbours(self) -> Mapping[NodeId, Entry]:
+        """Who was heard, or heard of, in the last ten periods."""
+        return self.core.table.entries
+
+    @property
+    def wanted_by(self) -> Mapping[NodeId, FilterSet]:
+        """What each of them wants; `on_change` tells when this has changed."""
+        return self._wants
+
+    @property
+    def stated(self) -> list[Filter]:
+        """What this broker has told the others that it wants; beacons may say something wider."""
+        return list(self._clients.wanted.filters)
+
+    def want(self, filters: Iterable[Filter]) -> int:
+        self._statement += 1
+        self.core.state(FilterSet(tuple(filters)))
+        return self._statement
+
+    def heard(self, broker: NodeId) -> int:
+        return 0
+
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+        """Whatever `durable` says: nothing is on a disk until it has come to a session."""
+        if AIR in to and isinstance(content, Publication):
+            self.publish(msgspec.structs.replace(content, passage=self.next_passage()))
+
+    def next_passage(self) -> tuple[str, int]:
+        """A name for something that enters the air here."""
+        self._number += 1
+        return passage_of(self.host.name, self._life, self._number)
+
+    def publish(self, publication: Publication) -> None:
+        """Into the air, under the name of its passage, unless something of this name has been there already."""
+        if publication.passage is not None and publication.passage not in self.core.seen:
+            self.counts.sent += 1
+            self._publishing = True
+            self.core.publish(aired(publication))
+            self._publishing = False
+
+    def wants(self, publication: Publication, *, besides: Container[NodeId]) -> bool:
+        """Whether anybody in the air is known to want it, others than these."""
+        values = publication.values()
+        return any(wanted.matches(values) for name, wanted in self._wants.items() if name not in besides)
+
+    def taken(self, origin: NodeId, number: int) -> None: ...
+
+    def receive(self, sender: NodeId, message: Message) -> None:
+        self._age_s = getattr(message, "age_s", 0.0)
+        self.core.receive(sender, message)
+        self._follow()
+
+    def linked(self, peer: NodeId) -> None: ...
+
+    def unlinked(self, peer: NodeId) -> None: ...
+
+    def _look_round(self) -> None:
+        self._follow()
+        self.host.after(self.core.options.period_s, self._look_round)
+
+    def _follow(self) -> None:
+        wants = {name: entry.wanted for name, entry in self.core.table.entries.items()}
+        if wants != self._wants:
+            self._wants = wants
+            self.on_change()
+
+    def _on_event(self, client: str, event: Event) -> None:
+        assert isinstance(event, Aired)
+        if self._publishing:
+            return
+        publication = self._timed(event.publication)
+        if publication is not None:
+            self.counts.given += 1
+            self._note_order(event.id)
+            self.on_content(AIR, 0, msgspec.structs.replace(publication, passage=event.id))
+
+    def _note_order(self, passage: tuple[str, int]) -> None:
+        line, number = passage
+        newest = self._newest.pop(line, 0)
+        self.counts.late += number < newest
+        self._newest[line] = max(number, newest)
+        if len(self._newest) > LINES_MAX:
+            del self._newest[next(iter(self._newest))]
+
+    def _timed(self, publication: Publication) -> Publication | None:
+        """With its end by this broker's clock: clocks of nodes that never met the net differ. None: it has ended."""
+        if publication.expires is None:
+            return publication
+        left_s = publication.expires - publication.time - self._age_s
+        if left_s <= 0:
+            self.counts.expired += 1
+            return None
+        return msgspec.structs.replace(publication, expires=self.clock() + left_s)
