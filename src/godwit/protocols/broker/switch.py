@@ -131,7 +131,7 @@ class Switch:
         """Last of all: what is sent and what is kept here become durable together."""
         to: Iterable[NodeId] = audience.brokers
         if publication.retain:
-            to = self.fabric.interests
+            to = dict.fromkeys((*self.fabric.brokers, *self.fabric.interests))
         elif found is not None and found.brokers:
             to = dict.fromkeys((*audience.brokers, *found.brokers))
         if to:
