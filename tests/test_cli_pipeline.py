@@ -19,7 +19,7 @@ def test_all_jobs_are_listed() -> None:
 def test_each_job_explains_itself(job: str) -> None:
     answer = CliRunner().invoke(app, ["pipeline", job, "--help"])
     assert answer.exit_code == 0
-    assert all(word in answer.output for word in ("--out", "--master", "--conf", "Example:", "Exit status:"))
+    assert all(word in answer.output for word in ("--out", "--master", "--conf", "Example", "Exit status:"))
 
 
 def test_a_setting_that_is_none_of_sparks_is_refused() -> None:
@@ -34,3 +34,10 @@ def test_cells_need_to_know_where_sensors_stand() -> None:
     answer = CliRunner().invoke(app, ["pipeline", "gathering", "r", "--out", "o", "--quantities", "pm25", "--cells"])
     assert answer.exit_code == 2
     assert "--cells needs --sensors" in answer.stderr
+
+
+def test_only_brokers_can_be_asked_for_a_part() -> None:
+    pytest.importorskip("pyspark")
+    answer = CliRunner().invoke(app, ["pipeline", "ingest", "archive", "--out", "o", "--filter", "pm25 > 150"])
+    assert answer.exit_code == 2
+    assert "--filter, --topics and --events-per-batch are for sources such as godwit://host:port" in answer.stderr

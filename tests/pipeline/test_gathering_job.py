@@ -6,14 +6,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from godwit.pipeline.errors import SchemaError
-from godwit.pipeline.gathering_job import GatheringOptions, run, stream
-from godwit.pipeline.subscriptions import Shipper
+from godwit.pipeline.gathering_job import GatheringOptions, run, run_stream
+from godwit.pipeline.streaming import Pace
 
 AIR = Path(__file__).resolve().parent.parent / "data" / "air.parquet"
 SELECT = "station AS sensor, ts AS time, pm25, o3"
@@ -48,13 +49,29 @@ def test_a_stream_of_files_gives_the_windows_that_a_batch_gives(spark: SparkSess
         since, until = datetime(2013, 3, 1 + 7 * week), datetime(2013, 3, 8 + 7 * week)
         part = air.filter(pc.and_(pc.greater_equal(air["ts"], since), pc.less(air["ts"], until)))
         pq.write_table(part, folder / f"{week}.parquet")
-    run(spark, options(tmp_path, readings=str(folder), out=str(tmp_path / "batch")))
-    shipper = Shipper(spark)
-    asked = options(tmp_path, readings=str(folder), late="1 hour")
+    nameless = air.slice(0, 3).set_column(air.schema.get_field_index("station"), "station", pa.nulls(3, pa.string()))
+    pq.write_table(nameless.cast(air.schema), folder / "nameless.parquet")
+    (tmp_path / "alerts.jsonl").write_text(
+        '{"id": "smog", "filter": "pm25 > 400"}\n{"id": "broken", "filter": "pm25 >"}'
+    )
+    alerts = str(tmp_path / "alerts.jsonl")
+    run(spark, options(tmp_path, readings=str(folder), out=str(tmp_path / "batch"), alerts=alerts))
+    asked = options(tmp_path, readings=str(folder), late="1 hour", alerts=alerts, files_per_batch=3)
     for _ in range(2):
-        stream(spark, asked, shipper).awaitTermination()
+        summary = run_stream(spark, asked, Pace())
+    assert summary.quarantined == 4, "three readings and a filter, each once"
+    assert sorted(reasons(tmp_path / "out")) == sorted(reasons(tmp_path / "batch"))
+    assert _alarms(tmp_path / "out") == _alarms(tmp_path / "batch")
     found, expected = (_windows(spark, tmp_path / name) for name in ("out", "batch"))
     assert found == {key: value for key, value in expected.items() if key[0] < "2013-03-28"}
+
+
+def reasons(out: Path) -> list[str]:
+    return [row["reason"] for row in pq.read_table(out / "quarantine").to_pylist()]
+
+
+def _alarms(out: Path) -> list[tuple[str, datetime]]:
+    return sorted((row["sensor"], row["time"]) for row in pq.read_table(out / "alerts").to_pylist())
 
 
 def _windows(spark: SparkSession, folder: Path) -> dict[tuple[str, str], tuple[Any, ...]]:

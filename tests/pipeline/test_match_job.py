@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from godwit.filters.text import parse
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.match_job import MatchOptions, run, run_stream
+from godwit.pipeline.streaming import Pace
 
 FLIGHTS = Path(__file__).resolve().parent.parent / "data" / "flights.parquet"
 FILTERS = {
@@ -113,9 +114,9 @@ def test_a_stream_finds_what_a_batch_finds_and_goes_on_where_it_stopped(
         select=SELECT,
         files_per_batch=2,
     )
-    assert run_stream(spark, options, follow=False).rows_in == 400
+    assert run_stream(spark, options, Pace()).rows_in == 400
     held_back.rename(flights / "400.parquet")
-    assert run_stream(spark, options, follow=False).rows_in == 100
+    assert run_stream(spark, options, Pace()).rows_in == 100
     assert found(tmp_path / "out") == expected
 
 
@@ -125,10 +126,10 @@ def test_subscriptions_that_change_count_from_the_next_micro_batch(
     held_back = (flights / "400.parquet").rename(tmp_path / "400.parquet")
     wishes = written(tmp_path, {"all": "TRUE"})
     options = MatchOptions(events=str(flights), subscriptions=wishes, out=str(tmp_path / "out"), select=SELECT)
-    run_stream(spark, options, follow=False)
+    run_stream(spark, options, Pace())
     written(tmp_path, {"everything": "TRUE"})
     held_back.rename(flights / "400.parquet")
-    run_stream(spark, options, follow=False)
+    run_stream(spark, options, Pace())
     names = [subscription for _, subscription in found(tmp_path / "out")]
     assert (names.count("all"), names.count("everything")) == (400, 100)
 
@@ -156,5 +157,5 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
     assert batches(out) < 5
-    run_stream(spark, options, follow=False)
+    run_stream(spark, options, Pace())
     assert found(out) == expected

@@ -16,6 +16,22 @@ Conf = Annotated[
 EventLog = Annotated[str | None, typer.Option(metavar="DIR", help="Keep Spark's event log, for its history server.")]
 Out = Annotated[str, typer.Option(metavar="DIR", help="Where the tables go; an older result there is replaced.")]
 
+Stream = Annotated[
+    bool, typer.Option("--stream", help="As a stream with a checkpoint: what is there and was not taken before.")
+]
+Follow = Annotated[bool, typer.Option("--follow", help="A stream that waits for more, until Ctrl-C.")]
+Every = Annotated[str, typer.Option(metavar="TIME", help="How often a stream that waits looks, as in '10 seconds'.")]
+FilesPerBatch = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Files that a micro-batch of a stream takes at most.")
+]
+EventsPerBatch = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Events of a broker that a micro-batch goes through at most.")
+]
+LiveFilter = Annotated[
+    str, typer.Option("--filter", metavar="FILTER", help="Of godwit:// sources: what the broker sends, as subscribed.")
+]
+LiveTopics = Annotated[str, typer.Option("--topics", metavar="TOPICS", help="The same by topic, as in air/#.")]
+
 SELECT = "SQL expressions that make the columns, as in 'cab AS subscriber, t AS time_s, lat, lon'."
 
 
@@ -87,7 +103,9 @@ def mobility(
 def match(
     events: Annotated[
         str,
-        typer.Argument(metavar="EVENTS", help="A column for each attribute, or a broker's archive."),
+        typer.Argument(
+            metavar="EVENTS", help="A column for each attribute, a broker's archive, or godwit://host:port."
+        ),
     ],
     subscriptions: Annotated[str, typer.Argument(metavar="SUBS", help="id, filter: Parquet, CSV or JSON lines.")],
     out: Out,
@@ -100,13 +118,13 @@ def match(
     part_max: Annotated[
         int, typer.Option(min=1, metavar="N", help="More subscriptions than this are split over executors.")
     ] = 2_000_000,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="As a stream with a checkpoint: only files not matched before.")
-    ] = False,
-    follow: Annotated[bool, typer.Option("--follow", help="A stream that waits for more files.")] = False,
-    files_per_batch: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Files that a micro-batch of a stream takes at most.")
-    ] = None,
+    stream: Stream = False,
+    follow: Follow = False,
+    every: Every = "0 seconds",
+    files_per_batch: FilesPerBatch = None,
+    events_per_batch: EventsPerBatch = None,
+    live_filter: LiveFilter = "",
+    live_topics: LiveTopics = "",
     master: Master = "local[*]",
     memory: Memory = "2g",
     conf: Conf = None,
@@ -117,13 +135,15 @@ def match(
     Writes the tables deliveries (the key of the event, and subscription) and quarantine. A stream reads the
     subscriptions again before every micro-batch, and writes each delivery once, whatever is killed.
 
-    Example:
+    Examples:
 
         godwit pipeline match archive/events subscriptions.jsonl --out deliveries --stream
 
+        godwit pipeline match godwit://127.0.0.1:9884 subscriptions.jsonl --out deliveries --follow
+
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """
-    from godwit.commands.pipeline import Spark
+    from godwit.commands.pipeline import Spark, Streaming
     from godwit.commands.pipeline import match as run
     from godwit.commands.reports import errors_told
 
@@ -137,9 +157,15 @@ def match(
             select=select,
             where=where,
             part_max=part_max,
-            stream=stream,
-            follow=follow,
-            files_per_batch=files_per_batch,
+            stream=Streaming(
+                stream=stream,
+                follow=follow,
+                every=every,
+                files_per_batch=files_per_batch,
+                events_per_batch=events_per_batch,
+                filter=live_filter,
+                topics=live_topics,
+            ),
         )
     raise typer.Exit(status)
 
@@ -165,6 +191,14 @@ def gathering(
     ] = False,
     window: Annotated[str, typer.Option(metavar="TIME", help="As in '1 hour'.")] = "1 day",
     period: Annotated[float, typer.Option(min=0.001, metavar="S", help="How often a sensor should be heard.")] = 3600.0,
+    late: Annotated[str, typer.Option(metavar="TIME", help="How long a window of a stream waits.")] = "1 day",
+    stream: Stream = False,
+    follow: Follow = False,
+    every: Every = "0 seconds",
+    files_per_batch: FilesPerBatch = None,
+    events_per_batch: EventsPerBatch = None,
+    live_filter: LiveFilter = "",
+    live_topics: LiveTopics = "",
     master: Master = "local[*]",
     memory: Memory = "2g",
     conf: Conf = None,
@@ -172,7 +206,8 @@ def gathering(
 ) -> None:
     """Gather sensor readings by place and time: aggregates, gaps and alerts.
 
-    A missing value is a missing value, never a zero. Writes the tables aggregates, gaps, alerts and quarantine.
+    A missing value is a missing value, never a zero. Writes the tables aggregates, gaps, alerts and quarantine. A
+    stream writes aggregates, when no reading of the window can come any more, alerts and quarantine.
 
     Example:
 
@@ -180,7 +215,7 @@ def gathering(
 
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """
-    from godwit.commands.pipeline import Spark
+    from godwit.commands.pipeline import Spark, Streaming
     from godwit.commands.pipeline import gathering as run
     from godwit.commands.reports import errors_told
 
@@ -198,13 +233,23 @@ def gathering(
             cells=cells,
             window=window,
             period_s=period,
+            late=late,
+            stream=Streaming(
+                stream=stream,
+                follow=follow,
+                every=every,
+                files_per_batch=files_per_batch,
+                events_per_batch=events_per_batch,
+                filter=live_filter,
+                topics=live_topics,
+            ),
         )
     raise typer.Exit(status)
 
 
 @jobs.command()
 def audit(
-    traces: Annotated[str, typer.Argument(metavar="TRACES", help="Of `godwit sim --trace`, or of brokers.")],
+    traces: Annotated[str, typer.Argument(metavar="TRACES", help="Of `godwit sim --trace`, of brokers, or godwit://.")],
     out: Out,
     expected: Annotated[
         str | None, typer.Option(metavar="FILE", help="publisher, sequence, client: who should get what.")
@@ -213,6 +258,14 @@ def audit(
         str | None,
         typer.Option(metavar="SQL", help="Makes these columns, as in 'publisher, sequence, subscription AS client'."),
     ] = None,
+    late: Annotated[
+        str, typer.Option(metavar="TIME", help="Of a stream: an event has ended when not heard of for so long.")
+    ] = "10 minutes",
+    stream: Stream = False,
+    follow: Follow = False,
+    every: Every = "0 seconds",
+    files_per_batch: FilesPerBatch = None,
+    events_per_batch: EventsPerBatch = None,
     master: Master = "local[*]",
     memory: Memory = "2g",
     conf: Conf = None,
@@ -220,7 +273,8 @@ def audit(
 ) -> None:
     """Judge a run by its traces: what was lost, came twice, out of order or late, and what it cost.
 
-    Writes the tables outcomes, figures, relocations, overhead and quarantine, and audit.html.
+    Writes the tables outcomes, figures, relocations, overhead and quarantine, and audit.html. A stream keeps the traces
+    of events that have ended, and writes the same to the folder judged.
 
     Example:
 
@@ -228,7 +282,7 @@ def audit(
 
     Exit status: 0, whatever is found; 2 where an input cannot be used; 130 after Ctrl-C.
     """
-    from godwit.commands.pipeline import Spark
+    from godwit.commands.pipeline import Spark, Streaming
     from godwit.commands.pipeline import audit as run
     from godwit.commands.reports import errors_told
 
@@ -239,6 +293,14 @@ def audit(
             out=out,
             expected=expected,
             expected_select=expected_select,
+            late=late,
+            stream=Streaming(
+                stream=stream,
+                follow=follow,
+                every=every,
+                files_per_batch=files_per_batch,
+                events_per_batch=events_per_batch,
+            ),
         )
     raise typer.Exit(status)
 
@@ -246,12 +308,20 @@ def audit(
 @jobs.command()
 def ingest(
     archives: Annotated[
-        list[str], typer.Argument(metavar="ARCHIVE...", help="Folders that brokers archive to, or logs of devices.")
+        list[str],
+        typer.Argument(metavar="ARCHIVE...", help="Folders of brokers, logs of devices, or godwit://host:port."),
     ],
     out: Out,
     select: Annotated[
         str | None, typer.Option(metavar="SQL", help="Expressions that make the archive's columns of a log's.")
     ] = None,
+    stream: Stream = False,
+    follow: Follow = False,
+    every: Every = "10 seconds",
+    files_per_batch: FilesPerBatch = None,
+    events_per_batch: EventsPerBatch = None,
+    live_filter: LiveFilter = "",
+    live_topics: LiveTopics = "",
     master: Master = "local[*]",
     memory: Memory = "2g",
     conf: Conf = None,
@@ -259,15 +329,17 @@ def ingest(
 ) -> None:
     """Bring archives of events together: each event once, whichever brokers archived it, in folders by day.
 
-    Writes the tables events and quarantine.
+    Writes the tables events and quarantine. A stream adds what comes, once, whatever is killed.
 
-    Example:
+    Examples:
 
         godwit pipeline ingest b1/archive b2/archive --out events
 
+        godwit pipeline ingest godwit://127.0.0.1:9884 --out events --follow --filter "pm25 > 150"
+
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """
-    from godwit.commands.pipeline import Spark
+    from godwit.commands.pipeline import Spark, Streaming
     from godwit.commands.pipeline import ingest as run
     from godwit.commands.reports import errors_told
 
@@ -277,5 +349,14 @@ def ingest(
             archives=archives,
             out=out,
             select=select,
+            stream=Streaming(
+                stream=stream,
+                follow=follow,
+                every=every,
+                files_per_batch=files_per_batch,
+                events_per_batch=events_per_batch,
+                filter=live_filter,
+                topics=live_topics,
+            ),
         )
     raise typer.Exit(status)

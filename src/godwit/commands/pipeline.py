@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from godwit.pipeline.running import Progress, Summary
+    from godwit.pipeline.source_options import Live
+    from godwit.pipeline.streaming import Pace
 
     Job = Callable[[SparkSession, Progress], Summary]
 
@@ -26,6 +28,34 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     settings: tuple[str, ...] = ()
     event_log: str | None = None
+
+
+class Streaming(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a job is a stream, and what every stream may be told."""
+
+    stream: bool = False
+    follow: bool = False
+    every: str = "0 seconds"
+    files_per_batch: int | None = None
+    events_per_batch: int | None = None
+    filter: str = ""
+    topics: str = ""
+
+    @property
+    def asked(self) -> bool:
+        return self.stream or self.follow
+
+    def pace(self) -> Pace:
+        from godwit.pipeline.streaming import Pace
+
+        return Pace(follow=self.follow, every=self.every)
+
+    def live(self, *sources: str) -> Live:
+        from godwit.pipeline.source_options import Live, is_live
+
+        if (self.filter or self.topics or self.events_per_batch) and not all(map(is_live, sources)):
+            raise InputError("--filter, --topics and --events-per-batch are for sources such as godwit://host:port")
+        return Live(filter=self.filter, topics=self.topics, events_per_batch=self.events_per_batch)
 
 
 def mobility(
@@ -78,12 +108,11 @@ def match(
     select: str | None,
     where: str | None,
     part_max: int,
-    stream: bool,
-    follow: bool,
-    files_per_batch: int | None,
+    stream: Streaming,
 ) -> int:
     with parts_told():
         from godwit.pipeline.match_job import MatchOptions, run, run_stream
+    live = stream.live(events)
     options = MatchOptions(
         events=events,
         subscriptions=subscriptions,
@@ -92,10 +121,11 @@ def match(
         select=select,
         where=where,
         part_max=part_max,
-        files_per_batch=files_per_batch,
+        files_per_batch=stream.files_per_batch,
+        live=live,
     )
-    if stream or follow:
-        return _told("match", spark, lambda session, progress: run_stream(session, options, follow, progress))
+    if stream.asked:
+        return _told("match", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress))
     return _told("match", spark, lambda session, progress: run(session, options, progress))
 
 
@@ -113,9 +143,12 @@ def gathering(
     cells: bool,
     window: str,
     period_s: float,
+    late: str,
+    stream: Streaming,
 ) -> int:
     with parts_told():
-        from godwit.pipeline.gathering_job import GatheringOptions, run
+        from godwit.pipeline.gathering_job import GatheringOptions, run, run_stream
+    live = stream.live(readings)
     if cells and sensors is None:
         raise InputError("--cells needs --sensors: the cells are those of brokers where the sensors stand")
     options = GatheringOptions(
@@ -130,21 +163,55 @@ def gathering(
         cells=cells,
         window=window,
         period_s=period_s,
+        late=late,
+        files_per_batch=stream.files_per_batch,
+        live=live,
     )
+    if stream.asked:
+        return _told(
+            "gathering", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress)
+        )
     return _told("gathering", spark, lambda session, progress: run(session, options, progress))
 
 
-def audit(spark: Spark, *, traces: str, out: str, expected: str | None, expected_select: str | None) -> int:
+def audit(
+    spark: Spark,
+    *,
+    traces: str,
+    out: str,
+    expected: str | None,
+    expected_select: str | None,
+    late: str,
+    stream: Streaming,
+) -> int:
     with parts_told():
-        from godwit.pipeline.audit_job import AuditOptions, run
-    options = AuditOptions(traces=traces, out=out, expected=expected, expected_select=expected_select)
+        from godwit.pipeline.audit_job import AuditOptions, run, run_stream
+    options = AuditOptions(
+        traces=traces,
+        out=out,
+        expected=expected,
+        expected_select=expected_select,
+        late=late,
+        files_per_batch=stream.files_per_batch,
+        live=stream.live(traces),
+    )
+    if stream.asked:
+        return _told("audit", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress))
     return _told("audit", spark, lambda session, progress: run(session, options, progress))
 
 
-def ingest(spark: Spark, *, archives: list[str], out: str, select: str | None) -> int:
+def ingest(spark: Spark, *, archives: list[str], out: str, select: str | None, stream: Streaming) -> int:
     with parts_told():
-        from godwit.pipeline.ingest import IngestOptions, run
-    options = IngestOptions(archives=tuple(archives), out=out, select=select)
+        from godwit.pipeline.ingest import IngestOptions, run, run_stream
+    options = IngestOptions(
+        archives=tuple(archives),
+        out=out,
+        select=select,
+        live=stream.live(*archives),
+        files_per_batch=stream.files_per_batch,
+    )
+    if stream.asked:
+        return _told("ingest", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress))
     return _told("ingest", spark, lambda session, progress: run(session, options, progress))
 
 

@@ -114,14 +114,14 @@ def gap(files: Sequence[File], start: Position) -> str:
 
 def wish(condition: str = "", topic_filter: str = "") -> tuple[Filter | FilterSet, ...]:
     """What a row must match; `FilterError` or `ArchiveError` where the texts cannot be."""
-    from godwit.filters.text import parse  # takes a while to load, and not every reader has conditions
-
     asked: list[Filter | FilterSet] = []
     if topic_filter and topic_filter != "#":
         if problem := topics.problem_of_filter(topic_filter):
             raise ArchiveError(problem)
         asked.append(topics.meaning(topic_filter))
     if condition:
+        from godwit.filters.text import parse  # takes a while to load, and not every reader has conditions
+
         asked.append(parse(condition))
     return tuple(asked)
 

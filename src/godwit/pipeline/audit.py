@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from godwit.pipeline.schemas import FIGURES, OUTCOMES, OVERHEAD, RELOCATIONS, shaped
+from godwit.pipeline.schemas import FIGURES, OUTCOMES, OVERHEAD, RELOCATIONS, TRACES, shaped
 
 PAIR = ["publisher", "sequence", "client"]
 EVENT = ["publisher", "sequence"]
+
+IS_ABOUT_AN_EVENT = "publisher IS NOT NULL AND sequence IS NOT NULL"
 
 ALL, CLIENT, MINUTE = "all", "client", "minute"
 _LATENCIES = (50, 95, 99)
@@ -22,6 +24,19 @@ _LATENCIES = (50, 95, 99)
 def told_by(traces: DataFrame) -> DataFrame:
     """Traces where a client that speaks for itself is named as one: there `client` may be empty and `node` says it."""
     return traces.withColumn("client", sf.coalesce(sf.nullif(sf.col("client"), sf.lit("")), sf.col("node")))
+
+
+def ended(traces: DataFrame, late: str) -> DataFrame:
+    """The records of a stream that speak of events, of each event once no record of it can come any more.
+
+    An event has ended when nothing was recorded of it for so long. A record that comes even later begins another
+    account of the same event, and is judged with the first.
+    """
+    story = [name for name in TRACES.names if name not in EVENT]
+    timed = traces.where(IS_ABOUT_AN_EVENT).withColumn("time", sf.timestamp_seconds("time_s"))
+    told = timed.withWatermark("time", late).groupBy(*EVENT, sf.session_window("time", late))
+    records = told.agg(sf.collect_list(sf.struct(*story)).alias("records"))
+    return shaped(records.select(*EVENT, sf.inline("records")).select(*TRACES.names), TRACES)
 
 
 def expected(traces: DataFrame) -> DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -9,10 +11,22 @@ from pyspark.sql.types import StructField, StructType
 
 from godwit.pipeline import gathering
 from godwit.pipeline.match import deliveries, deliveries_schema
-from godwit.pipeline.reading import Dataset, read
+from godwit.pipeline.reading import Dataset, conforming, read, source
 from godwit.pipeline.running import Progress, Summary, watched
 from godwit.pipeline.schemas import AGGREGATES, AREAS, DOUBLE, GAPS, QUARANTINE, READINGS, SITES, SUBSCRIPTIONS
+from godwit.pipeline.source_options import EVERYTHING, Live
 from godwit.pipeline.space import partition
+from godwit.pipeline.streaming import (
+    CHECKPOINT,
+    Pace,
+    dropped_late,
+    finished,
+    quarantine_once,
+    rows_in,
+    started,
+    write_batch,
+    written,
+)
 from godwit.pipeline.subscriptions import Compiled, Shipper
 from godwit.pipeline.writing import Output
 
@@ -36,6 +50,8 @@ class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
     period_s: float = 3600.0
     late: str = "1 day"
     """Of a stream: how long a window waits for readings that are late."""
+    files_per_batch: int | None = None
+    live: Live = EVERYTHING
 
 
 def run(spark: SparkSession, options: GatheringOptions, progress: Progress | None = None) -> Summary:
@@ -43,21 +59,21 @@ def run(spark: SparkSession, options: GatheringOptions, progress: Progress | Non
     shipper = Shipper(spark)
     try:
         with watched(spark, "gathering", progress) as summary:
-            source = _readings(spark, options)
-            readings, out = _placed(spark, source.good, options), Output(spark, options.out)
+            found = _conforming(source(spark, options.readings, live=options.live), options)
+            readings, out = _placed(spark, found.good, options), Output(spark, options.out)
             measured = gathering.measures(readings, options.quantities)
             located, bad = _located(spark, measured, options, shipper)
-            bad = source.bad.unionByName(bad)
+            bad = found.bad.unionByName(bad)
             out.write("aggregates", gathering.aggregates(located, options.window), AGGREGATES, ["quantity"])
             gaps = out.write("gaps", gathering.gaps(measured, options.period_s), GAPS, ["quantity"])
             if options.alerts is not None:
-                wanted = shipper.ship(read(spark, options.alerts, SUBSCRIPTIONS, "alerts"))
+                wanted = _alerts(spark, options, shipper)
                 out.write("alerts", deliveries(readings, wanted, KEY), deliveries_schema(readings, KEY))
                 bad = bad.unionByName(wanted.quarantine(spark))
             out.write("quarantine", bad, QUARANTINE, ["dataset"])
             summary.notes += _missing(gaps)
             out.finish()
-            summary.rows_in = source.good.count()
+            summary.rows_in = found.good.count()
             summary.rows_out = {table: rows for table, rows in out.rows.items() if table != "quarantine"}
             summary.quarantined = out.rows["quarantine"]
     finally:
@@ -65,25 +81,76 @@ def run(spark: SparkSession, options: GatheringOptions, progress: Progress | Non
     return summary
 
 
-def stream(spark: SparkSession, options: GatheringOptions, shipper: Shipper, *, follow: bool = False) -> StreamingQuery:
-    """Aggregate readings as files of them come. A window is written once, when no reading of it can come any more.
+def stream(
+    spark: SparkSession,
+    options: GatheringOptions,
+    shipper: Shipper,
+    pace: Pace = Pace(),  # noqa: B008
+) -> tuple[StreamingQuery, StreamingQuery]:
+    """Gather readings as they come: windows of time, and readings by themselves (alerts, quarantine).
 
-    Spark's own file sink and checkpoint make it exactly once; areas are those of the start.
+    A window is written once, when no reading of it can come any more. Areas and alerts are those of the start.
     """
-    source = _readings(spark, options, stream=True)
-    measured = gathering.measures(_placed(spark, source.good, options), options.quantities)
-    located, _ = _located(spark, measured, options, shipper)
+    raw = source(spark, options.readings, stream=True, files_per_batch=options.files_per_batch, live=options.live)
+    measured = gathering.measures(_placed(spark, _conforming(raw, options).good, options), options.quantities)
+    located, bad = _located(spark, measured, options, shipper)
+    bad.write.mode("overwrite").parquet(f"{options.out}/quarantine/batch=areas")
     told = gathering.aggregates(located, options.window, options.late)
-    writer = told.writeStream.format("parquet").outputMode("append").queryName("godwit gathering")
-    writer = writer.option("path", f"{options.out}/aggregates")
-    writer = writer.option("checkpointLocation", f"{options.out}/_checkpoint")
-    return (writer if follow else writer.trigger(availableNow=True)).start()
+    alerts = None if options.alerts is None else _alerts(spark, options, shipper)
+    if alerts is not None:
+        quarantine_once(spark, alerts, f"{options.out}/quarantine")
+    place = f"{options.out}/{CHECKPOINT}"
+    return (
+        started(told, f"{place}/windows", "gathering windows", partial(_windows_batch, options), pace),
+        started(raw, f"{place}/readings", "gathering readings", partial(_readings_batch, options, alerts), pace),
+    )
 
 
-def _readings(spark: SparkSession, options: GatheringOptions, *, stream: bool = False) -> Dataset:
+def _windows_batch(options: GatheringOptions, batch: DataFrame, number: int) -> None:
+    write_batch(batch, f"{options.out}/aggregates", number, AGGREGATES)
+
+
+def _readings_batch(options: GatheringOptions, alerts: Compiled | None, batch: DataFrame, number: int) -> None:
+    found = _conforming(batch.persist(), options)
+    write_batch(found.bad, f"{options.out}/quarantine", number, QUARANTINE)
+    if alerts is not None:
+        readings = _placed(batch.sparkSession, found.good, options)
+        alarms, schema = deliveries(readings, alerts, KEY), deliveries_schema(readings, KEY)
+        write_batch(alarms, f"{options.out}/alerts", number, schema)
+    batch.unpersist()
+
+
+def run_stream(spark: SparkSession, options: GatheringOptions, pace: Pace, progress: Progress | None = None) -> Summary:
+    """Stream until all is gathered or, where it is to follow, until interrupted."""
+    shipper = Shipper(spark)
+    try:
+        with watched(spark, "gathering", progress) as summary:
+            windows, readings = stream(spark, options, shipper, pace)
+            finished(windows, readings)
+            summary.rows_in, batches = rows_in(readings)
+            summary.rows_out = {"aggregates": written(spark, f"{options.out}/aggregates", AGGREGATES).count()}
+            if options.alerts is not None:
+                summary.rows_out["alerts"] = written(spark, f"{options.out}/alerts", READINGS).count()
+            summary.quarantined = written(spark, f"{options.out}/quarantine", QUARANTINE).count()
+            summary.notes += [
+                f"{batches} micro-batches in this run; tables count all runs from this checkpoint",
+                f"{dropped_late(windows):,} rows came too late for their windows; those of the last"
+                f" {options.late} may still get more",
+            ]
+    finally:
+        shipper.close()
+    return summary
+
+
+def _conforming(raw: DataFrame, options: GatheringOptions) -> Dataset:
     columns = [StructField(name, DOUBLE) for name in options.quantities]
     schema = StructType([*READINGS, *columns])
-    return read(spark, options.readings, schema, "readings", options.select, needed=options.quantities, stream=stream)
+    return conforming(raw, options.readings, schema, "readings", options.select, needed=options.quantities)
+
+
+def _alerts(spark: SparkSession, options: GatheringOptions, shipper: Shipper) -> Compiled:
+    assert options.alerts is not None
+    return shipper.ship(read(spark, options.alerts, SUBSCRIPTIONS, "alerts"))
 
 
 def _placed(spark: SparkSession, readings: DataFrame, options: GatheringOptions) -> DataFrame:

@@ -12,10 +12,19 @@ from godwit.pipeline.match import deliveries, deliveries_schema, key_of, unreada
 from godwit.pipeline.reading import events, legible, read
 from godwit.pipeline.running import Progress, Summary, watched
 from godwit.pipeline.schemas import QUARANTINE, SUBSCRIPTIONS
+from godwit.pipeline.source_options import EVERYTHING, Live, is_live
+from godwit.pipeline.streaming import (
+    CHECKPOINT,
+    Pace,
+    finished,
+    quarantine_once,
+    rows_in,
+    started,
+    write_batch,
+    written,
+)
 from godwit.pipeline.subscriptions import PART_MAX, Compiled, Shipper
-from godwit.pipeline.writing import Files, Output, write_batch
-
-CHECKPOINT = "_checkpoint"
+from godwit.pipeline.writing import Files, Output
 
 
 class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +37,7 @@ class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     part_max: int = PART_MAX
     files_per_batch: int | None = None
     """Of a stream: how many files a micro-batch takes at most."""
+    live: Live = EVERYTHING
 
 
 def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = None) -> Summary:
@@ -36,7 +46,7 @@ def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = 
     try:
         with watched(spark, "match", progress) as summary:
             compiled = subscriptions.now()
-            source = legible(events(spark, options.events), options.select)
+            source = legible(events(spark, options.events, live=options.live), options.select)
             asked = source.good if options.where is None else source.good.where(options.where)
             key, out = key_of(asked, options.key), Output(spark, options.out)
             found = deliveries(asked, compiled, key)
@@ -53,49 +63,48 @@ def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = 
     return summary
 
 
-def stream(spark: SparkSession, options: MatchOptions, *, follow: bool = False) -> tuple[StreamingQuery, Shipper]:
-    """Start matching files as they come; without `follow`, those that are there now, in micro-batches.
+def stream(
+    spark: SparkSession,
+    options: MatchOptions,
+    pace: Pace = Pace(),  # noqa: B008
+) -> tuple[StreamingQuery, Shipper]:
+    """Start matching events as they come, from a folder or from a broker.
 
-    Deliveries of micro-batch N are in `deliveries/batch=N`. A batch that is repeated after a crash overwrites its own,
-    so that each delivery is there once. Subscriptions are read again before a batch where they have changed. Close the
-    shipper at the end.
+    Deliveries of micro-batch N are in `deliveries/batch=N`, each of them once, whatever is killed. Subscriptions are
+    read again before a batch where they have changed. Close the shipper at the end.
     """
     subscriptions = _Subscriptions(spark, options)
-    source = events(spark, options.events, stream=True, files_per_batch=options.files_per_batch)
-    writer = source.writeStream.foreachBatch(partial(_match_batch, options, subscriptions))
-    writer = writer.option("checkpointLocation", f"{options.out}/{CHECKPOINT}").queryName("godwit match")
-    writer = writer.trigger(processingTime="0 seconds") if follow else writer.trigger(availableNow=True)
-    return writer.start(), subscriptions.shipper
+    raw = events(spark, options.events, stream=True, files_per_batch=options.files_per_batch, live=options.live)
+    query = started(raw, f"{options.out}/{CHECKPOINT}", "match", partial(_match_batch, options, subscriptions), pace)
+    return query, subscriptions.shipper
 
 
-def run_stream(spark: SparkSession, options: MatchOptions, follow: bool, progress: Progress | None = None) -> Summary:
-    """Stream until all is matched or, with `follow`, until interrupted."""
+def run_stream(spark: SparkSession, options: MatchOptions, pace: Pace, progress: Progress | None = None) -> Summary:
+    """Stream until all is matched or, where it is to follow, until interrupted."""
     with watched(spark, "match", progress) as summary:
-        query, shipper = stream(spark, options, follow=follow)
+        query, shipper = stream(spark, options, pace)
         try:
-            query.awaitTermination()
-        except KeyboardInterrupt:
-            query.stop()
+            finished(query)
         finally:
             shipper.close()
-        done = [one for one in query.recentProgress if one.numInputRows]
-        summary.rows_in = sum(one.numInputRows for one in done)
-        for table in ("deliveries", "quarantine"):
-            summary.rows_out[table] = spark.read.parquet(f"{options.out}/{table}").count()
-        summary.quarantined = summary.rows_out.pop("quarantine")
-        summary.notes.append(f"{len(done)} micro-batches in this run; tables count all runs from this checkpoint")
+        summary.rows_in, batches = rows_in(query)
+        if Files(spark).exists(f"{options.out}/deliveries"):
+            summary.rows_out["deliveries"] = spark.read.parquet(f"{options.out}/deliveries").count()
+        summary.quarantined = written(spark, f"{options.out}/quarantine", QUARANTINE).count()
+        summary.notes.append(f"{batches} micro-batches in this run; tables count all runs from this checkpoint")
     return summary
 
 
 def _match_batch(options: MatchOptions, subscriptions: _Subscriptions, batch: DataFrame, number: int) -> None:
-    compiled = subscriptions.now()
+    compiled = subscriptions.now_in_a_stream()
     source = legible(batch, options.select)
     asked = source.good if options.where is None else source.good.where(options.where)
     key = key_of(asked, options.key)
     found = deliveries(asked, compiled, key)
     write_batch(found, f"{options.out}/deliveries", number, deliveries_schema(asked, key))
-    bad = source.bad.unionByName(unreadable(asked)).unionByName(compiled.quarantine(batch.sparkSession))
-    write_batch(bad, f"{options.out}/quarantine", number, QUARANTINE)
+    # What a broker sends can be read, and to look again would double the work.
+    if not is_live(options.events):
+        write_batch(source.bad.unionByName(unreadable(asked)), f"{options.out}/quarantine", number, QUARANTINE)
 
 
 class _Subscriptions:
@@ -104,6 +113,7 @@ class _Subscriptions:
     def __init__(self, spark: SparkSession, options: MatchOptions) -> None:
         self.shipper = Shipper(spark, options.part_max)
         self._spark, self._path = spark, options.subscriptions
+        self._quarantine = f"{options.out}/quarantine"
         self._known: tuple[object, Compiled] | None = None
 
     def now(self) -> Compiled:
@@ -112,3 +122,10 @@ class _Subscriptions:
             found = read(self._spark, self._path, SUBSCRIPTIONS, "subscriptions")
             self._known = (signature, self.shipper.ship(found))
         return self._known[1]
+
+    def now_in_a_stream(self) -> Compiled:
+        """The same; those that are none are in quarantine once, not with every micro-batch."""
+        before, compiled = self._known, self.now()
+        if before is None or before[1] is not compiled:
+            quarantine_once(self._spark, compiled, self._quarantine)
+        return compiled

@@ -18,10 +18,14 @@ import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DatetimeType, NumericType, StringType, StructField, StructType
 
+from godwit.pipeline import schemas
 from godwit.pipeline.errors import PipelineError, SchemaError
 from godwit.pipeline.schemas import QUARANTINE, column, quoted, shaped
+from godwit.pipeline.source import frame
+from godwit.pipeline.source_options import EVENTS, EVERYTHING, TRACES, Live, is_live
 
 PARQUET, CSV, JSON = "parquet", "csv", "json"
 SUFFIXES = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSON, ".ndjson": JSON, ".json": JSON}
@@ -47,14 +51,21 @@ def read(
     select: str | None = None,
     *,
     needed: Collection[str] = (),
-    stream: bool = False,
+    live: Live = EVERYTHING,
 ) -> Dataset:
     """A dataset of these columns, or of what the SQL expressions of `select` make of the file's columns.
 
-    Columns that are `needed` must be there although their values may be missing. With `stream`, files that appear in
-    the folder later are read too. Raises `SchemaError` naming file and column.
+    Columns that are `needed` must be there although their values may be missing. Raises `SchemaError` naming file and
+    column.
     """
-    raw = source(spark, path, stream=stream)
+    raw = source(spark, path, live=live, kind=TRACES if schema is schemas.TRACES else EVENTS)
+    return conforming(raw, path, schema, name, select, needed=needed)
+
+
+def conforming(
+    raw: DataFrame, path: str, schema: StructType, name: str, select: str | None, *, needed: Collection[str] = ()
+) -> Dataset:
+    """The same of what `source` found at the path."""
     # With a select the columns are made, and Spark checks what they are made of.
     if select is None:
         _check_columns(path, raw, schema, needed)
@@ -62,29 +73,55 @@ def read(
     return checked(chosen, schema, name)
 
 
-def source(spark: SparkSession, path: str, *, stream: bool = False) -> DataFrame:
-    """The columns of a file or folder as they are, text where the format has no types, and each record's file."""
-    kind = kind_of(path)
-    reader = spark.readStream if stream else spark.read
+def source(
+    spark: SparkSession,
+    path: str,
+    *,
+    stream: bool = False,
+    files_per_batch: int | None = None,
+    live: Live = EVERYTHING,
+    kind: str = EVENTS,
+) -> DataFrame:
+    """The columns of a file or folder as they are, text where the format has no types, and each record's file.
+
+    With `stream`, files that appear in the folder later are read too. A live source has columns by its `kind`.
+    """
+    if is_live(path):
+        return frame(spark, path, live, kind=kind, stream=stream).withColumn(_FILE, sf.lit(path))
+    form = kind_of(path)
+    reader = _limited(spark.readStream, files_per_batch) if stream else spark.read
     try:
-        if kind == PARQUET:
+        if form == PARQUET:
             _check_alike(path)
-            frame = reader.schema(spark.read.parquet(path).schema).parquet(path)
+            found = reader.schema(spark.read.parquet(path).schema).parquet(path)
         else:
-            names = _names(spark, path, kind)
+            names = _names(spark, path, form)
             texts = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
             lines = reader.schema(texts).option("columnNameOfCorruptRecord", _CORRUPT).option("header", True)
-            frame = lines.csv(path) if kind == CSV else lines.json(path)
+            found = lines.csv(path) if form == CSV else lines.json(path)
     except AnalysisException as error:
         raise PipelineError(f"{path}: {_first_line(error)}") from None
-    return frame.withColumn(_FILE, sf.col("_metadata.file_path"))
+    return found.withColumn(_FILE, sf.col("_metadata.file_path"))
 
 
-def events(spark: SparkSession, path: str, *, stream: bool = False, files_per_batch: int | None = None) -> DataFrame:
+def _limited(reader: DataStreamReader, files_per_batch: int | None) -> DataStreamReader:
+    return reader if files_per_batch is None else reader.option("maxFilesPerTrigger", files_per_batch)
+
+
+def events(
+    spark: SparkSession,
+    path: str,
+    *,
+    stream: bool = False,
+    files_per_batch: int | None = None,
+    live: Live = EVERYTHING,
+) -> DataFrame:
     """Events of any columns, as they are in the files; `legible` tells the good from the bad.
 
     Text formats are searched for the types of their columns, which takes a pass over them.
     """
+    if is_live(path):
+        return frame(spark, path, live, stream=stream).withColumn(_FILE, sf.lit(path))
     kind = kind_of(path)
     if kind == PARQUET:
         _check_alike(path)
@@ -94,10 +131,8 @@ def events(spark: SparkSession, path: str, *, stream: bool = False, files_per_ba
             known = StructType(
                 [*(field for field in known if field.name != _CORRUPT), StructField(_CORRUPT, StringType())]
             )
-        reader = spark.readStream if stream else spark.read
+        reader = _limited(spark.readStream, files_per_batch) if stream else spark.read
         reader = reader.format(kind).schema(known).options(**_TEXT_OPTIONS)
-        if files_per_batch is not None:
-            reader = reader.option("maxFilesPerTrigger", files_per_batch)
         return reader.load(path).withColumn(_FILE, sf.col("_metadata.file_path"))
     except AnalysisException as error:
         raise PipelineError(f"{path}: {_first_line(error)}") from None

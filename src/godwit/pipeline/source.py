@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import datasource as ds
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -35,7 +35,7 @@ from pyspark.sql.types import StructField, StructType
 
 from godwit.net.archive_reading import ArchiveError, Piece, Position, advanced, gap, latest, pieces, split
 from godwit.pipeline import schemas
-from godwit.pipeline.source_options import EVENTS, TRACES, Asked, archive_at, asked
+from godwit.pipeline.source_options import EVENTS, TRACES, Asked, Live, archive_at, asked
 
 NAME = "godwit"
 KINDS = {EVENTS: schemas.ARCHIVE, TRACES: schemas.TRACES}
@@ -50,6 +50,14 @@ def register(spark: SparkSession) -> None:
     """Let this session know the format. Spark asks to be told that sources may take filters from queries."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(GodwitSource)
+
+
+def frame(spark: SparkSession, path: str, live: Live, *, kind: str = EVENTS, stream: bool = False) -> DataFrame:
+    """The archives at `path`; what is wrong with it is told at once, as a `PipelineError`."""
+    told = {"path": path, "kind": kind, **live.options()}
+    asked(told)
+    reader = spark.readStream if stream else spark.read
+    return reader.format(NAME).options(**told).load()
 
 
 class GodwitSource(DataSource):

@@ -47,6 +47,9 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
         return {name: str(value) for name, value in told.items() if value}
 
 
+EVERYTHING = Live()
+
+
 def is_live(path: str) -> bool:
     return path.startswith((PLAIN, SECURE))
 

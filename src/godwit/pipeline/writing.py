@@ -67,11 +67,6 @@ class Output:
         files.delete(self._unfinished)
 
 
-def write_batch(frame: DataFrame, table: str, number: int, schema: StructType) -> None:
-    """Write what one micro-batch found; when Spark repeats the batch after a crash, it overwrites what it left."""
-    shaped(frame, schema).write.mode("overwrite").parquet(f"{table}/batch={number}")
-
-
 def beside(path: str, word: str) -> str:
     """A hidden name in the same folder."""
     folder, slash, name = path.rpartition("/")
