@@ -134,6 +134,28 @@ def test_whoever_asks_with_nothing_to_write_still_waits_for_those_before(tmp_pat
     assert called == ["first", "second"]
 
 
+@pytest.mark.parametrize("pages", [module.WRITTEN_PAGES, 5])
+def test_large_and_small_transactions_settle_in_the_order_they_were_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    monkeypatch.setattr(module, "WRITTEN_PAGES", pages)
+    called: list[int] = []
+
+    async def write(store: SqliteStore) -> None:
+        dice = random.Random(pages)
+        for turn in range(60):
+            for number in range(dice.choice((0, 1, 3, 2 * module.SMALL_ROWS))):
+                store.put("queues", str(turn), number, b"x")
+            store.settled(partial(called.append, turn))
+            if dice.random() < 0.5:
+                await asyncio.sleep(dice.choice((0.0, 0.002)))
+        await store.flushed()
+        assert called == list(range(60))
+        assert store.pending == 0
+
+    with_store(tmp_path, write)
+
+
 def test_what_is_settled_is_in_the_file_and_many_rows_take_few_transactions(tmp_path: Path) -> None:
     async def write(store: SqliteStore) -> None:
         seen: list[int] = []

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 
 from godwit.events import Value
 
 log = logging.getLogger("godwit.matching")
+
+TURNS_S = 0.0005
+"""How long the loop waits for its turn meanwhile, whenever something has come: a tenth of what is usual."""
 
 
 class IndexLoader:
@@ -25,11 +29,15 @@ class IndexLoader:
         return self._done
 
     def _load(self) -> None:
+        usual_s = sys.getswitchinterval()
+        sys.setswitchinterval(TURNS_S)
         try:
             warm()
         except Exception:
             log.exception("the compiled index cannot be loaded; conditions are asked one by one, which is slow")
             return
+        finally:
+            sys.setswitchinterval(usual_s)
         self._done = True
 
 
