@@ -68,6 +68,26 @@ class HandoffReport(msgspec.Struct, frozen=True, kw_only=True):
     copies_refused: int = 0
 
 
+class AirRow(msgspec.Struct, kw_only=True):
+    """Another node without infrastructure."""
+
+    name: str
+    heard: bool
+    """By this node itself; of others it was told."""
+    proximity: float
+    """0 where it has missed no beacon, 1 where it will soon be forgotten."""
+    filters: int = 0
+
+
+class AirReport(msgspec.Struct, kw_only=True):
+    where: str
+    sealed: bool
+    """With a key; else anybody may speak."""
+    nodes: list[AirRow] = []
+    carried: int = 0
+    """Events kept for nodes that may still be met."""
+
+
 class Report(msgspec.Struct, kw_only=True):
     name: str
     version: str
@@ -76,6 +96,7 @@ class Report(msgspec.Struct, kw_only=True):
     leader: str = ""
     hops: int = 0
     peers: list[PeerRow] = []
+    air: AirReport | None = None
     sessions: int = 0
     connected: int = 0
     subscriptions: int = 0

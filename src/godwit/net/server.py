@@ -18,7 +18,7 @@ import msgspec
 
 from godwit.net import tls
 from godwit.net.address import Address
-from godwit.net.config import Config, address
+from godwit.net.config import Config, Fabric, address
 from godwit.net.dialling import PORT, Dialler
 from godwit.net.host import AsyncHost
 from godwit.net.identity import Identity, identify
@@ -31,6 +31,8 @@ from godwit.net.security import Access, SecurityError
 from godwit.net.store import SqliteStore
 from godwit.net.warming import IndexLoader
 from godwit.protocols.broker import wire
+from godwit.protocols.broker.adhocfabric import AdhocFabric
+from godwit.protocols.broker.bridge import Bridge
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.neighbours import HABITS, Neighbours
 from godwit.protocols.broker.outlet import Limits
@@ -39,6 +41,7 @@ from godwit.protocols.broker.tree import TreeFabric, TreeOptions
 from godwit.protocols.handoff.neighbors import GraphOptions
 
 if TYPE_CHECKING:
+    from godwit.net.air import Air
     from godwit.net.discovery import Discovery
 
 log = logging.getLogger("godwit.server")
@@ -82,13 +85,29 @@ class Parts:
     links: Links
     dialler: Dialler
     host: AsyncHost
-    fabric: TreeFabric
+    fabric: TreeFabric | AdhocFabric | Bridge
     broker: Broker
     neighbours: Neighbours
     access: Access
     front: Front
     services: list[Service]
     """Those that were started, in their order."""
+
+    @property
+    def tree(self) -> TreeFabric | None:
+        """None where this broker is in the air only."""
+        if isinstance(self.fabric, Bridge):
+            return self.fabric.tree
+        return self.fabric if isinstance(self.fabric, TreeFabric) else None
+
+    @property
+    def air(self) -> Air | None:
+        """None where this broker is in the tree only."""
+        if isinstance(self.fabric, TreeFabric):
+            return None
+        from godwit.net.air import air_of
+
+        return air_of(self.config, self.fabric.air if isinstance(self.fabric, Bridge) else self.fabric)
 
     def troubles(self) -> list[str]:
         """Why this broker should not be given more to do; none where it is healthy."""
@@ -140,6 +159,8 @@ class PeerService(Service):
 
     async def start(self) -> None:
         peers, links, dialler = self.parts.config.peers, self.parts.links, self.parts.dialler
+        if self.parts.tree is None:
+            return
         where: Address | None = None
         if peers.listen:
             asked = address(peers.listen, "peers.listen", PORT)
@@ -207,7 +228,7 @@ class Server:
         parts = self.parts = await build(self.config, self._store)
         # What the fabric numbers may be seen by others only once the disk knows that it may have been used.
         await self._store.flushed()
-        makers: tuple[MakeService, ...] = (PeerService, Fronts, *self.extras)
+        makers: tuple[MakeService, ...] = (PeerService, _radio, Fronts, *self.extras)
         for make in makers:
             service = make(parts)
             if service is not None:
@@ -275,7 +296,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     links = Links(identity, club(config), options, encode=wire.encode, decode=wire.decode)
     host = AsyncHost(identity.name, links)
     store.run = host.run
-    fabric = TreeFabric(host, store, TreeOptions(incarnation=int(time.time())))
+    fabric = fabric_of(config, host, store)
     host.core = fabric
     links.on_message = host.deliver
     links.on_linked = lambda peer: host.run(partial(fabric.linked, peer))
@@ -305,6 +326,27 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     return Parts(config, identity, store, links, dialler, host, fabric, broker, neighbours, access, front, [])
 
 
+def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> TreeFabric | AdhocFabric | Bridge:
+    """Over these links, over a radio, or over both."""
+    if Fabric.ADHOC not in config.fabrics:
+        return TreeFabric(host, store, TreeOptions(incarnation=int(time.time())))
+    # Most brokers are in no air, and start faster without what it needs.
+    from godwit.net.air import in_the_air
+
+    air = in_the_air(config, host.name)
+    if Fabric.TREE not in config.fabrics:
+        return air
+    return Bridge(TreeFabric(host, store, TreeOptions(incarnation=int(time.time()))), air)
+
+
+def _radio(parts: Parts) -> Service | None:
+    if parts.air is None:
+        return None
+    from godwit.net.airservice import RadioService
+
+    return RadioService(parts.air)
+
+
 def check(config: Config) -> None:
     """What `load` cannot see without opening files: certificates and users. `ConfigError` or `SecurityError`."""
     club(config)
@@ -324,7 +366,11 @@ def tls_for_clients(config: Config) -> ssl.SSLContext | None:
 
 def front_options(config: Config) -> Options:
     limits = config.limits
-    return Options(**{name: getattr(limits, name) for name in limits.__struct_fields__})
+    told = {name: getattr(limits, name) for name in limits.__struct_fields__}
+    if Fabric.ADHOC in config.fabrics:
+        # Clients of MQTT 5 are told, and others hear it when they try: the air carries no more.
+        told["packet_bytes_max"] = min(limits.packet_bytes_max, config.adhoc.event_bytes_max)
+    return Options(**told)
 
 
 def limits(config: Config) -> Limits:

@@ -67,7 +67,8 @@ class Teller:
 
     def counts(self) -> Figures:
         parts = self.parts
-        core, streams, front = parts.broker.counts, parts.fabric.counts, parts.front.counts
+        core, front, air = parts.broker.counts, parts.front.counts, parts.air
+        streams = parts.tree.counts if parts.tree is not None else None
         return {
             "published": dict(zip(QOS, core.published, strict=True)),
             "delivered": dict(zip(QOS, core.delivered, strict=True)),
@@ -84,11 +85,12 @@ class Teller:
             "clients": {"let in": front.connected, "refused": front.refused, "malformed": front.malformed},
             "client_bytes": {"in": front.bytes_in, "out": front.bytes_out},
             "client_packets": {"in": front.packets_in, "out": front.packets_out},
-            "streams": {name: getattr(streams, name) for name in streams.__struct_fields__},
+            "streams": {} if streams is None else {name: getattr(streams, name) for name in streams.__struct_fields__},
             "link_messages": {"sent": parts.links.sent, "received": parts.links.received},
             "link_drops": dict(parts.links.dropped),
             "store": {"commits": parts.store.commits, "changes": parts.store.changes},
             "failures": dict(parts.host.failures),
+            **(air.counts() if air is not None else {}),
         }
 
     def levels(self) -> Figures:
@@ -109,10 +111,11 @@ class Teller:
             "connections": parts.front.counts.connections,
             "links": len(parts.links.up),
             "brokers": len(parts.fabric.brokers),
-            "unconfirmed": dict(parts.fabric.unconfirmed),
+            "unconfirmed": dict(parts.tree.unconfirmed) if parts.tree is not None else {},
             "store_pending": parts.store.pending,
             "healthy": int(not parts.troubles()),
             "uptime_seconds": time.monotonic() - self.started_s,
+            **(parts.air.levels() if parts.air is not None else {}),
         }
 
     def status(self) -> Mapping[str, object]:
@@ -126,8 +129,9 @@ class Teller:
             version=__version__,
             uptime_s=time.monotonic() - self.started_s,
             troubles=parts.troubles(),
-            leader=parts.fabric.leader,
-            hops=parts.fabric.hops,
+            leader=parts.tree.leader if parts.tree is not None else "",
+            hops=parts.tree.hops if parts.tree is not None else 0,
+            air=parts.air.report() if parts.air is not None else None,
             peers=[self._peer(name) for name in sorted(parts.fabric.brokers | parts.links.up.keys())],
             sessions=core.sessions,
             connected=core.connected,
@@ -157,7 +161,8 @@ class Teller:
         )
 
     def _peer(self, name: str) -> PeerRow:
-        fabric = self.parts.fabric
+        fabric = self.parts.tree
+        assert fabric is not None
         return PeerRow(
             name=name,
             linked=name in self.parts.links.up,

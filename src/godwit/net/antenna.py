@@ -1,0 +1,142 @@
+"""One interface as an antenna: a UDP socket that hears one group or broadcast address there, and speaks to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import socket
+import struct
+from collections.abc import Callable
+from typing import cast
+
+log = logging.getLogger("godwit.radio")
+
+IP_MULTICAST_ALL = 49
+BUFFER_B = 1024 * 1024
+
+
+class AntennaError(OSError):
+    """It cannot be opened; the text says why, and what would be right."""
+
+
+class Antenna(asyncio.DatagramProtocol):
+    """`interface` empty: whichever the machine takes for the group. It may vanish and come back: `mend` looks."""
+
+    def __init__(self, interface: str, group: str, port: int, on_frame: Callable[[bytes], None]) -> None:
+        self.interface = interface
+        self.group = group
+        self.port = port
+        self.on_frame = on_frame
+        self.failure = ""
+        """Why the last frame was not sent, or why it is closed."""
+        self._transport: asyncio.DatagramTransport | None = None
+        self._index = 0
+        self._failed = False
+
+    async def open(self) -> None:
+        opened = self._socket()
+        try:
+            await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=opened)
+        except BaseException:
+            opened.close()
+            raise
+        self.failure = ""
+
+    def _socket(self) -> socket.socket:
+        """`AntennaError` where there is no such interface, or it cannot be used so."""
+        self._index = self._find()
+        opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            opened.setblocking(False)
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_B)
+            if ipaddress.ip_address(self.group).is_multicast:
+                self._join(opened)
+                opened.bind((self.group, self.port))
+            else:
+                opened.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+                if self.interface:
+                    opened.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.interface.encode())
+                opened.bind(("", self.port))
+        except OSError as error:
+            opened.close()
+            raise AntennaError(f"{self.where}: {error.strerror or error}") from None
+        return opened
+
+    def _join(self, opened: socket.socket) -> None:
+        membership = struct.pack("@4s4si", socket.inet_aton(self.group), bytes(4), self._index)
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, membership)
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+        with contextlib.suppress(OSError):
+            # Else this socket would also hear what comes for the group through other interfaces.
+            opened.setsockopt(socket.IPPROTO_IP, IP_MULTICAST_ALL, 0)
+
+    def _find(self) -> int:
+        if not self.interface:
+            return 0
+        try:
+            return socket.if_nametoindex(self.interface)
+        except OSError:
+            known = ", ".join(name for _, name in socket.if_nameindex())
+            raise AntennaError(f"{self.interface}: there is no such interface; this machine has {known}") from None
+
+    @property
+    def where(self) -> str:
+        return f"{self.group}:{self.port}" + (f" on {self.interface}" if self.interface else "")
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        self.on_frame(data)
+
+    def error_received(self, exc: Exception) -> None:
+        self._fail(exc)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+
+    def send(self, frame: bytes) -> bool:
+        """False where it is known at once that it was not sent."""
+        if self._transport is None:
+            return False
+        self._failed = False
+        try:
+            self._transport.sendto(frame, (self.group, self.port))
+        except OSError as error:
+            self._fail(error)
+        if not self._failed:
+            self.failure = ""
+        return not self._failed
+
+    def _fail(self, error: Exception) -> None:
+        self._failed = True
+        reason = getattr(error, "strerror", None) or str(error)
+        if reason != self.failure:
+            log.warning("radio: %s: %s; this goes on trying", self.where, reason)
+        self.failure = reason
+
+    async def mend(self) -> None:
+        """Open it again where its interface has gone and come back, or was never there."""
+        try:
+            is_same = self._find() == self._index
+        except AntennaError as error:
+            self._fail(error)
+            return
+        if is_same and self._transport is not None:
+            return
+        self.close()
+        try:
+            await self.open()
+            log.info("radio: %s is open again", self.where)
+        except OSError as error:
+            self._fail(error)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+            self._transport = None
