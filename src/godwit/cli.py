@@ -314,6 +314,19 @@ def serve(
     secret_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What all brokers of the cluster know and nobody else.")
     ] = None,
+    fabric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="tree|adhoc", help="Links, or UDP broadcast without infrastructure; both: a bridge."),
+    ] = None,
+    interface: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="adhoc: where to broadcast, as wlan0. May be repeated.")
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="adhoc: what all nodes in the air know and nobody else.")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="adhoc: without a key; anybody in range may speak.")
+    ] = False,
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where this broker, and no other, remembers.")
     ] = None,
@@ -349,6 +362,8 @@ def serve(
 
         godwit serve --config /etc/godwit.toml --check
 
+        godwit serve --fabric adhoc --interface wlan0 --key-file air.key
+
     SIGTERM or Ctrl-C stops it in order, twice at once; SIGHUP reads users and grants again.
 
     Exit status: 0 where it was asked to stop; 2 where it cannot start as it is told to.
@@ -370,6 +385,10 @@ def serve(
         "peers.connect": peer,
         "peers.mdns": mdns or None,
         "peers.secret_file": secret_file,
+        "fabric": fabric,
+        "adhoc.interfaces": interface,
+        "adhoc.key_file": key_file,
+        "adhoc.insecure": insecure or None,
         "access.users": users,
         "archive.folder": archive,
         "archive.listen": archive_listen,

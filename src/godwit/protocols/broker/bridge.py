@@ -48,6 +48,11 @@ class Bridge:
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
         return {**self.tree.interests, **self.air.interests}
 
+    @property
+    def stated(self) -> list[Filter]:
+        """What this broker has told the tree that it wants, for itself and for the air."""
+        return self.tree.stated
+
     def want(self, filters: Iterable[Filter]) -> int:
         self._own = tuple(filters)
         self._tell_air()
