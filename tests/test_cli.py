@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
 
 import godwit
-from godwit import cli
 from godwit.cli import app
-from godwit.commands import explain
+from godwit.commands import experiments, explain
 
 GODWIT = [sys.executable, "-c", "from godwit.cli import main; main()"]
 
@@ -70,18 +68,11 @@ def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.stderr == "interrupted\n"
 
 
-def test_an_experiment_gets_its_arguments_and_gives_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment = ModuleType("godwit.lab.structures")
-    experiment.main = lambda arguments: len(arguments)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, experiment.__name__, experiment)
-    assert CliRunner().invoke(app, ["lab", "structures", "--seed", "7", "--help"]).exit_code == 3
-
-
 def test_an_experiment_that_cannot_run_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> None:
         raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
 
-    monkeypatch.setattr(cli, "import_module", absent)
+    monkeypatch.setattr(experiments, "import_module", absent)
     result = CliRunner().invoke(app, ["lab", "structures"])
     assert result.exit_code == 2
     assert result.stderr == "godwit: lab structures needs scipy, which comes with godwit[lab]\n"

@@ -20,7 +20,7 @@ from godwit.lab.adhoc.plan import Plan
 from godwit.lab.mft.grid import Grid
 from godwit.lab.mft.results import Results
 
-SLICE = ["lab", "mft", "--sizes", "2", "--speeds", "2,8", "--seeds", "1", "--seconds", "5"]
+SLICE = ["lab", "mft", "--no-spark", "--sizes", "2", "--speeds", "2,8", "--seeds", "1", "--seconds", "5"]
 
 
 @pytest.mark.parametrize("command", ["adhoc", "mft", "trees", "convergence"])
@@ -33,7 +33,6 @@ def test_every_experiment_has_help_with_examples(command: str) -> None:
 
 @pytest.mark.feature("mft-pubsub F33", "mft-pubsub F34")
 def test_a_slice_of_the_grid_runs_reports_and_is_not_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("godwit.lab.runner.PROCESSES", 1)
     out = ["--out", str(tmp_path)]
     first = CliRunner().invoke(app, [*SLICE, *out])
     assert first.exit_code == 0, first.output
@@ -53,7 +52,7 @@ def test_a_slice_of_the_grid_runs_reports_and_is_not_run_twice(tmp_path: Path, m
 @pytest.mark.feature("mft-pubsub F33")
 def test_an_interrupted_grid_keeps_what_it_finished(tmp_path: Path) -> None:
     options = ["--sizes", "2", "--speeds", "8", "--seeds", "9", "--seconds", "100", "--out", str(tmp_path)]
-    command = [sys.executable, "-c", "from godwit.cli import main; main()", "lab", "mft", *options]
+    command = [sys.executable, "-c", "from godwit.cli import main; main()", "lab", "mft", "--no-spark", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     finished = tmp_path / "results.parquet"
     while not finished.exists() and process.poll() is None:
@@ -114,10 +113,9 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.feature("mft-pubsub F37")
-def test_trees_are_compared_in_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("godwit.lab.runner.PROCESSES", 1)
+def test_trees_are_compared_in_one_table(tmp_path: Path) -> None:
     options = ["--sizes", "2", "--speeds", "4", "--seeds", "1", "--seconds", "5", "--out", str(tmp_path)]
-    result = CliRunner().invoke(app, ["lab", "trees", *options])
+    result = CliRunner().invoke(app, ["lab", "trees", "--no-spark", *options])
     assert result.exit_code == 0, result.output
     assert result.stdout.count("| C2 |") == 10
     assert "patient, balanced" in (tmp_path / "trees.md").read_text()
@@ -125,17 +123,16 @@ def test_trees_are_compared_in_one_table(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.feature("mft-pubsub F24")
 def test_the_convergence_table_is_written_beside_its_counts(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["lab", "convergence", "--seeds", "2", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, ["lab", "convergence", "--no-spark", "--seeds", "2", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "| settled, broker moves | " in (tmp_path / "convergence.md").read_text()
-    assert len((tmp_path / "trials.jsonl").read_text().splitlines()) == 90
+    assert len(pq.read_table(tmp_path / "results.parquet")) == 90
 
 
 @pytest.mark.feature("manet-cbr F20")
 def test_the_ad_hoc_plan_runs_reports_and_is_not_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("godwit.lab.runner.PROCESSES", 1)
     monkeypatch.setattr("godwit.lab.adhoc.runs.run", as_published)
-    command = ["lab", "adhoc", "--seeds", "1", "--out", str(tmp_path)]
+    command = ["lab", "adhoc", "--no-spark", "--seeds", "1", "--out", str(tmp_path)]
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
     assert "E2a  " in first.output

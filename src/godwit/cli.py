@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from godwit import __version__
+from godwit.commands.experiments import lab
 from godwit.commands.jobs import jobs
 from godwit.commands.neighbors import neighbors
 
@@ -22,7 +22,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 filters = typer.Typer(help="Look into filters.", no_args_is_help=True)
-lab = typer.Typer(help="Experiments that reproduce published results.", no_args_is_help=True)
 app.add_typer(filters, name="filter")
 app.add_typer(lab, name="lab")
 app.add_typer(jobs, name="pipeline")
@@ -440,228 +439,6 @@ def sim(
                 animation=animation,
             )
         )
-    raise typer.Exit(status)
-
-
-@lab.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    add_help_option=False,
-)
-def structures(context: typer.Context) -> None:
-    """Judge published claims on posets, forests and merging."""
-    try:
-        experiment = import_module("godwit.lab.structures")
-        status = experiment.main(context.args)
-    except ModuleNotFoundError as missing:
-        typer.echo(f"godwit: lab structures needs {missing.name}, which comes with godwit[lab]", err=True)
-        raise typer.Exit(2) from None
-    raise typer.Exit(status)
-
-
-@lab.command("mft")
-def lab_mft(
-    quick: Annotated[bool, typer.Option("--quick", help="Short runs and few cells: about three minutes.")] = False,
-    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers; all of them.")] = None,
-    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 2,4,6,8,10.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each cell; 10.")] = None,
-    protocols: Annotated[str | None, typer.Option(metavar="LIST", help="Of mft,hardened,aodv; all of them.")] = None,
-    workload: Annotated[str, typer.Option(help="unicast: an event to one subscriber; multicast: to all.")] = "unicast",
-    seconds: Annotated[
-        float | None, typer.Option(min=1.0, metavar="S", help="How long publishers publish; 500. Then two fifths more.")
-    ] = None,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where results and report go.")] = "lab-mft",
-    report_only: Annotated[bool, typer.Option("--report-only", help="Write the report again, run nothing.")] = False,
-) -> None:
-    """MFT-PubSub beside AODV: the published grid of sizes and speeds, claim by claim.
-
-    Examples:
-
-        godwit lab mft --quick
-
-        godwit lab mft --sizes 2,8,32 --speeds 2,8 --seeds 3 --out mine
-
-    Writes results.parquet, one row for each run, report.html and report.md. The same command goes on where an
-    interrupted one stopped: what this version has finished is not run again.
-
-    Exit status: 0, whatever the verdicts are; 2 for bad options; 130 after Ctrl-C.
-    """
-    from godwit.commands.lab import mft
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = mft(
-            quick=quick,
-            sizes=sizes,
-            speeds=speeds,
-            seeds=seeds,
-            protocols=protocols,
-            workload=workload,
-            seconds=seconds,
-            out=out,
-            report_only=report_only,
-        )
-    raise typer.Exit(status)
-
-
-@lab.command("trees")
-def lab_trees(
-    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers; 8,16.")] = None,
-    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 4,8.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each cell; 3.")] = None,
-    seconds: Annotated[
-        float | None, typer.Option(min=1.0, metavar="S", help="How long publishers publish; 60. Then two fifths more.")
-    ] = None,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where results and table go.")] = "lab-trees",
-) -> None:
-    """Steadier broker trees beside the published one: migrations, deliveries and messages in the same worlds.
-
-    Examples:
-
-        godwit lab trees
-
-        godwit lab trees --sizes 8 --speeds 4 --seeds 2
-
-    Exit status: 0; 2 for bad options; 130 after Ctrl-C. The same command goes on where an interrupted one stopped.
-    """
-    from godwit.commands.lab import compare_trees
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = compare_trees(sizes=sizes, speeds=speeds, seeds=seeds, seconds=seconds, out=out)
-    raise typer.Exit(status)
-
-
-@lab.command("adhoc")
-def lab_adhoc(
-    quick: Annotated[bool, typer.Option("--quick", help="Short runs, three seeds: some five minutes.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each setting; 10.")] = None,
-    seconds: Annotated[float | None, typer.Option(min=1.0, metavar="S", help="How long is measured; 300.")] = None,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where results and report go.")] = "lab-adhoc",
-    report_only: Annotated[bool, typer.Option("--report-only", help="Write the report again, run nothing.")] = False,
-) -> None:
-    """Brokers without infrastructure: proximity-driven routing beside gossip, claim by claim, and what goes beyond.
-
-    Examples:
-
-        godwit lab adhoc --quick
-
-        godwit lab adhoc --seeds 5 --seconds 200 --out mine
-
-    Writes results.parquet, one row for each run, report.html and report.md. The same command goes on where an
-    interrupted one stopped.
-
-    Exit status: 0, whatever the verdicts are; 2 for bad options; 130 after Ctrl-C.
-    """
-    from godwit.commands.lab import adhoc
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = adhoc(quick=quick, seeds=seeds, seconds=seconds, out=out, report_only=report_only)
-    raise typer.Exit(status)
-
-
-@lab.command("convergence")
-def lab_convergence(
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trials of each kind.")] = 400,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where counts and table go.")] = "lab-convergence",
-) -> None:
-    """Random moves, splits and merges: do the routing tables converge, rule set by rule set?
-
-    Examples:
-
-        godwit lab convergence
-
-        godwit lab convergence --seeds 40 --out short
-
-    Exit status: 0; 2 for bad options; 130 after Ctrl-C. The same command goes on where an interrupted one stopped.
-    """
-    from godwit.commands.lab import convergence
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = convergence(seeds=seeds, out=out)
-    raise typer.Exit(status)
-
-
-@lab.command("handoff")
-def lab_handoff(
-    quick: Annotated[bool, typer.Option("--quick", help="Short runs and few cells: about three minutes.")] = False,
-    experiments: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Of X1 to X10 and X12, as in X2,X10; all of them.")
-    ] = None,
-    subscribers: Annotated[str | None, typer.Option(metavar="LIST", help="How many; 10,50,100,150,200.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each cell; 5.")] = None,
-    schemes: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Of durable,reactive,proactive,ours,literal; the first four.")
-    ] = None,
-    seconds: Annotated[float | None, typer.Option(min=1.0, metavar="S", help="How long is measured; 300.")] = None,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where results and report go.")] = "lab-handoff",
-    report_only: Annotated[bool, typer.Option("--report-only", help="Write the report again, run nothing.")] = False,
-) -> None:
-    """Durable, reactive and pro-active handoff in one testbed: the published experiments, claim by claim.
-
-    Examples:
-
-        godwit lab handoff --quick
-
-        godwit lab handoff --experiments X2,X10 --subscribers 10,100 --seeds 2 --out mine
-
-    Writes results.parquet, one row for each run, report.html and report.md. The same command goes on where an
-    interrupted one stopped: what this version has finished is not run again.
-
-    Exit status: 0, whatever the verdicts are; 2 for bad options; 130 after Ctrl-C.
-    """
-    from godwit.commands.lab import handoff
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = handoff(
-            quick=quick,
-            experiments=experiments,
-            subscribers=subscribers,
-            seeds=seeds,
-            schemes=schemes,
-            seconds=seconds,
-            out=out,
-            report_only=report_only,
-        )
-    raise typer.Exit(status)
-
-
-@lab.command("races")
-def lab_races(
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each cell.")] = 100,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where counts and table go.")] = "lab-races",
-) -> None:
-    """Moves faster than messages: what each set of handoff rules loses, repeats and leaves behind.
-
-    Examples:
-
-        godwit lab races --seeds 5
-
-    Exit status: 0; 2 for bad options; 130 after Ctrl-C. The same command goes on where an interrupted one stopped.
-    """
-    from godwit.commands.lab import races
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = races(seeds=seeds, out=out)
-    raise typer.Exit(status)
-
-
-@lab.command("models")
-def lab_models() -> None:
-    """The analytical models of handoff: costs, bounds, populations and throughput, beside the printed numbers.
-
-    Examples:
-
-        godwit lab models > models.md
-    """
-    from godwit.commands.lab import models
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = models()
     raise typer.Exit(status)
 
 

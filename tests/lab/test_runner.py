@@ -1,40 +1,73 @@
-"""Work over several processes: all of it is done once, and nothing finished is lost."""
+"""Many runs: all of them are tried once, what finishes is kept, and what fails is told at the end."""
 
 from __future__ import annotations
 
 import math
-import multiprocessing
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
-from godwit.lab.runner import each
+from godwit.lab.runner import Outcomes, RunsFailedError, each
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_every_task_is_kept_with_its_result(processes: int) -> None:
+def backwards(work: Callable[[Any], Any], tasks: Sequence[Any]) -> Outcomes:
+    """Workers that finish in another order than they began."""
+    for number in reversed(range(len(tasks))):
+        yield number, work(tasks[number]), ""
+
+
+def test_every_task_is_kept_with_its_result() -> None:
     kept: dict[float, int] = {}
-    each(math.floor, [1.5, 2.5, 3.5], kept.__setitem__, processes=processes)
-    assert kept == {1.5: 1, 2.5: 2, 3.5: 3}
+    each(math.floor, [1.5, 2.5, 3.5], kept.__setitem__)
+    assert list(kept.items()) == [(1.5, 1), (2.5, 2), (3.5, 3)]
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_after_an_interruption_what_finished_is_kept_and_nobody_works_on(processes: int) -> None:
-    kept = []
+def test_whoever_runs_results_are_kept_as_they_come() -> None:
+    kept: dict[float, int] = {}
+    each(math.floor, [1.5, 2.5, 3.5], kept.__setitem__, by=backwards)
+    assert list(kept.items()) == [(3.5, 3), (2.5, 2), (1.5, 1)]
 
-    def keep(task: float, done: int) -> None:
+
+def test_what_fails_is_told_when_all_others_are_kept() -> None:
+    kept: dict[int, float] = {}
+    with pytest.raises(RunsFailedError) as told:
+        each(lambda number: 1 / number, [0, 1, 2], kept.__setitem__)
+    assert kept == {1: 1.0, 2: 0.5}
+    (failure,) = told.value.failures
+    assert failure.task == 0
+    assert failure.reason == "ZeroDivisionError: division by zero"
+    assert failure.error.startswith("Traceback")
+
+
+def test_after_an_interruption_what_finished_is_kept_and_nobody_works_on() -> None:
+    ran, kept = [], []
+
+    def work(number: int) -> int:
+        ran.append(number)
+        return number
+
+    def keep(number: int, done: int) -> None:
         kept.append(done)
         raise KeyboardInterrupt
 
-    before = set(multiprocessing.active_children())
     with pytest.raises(KeyboardInterrupt):
-        each(math.floor, [float(i) for i in range(100)], keep, processes=processes)
-    assert len(kept) == 1
-    for child in set(multiprocessing.active_children()) - before:
-        child.join(10.0)
-        assert not child.is_alive()
+        each(work, range(100), keep)
+    assert ran == kept == [0]
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_failing_task_is_told_to_the_caller(processes: int) -> None:
-    with pytest.raises(ValueError, match=r"math domain error|nonnegative"):
-        each(math.sqrt, [1.0, -1.0], lambda task, done: None, processes=processes)
+def test_workers_are_told_when_nobody_waits_for_them_any_more() -> None:
+    left = []
+
+    def by(work: Callable[[Any], Any], tasks: Sequence[Any]) -> Outcomes:
+        try:
+            yield 0, work(tasks[0]), ""
+        finally:
+            left.append(True)
+
+    def keep(task: float, done: int) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        each(math.floor, [1.5], keep, by=by)
+    assert left

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import sys
 from collections.abc import Callable
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from random import Random
 
@@ -13,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from godwit.cli import app
+from godwit.commands import structures
 from godwit.filters.filters import Filter
 from godwit.filters.language import FILTERS
 from godwit.lab.claims import Verdict
-from godwit.lab.structures import command, experiments, main, routing, sanity
+from godwit.lab.structures import experiments, routing, sanity
 from godwit.lab.structures.claims import CHECKS, Judged, judge
 from godwit.lab.structures.judging import short
 from godwit.lab.structures.rows import Measures, Row, Store, StoreError
@@ -324,10 +324,9 @@ def test_rows_survive_the_file_whole(tmp_path: Path) -> None:
     for one in (first, second):
         store.add(one, experiments.run(one))
     again = Store(store.path)
-    assert first in again
+    assert again.missing([first, setting("E1", filters=21), second]) == [setting("E1", filters=21)]
     assert again.of([first, second]) == store.of([first, second])
     assert again.of([second]) == experiments.run(second)
-    assert setting("E1", filters=21) not in again
     assert [path.name for path in store.path.parent.iterdir()] == ["structures.parquet"]
 
 
@@ -346,26 +345,26 @@ def test_a_file_that_cannot_be_continued_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def slice_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "QUICK", SLICE)
+    monkeypatch.setattr(structures, "QUICK", SLICE)
 
 
-def called(out: Path, *arguments: str) -> int:
-    return main(["--quick", "--processes", "1", "--out", str(out), *arguments])
+def called(out: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["lab", "structures", "--quick", "--no-spark", "--out", str(out), *arguments])
 
 
 @pytest.mark.usefixtures("slice_only")
 def test_the_command_shows_a_verdict_on_every_claim_and_writes_page_rows_and_figures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
     pytest.importorskip("matplotlib")
-    assert called(tmp_path, "--seed", "7") == 0
-    shown = capsys.readouterr()
+    shown = called(tmp_path, "--seed", "7")
+    assert shown.exit_code == 0
     page = (tmp_path / "structures.md").read_text()
     assert "`godwit lab structures --quick --seed 7`" in page
     for check in CHECKS:
         assert f"| {check.claim.name} {check.claim.text} | {check.expected} | " in page
-        assert f"{check.claim.name} " in shown.out
-    assert f"{len(CHECKS)} statements: " in shown.out
+        assert f"{check.claim.name} " in shown.stdout
+    assert f"{len(CHECKS)} statements: " in shown.stdout
     assert "two uniform whole numbers in 0..100" in page
     rows = pq.read_table(tmp_path / "structures.parquet")
     assert rows.num_rows == sum(len(STRUCTURES[one.experiment]) for one in planned(SLICE, 7, None, ()))
@@ -376,10 +375,10 @@ def test_the_command_shows_a_verdict_on_every_claim_and_writes_page_rows_and_fig
 
 @pytest.mark.usefixtures("slice_only")
 def test_called_again_it_runs_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert called(tmp_path, "--only", "E13") == 0
+    assert called(tmp_path, "--only", "E13").exit_code == 0
     ran: list[Setting] = []
     monkeypatch.setattr(experiments, "run", noting(ran, experiments.run))
-    assert called(tmp_path, "--only", "E13", "--only", "E5") == 0
+    assert called(tmp_path, "--only", "E13", "--only", "E5").exit_code == 0
     assert {one.experiment for one in ran} == {"E5"}
     assert "C10" in (tmp_path / "structures.md").read_text()
     assert "C27" in (tmp_path / "structures.md").read_text()
@@ -396,15 +395,10 @@ def noting(ran: list[Setting], run: Callable[[Setting], list[Row]]) -> Callable[
 @pytest.mark.usefixtures("slice_only")
 @pytest.mark.parametrize(
     ("end", "status", "told"),
-    [(KeyboardInterrupt, 130, "interrupted"), (BrokenProcessPool, 1, "a worker process was killed")],
+    [(KeyboardInterrupt, 130, "interrupted"), (MemoryError, 1, "runs failed for good")],
 )
 def test_what_had_finished_before_an_early_end_is_kept_and_reported(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    end: type[BaseException],
-    status: int,
-    told: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: type[BaseException], status: int, told: str
 ) -> None:
     run = experiments.run
 
@@ -414,57 +408,46 @@ def test_what_had_finished_before_an_early_end_is_kept_and_reported(
         return run(one)
 
     monkeypatch.setattr(experiments, "run", ended)
-    assert called(tmp_path) == status
-    shown = capsys.readouterr()
-    assert told in shown.err
-    assert "C1 " in shown.out
+    shown = called(tmp_path)
+    assert shown.exit_code == status
+    assert told in shown.stderr
+    assert "C1 " in shown.stdout
     assert set(pq.read_table(tmp_path / "structures.parquet")["experiment"].to_pylist()) == {"E1"}
 
 
 @pytest.mark.usefixtures("slice_only")
-def test_a_wrong_structure_is_told_with_status_1(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_structure_is_told_with_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Truth, "check", lambda self, name, table, held: self.fail(name, "wrong"))
-    assert called(tmp_path, "--only", "E3", "--seed", "9") == 1
-    told = capsys.readouterr().err
-    assert "a structure is wrong: E3 with 40 filters 2D on 3 interfaces, replication 0, seed 9: NRF: wrong" in told
+    shown = called(tmp_path, "--only", "E3", "--seed", "9")
+    assert shown.exit_code == 1
+    assert "ViolationError: E3 with 40 filters 2D on 3 interfaces, replication 0, seed 9: NRF: wrong" in shown.stderr
 
 
 @pytest.mark.usefixtures("slice_only")
 def test_without_matplotlib_there_are_no_figures_and_the_user_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert called(tmp_path, "--only", "E13") == 0
-    assert "no figures: they need matplotlib, which comes with godwit[lab]" in capsys.readouterr().err
+    shown = called(tmp_path, "--only", "E13")
+    assert shown.exit_code == 0
+    assert "no figures: they need matplotlib, which comes with godwit[lab]" in shown.stderr
     assert not list(tmp_path.glob("*.png"))
     assert "![" not in (tmp_path / "structures.md").read_text()
 
 
-@pytest.mark.usefixtures("slice_only")
-def test_several_processes_find_what_one_finds(tmp_path: Path) -> None:
-    arguments = ["--quick", "--only", "E13", "--only", "E3"]
-    assert main([*arguments, "--processes", "1", "--out", str(tmp_path / "one")]) == 0
-    assert main([*arguments, "--processes", "2", "--out", str(tmp_path / "two")]) == 0
-    one, two = (Store(tmp_path / name / "structures.parquet") for name in ("one", "two"))
-    settings = planned(SLICE, 1, None, ["E3", "E13"])
-    assert one.of(settings) == two.of(settings)
-
-
-def test_a_directory_that_cannot_be_used_is_told_with_status_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_that_cannot_be_used_is_told_with_status_2(tmp_path: Path) -> None:
     (tmp_path / "structures.parquet").write_text("")
-    assert called(tmp_path) == 2
-    assert "not a Parquet file" in capsys.readouterr().err
+    shown = called(tmp_path)
+    assert shown.exit_code == 2
+    assert "not a Parquet file" in shown.stderr
 
 
-def test_two_runs_do_not_share_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_runs_do_not_share_a_directory(tmp_path: Path) -> None:
     with (tmp_path / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert called(tmp_path) == 2
-    assert "another run is at work there" in capsys.readouterr().err
+        shown = called(tmp_path)
+    assert shown.exit_code == 2
+    assert "another run is at work there" in shown.stderr
 
 
 def test_an_unknown_experiment_is_refused_with_those_there_are() -> None:
@@ -476,7 +459,7 @@ def test_an_unknown_experiment_is_refused_with_those_there_are() -> None:
 def test_help_says_what_can_be_asked_for() -> None:
     result = CliRunner().invoke(app, ["lab", "structures", "--help"])
     assert result.exit_code == 0
-    assert "Usage: godwit lab structures" in result.stdout
+    assert "lab structures [OPTIONS]" in result.stdout
     assert "godwit lab structures --quick" in result.stdout
 
 

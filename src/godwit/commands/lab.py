@@ -1,18 +1,18 @@
-"""`godwit lab mft`, `lab trees`, `lab convergence` and `lab models`: options checked, work watched, pages written."""
+"""`godwit lab`: options checked, runs swept, pages written. `experiments.py` says what can be typed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import typer
 
-from godwit.commands.reports import Bar, InputError, Reports
-from godwit.lab import convergencetable, pages, runner
+from godwit.commands.reports import InputError
+from godwit.commands.sweeping import INTERRUPTED, Where, opened, swept
+from godwit.lab import convergencetable, pages
 from godwit.lab.adhoc import plan as adhoc_plan
 from godwit.lab.adhoc import report as adhoc_report
 from godwit.lab.adhoc import runs as adhoc_runs
@@ -21,19 +21,26 @@ from godwit.lab.handoff import grid as handoff_grid
 from godwit.lab.handoff import racetable
 from godwit.lab.handoff import report as handoff_report
 from godwit.lab.handoff import runs as handoff_runs
+from godwit.lab.handoff.races import Outcome
 from godwit.lab.handoff.results import Results as HandoffResults
 from godwit.lab.mft import report, trees
 from godwit.lab.mft.grid import PROTOCOLS, QUICK, Grid
-from godwit.lab.mft.results import Results, ResultsError
+from godwit.lab.mft.results import Results
 from godwit.lab.mft.runs import SIDES_M, Configuration, run
-from godwit.lab.mft.verdicts import Evidence
 from godwit.lab.models import report as models_report
 from godwit.lab.results import Results as AnyResults
 
 Number = TypeVar("Number", int, float)
+Plan = TypeVar("Plan", bound=msgspec.Struct)
 C = TypeVar("C", bound=msgspec.Struct)
 R = TypeVar("R", bound=msgspec.Struct)
-RESULTS = "results.parquet"
+K = TypeVar("K", bound=AnyResults[Any, Any])
+
+Said = dict[str, Any]
+"""Options by name, None where nothing was said."""
+
+MFT_FIELDS = {"speeds": "speeds_mps", "seconds": "publish_s"}
+MEASURE_FIELDS = {"seconds": "measure_s"}
 
 
 def mft(
@@ -47,55 +54,55 @@ def mft(
     seconds: float | None,
     out: str,
     report_only: bool,
+    where: Where,
 ) -> int:
-    grid = _grid(quick, sizes, speeds, seeds, protocols, workload, seconds)
-    _need_figures()
-    folder = _folder(out, exists=report_only)
-    with _results_told(folder) as results:
-        if not report_only:
-            _run(grid.all(), results)
-        if not results.of(grid.cells()):
-            raise InputError(f"{folder}: no run of this grid is there")
-        page = report.page(grid, results, _command("mft", grid, QUICK if quick else Grid(), ["--quick"] * quick))
-        _write(folder, page, report.evidence_of(grid, results))
-    return 0
+    if workload not in ("unicast", "multicast"):
+        raise InputError(f"--workload {workload}: unicast or multicast")
+    said = _mft_said(sizes, speeds, seeds, seconds) | {
+        "protocols": _names("--protocols", protocols, PROTOCOLS),
+        "workload": workload if workload != Grid().workload else None,
+    }
+    grid = _planned(QUICK if quick else Grid(), said, MFT_FIELDS)
+
+    def reported(results: Results) -> tuple[pages.Page, Mapping[str, bytes]]:
+        from godwit.lab.mft.figures import drawn
+
+        page = report.page(grid, results, _command("mft", quick, said))
+        return page, drawn(report.evidence_of(grid, results))
+
+    sweep = _sweeping(grid.all(), run, where, _mft_cost, _mft_name)
+    return _judged(out, Results, grid.cells(), None if report_only else sweep, reported)
 
 
-def compare_trees(*, sizes: str | None, speeds: str | None, seeds: int | None, seconds: float | None, out: str) -> int:
-    comparison = _replaced(trees.Comparison(), sizes, speeds, seeds, None, seconds)
-    folder = _folder(out)
-    with _results_told(folder) as results:
-        _run(comparison.all(), results)
-        page = trees.page(comparison, results, _command("trees", comparison, trees.Comparison(), []))
-    _write_text(folder / "trees.md", pages.markdown(page))
-    typer.echo(pages.markdown(page))
-    return 0
+def compare_trees(
+    *, sizes: str | None, speeds: str | None, seeds: int | None, seconds: float | None, out: str, where: Where
+) -> int:
+    said = _mft_said(sizes, speeds, seeds, seconds)
+    comparison = _planned(trees.Comparison(), said, MFT_FIELDS)
+    sweep = _sweeping(comparison.all(), run, where, _mft_cost, _mft_name)
+    return _tabled(
+        out, "trees", Results, sweep, lambda done: trees.page(comparison, done, _command("trees", False, said))
+    )
 
 
-def convergence(*, seeds: int, out: str) -> int:
-    folder = _folder(out)
-    reports = Reports()
-    with Bar(reports.console, "trials") as bar, _interruption_told(reports, folder):
-        try:
-            page = convergencetable.run(seeds, folder / "trials.jsonl", lambda done, total: bar.update(done / total))
-        except ValueError as error:
-            raise InputError(str(error)) from None
-    _write_text(folder / "convergence.md", pages.markdown(page))
-    typer.echo(pages.markdown(page))
-    return 0
+def convergence(*, seeds: int, out: str, where: Where) -> int:
+    wanted = convergencetable.batches(seeds)
+    sweep = _sweeping(wanted, convergencetable.count, where, named=lambda one: f"{one.protocol}, {one.mix}")
+
+    def kept(path: Path) -> AnyResults[convergencetable.Batch, convergencetable.Counted]:
+        return AnyResults(path, convergencetable.Batch, convergencetable.Counted)
+
+    return _tabled(out, "convergence", kept, sweep, lambda done: convergencetable.page(seeds, _results(done, wanted)))
 
 
-def races(*, seeds: int, out: str) -> int:
-    folder = _folder(out)
-    reports = Reports()
-    with Bar(reports.console, "races") as bar, _interruption_told(reports, folder):
-        try:
-            page = racetable.made(seeds, folder / "races.jsonl", lambda done, total: bar.update(done / total))
-        except ValueError as error:
-            raise InputError(str(error)) from None
-    _write_text(folder / "races.md", pages.markdown(page))
-    typer.echo(pages.markdown(page))
-    return 0
+def races(*, seeds: int, out: str, where: Where) -> int:
+    wanted = racetable.batches(seeds)
+    sweep = _sweeping(wanted, racetable.count, where, named=lambda one: f"{one.variant}, {one.column}")
+
+    def kept(path: Path) -> AnyResults[racetable.Batch, Outcome]:
+        return AnyResults(path, racetable.Batch, Outcome)
+
+    return _tabled(out, "races", kept, sweep, lambda done: racetable.page(seeds, _results(done, wanted)))
 
 
 def handoff(
@@ -108,46 +115,48 @@ def handoff(
     seconds: float | None,
     out: str,
     report_only: bool,
+    where: Where,
 ) -> int:
-    said = {
+    said: Said = {
         "experiments": _names("--experiments", experiments, handoff_grid.EXPERIMENTS),
         "subscribers": _numbers("--subscribers", subscribers, int, lambda k: 0 < k <= 1000, "1 to 1000"),
         "seeds": seeds,
         "schemes": _names("--schemes", schemes, handoff_runs.SCHEMES),
-        "measure_s": seconds,
+        "seconds": seconds,
     }
-    told = {name: value for name, value in said.items() if value is not None}
-    grid = msgspec.structs.replace(handoff_grid.QUICK if quick else handoff_grid.Grid(), **told)
-    _need_figures()
-    folder = _folder(out, exists=report_only)
-    try:
-        results = HandoffResults(folder / RESULTS)
-    except ResultsError as error:
-        raise InputError(str(error)) from None
-    if not report_only:
-        _watched(grid.cells(), results, handoff_runs.run, _handoff_cost, lambda o: f"K={o.subscribers} {o.scheme}")
-    if not results.of(grid.cells()):
-        raise InputError(f"{folder}: no run of this grid is there")
-    _write_handoff(folder, handoff_report.page(grid, results, _handoff_command(quick, told)), grid, results)
-    return 0
+    grid = _planned(handoff_grid.QUICK if quick else handoff_grid.Grid(), said, MEASURE_FIELDS)
+
+    def reported(results: HandoffResults) -> tuple[pages.Page, Mapping[str, bytes]]:
+        from godwit.lab.handoff.figures import drawn
+
+        page = handoff_report.page(grid, results, _command("handoff", quick, said))
+        return page, drawn(handoff_report.evidence_of(grid, results))
+
+    sweep = _sweeping(
+        grid.cells(), handoff_runs.run, where, _handoff_cost, lambda one: f"K={one.subscribers} {one.scheme}"
+    )
+    return _judged(out, HandoffResults, grid.cells(), None if report_only else sweep, reported)
 
 
-def _handoff_cost(one: handoff_runs.Configuration) -> float:
-    return one.subscribers * (one.warmup_s + one.measure_s)
+def adhoc(*, quick: bool, seeds: int | None, seconds: float | None, out: str, report_only: bool, where: Where) -> int:
+    said: Said = {"seeds": seeds, "seconds": seconds}
+    plan = _planned(adhoc_plan.QUICK if quick else adhoc_plan.Plan(), said, MEASURE_FIELDS)
+    wanted = plan.runs()
 
+    def kept(path: Path) -> AnyResults[adhoc_runs.Configuration, adhoc_runs.Result]:
+        return AnyResults(path, adhoc_runs.Configuration, adhoc_runs.Result)
 
-def _handoff_command(quick: bool, told: Mapping[str, object]) -> str:
-    words = ["godwit lab handoff", *["--quick"] * quick]
-    for field, value in told.items():
-        text = ",".join(_short(one) for one in value) if isinstance(value, tuple) else _short(value)
-        words += [f"--{'seconds' if field == 'measure_s' else field}", text]
-    return " ".join(words)
+    def reported(
+        results: AnyResults[adhoc_runs.Configuration, adhoc_runs.Result],
+    ) -> tuple[pages.Page, Mapping[str, bytes]]:
+        from godwit.lab.adhoc.figures import drawn
 
+        rows = results.of(wanted)
+        evidence = AdhocEvidence(plan, rows)
+        return adhoc_report.page(evidence, len(rows), _command("adhoc", quick, said)), drawn(evidence)
 
-def _write_handoff(folder: Path, page: pages.Page, grid: handoff_grid.Grid, results: HandoffResults) -> None:
-    from godwit.lab.handoff.figures import drawn
-
-    _write_page(folder, page, drawn(handoff_report.evidence_of(grid, results)))
+    sweep = _sweeping(wanted, adhoc_runs.run, where, _adhoc_cost, lambda one: f"{one.nodes} nodes, {one.protocol}")
+    return _judged(out, kept, wanted, None if report_only else sweep, reported)
 
 
 def models() -> int:
@@ -155,26 +164,71 @@ def models() -> int:
     return 0
 
 
-def adhoc(*, quick: bool, seeds: int | None, seconds: float | None, out: str, report_only: bool) -> int:
-    plain = adhoc_plan.QUICK if quick else adhoc_plan.Plan()
-    said = {"seeds": seeds, "measure_s": seconds}
-    plan = msgspec.structs.replace(plain, **{name: value for name, value in said.items() if value is not None})
-    _need_figures()
-    folder = _folder(out, exists=report_only)
-    try:
-        results = AnyResults(folder / RESULTS, adhoc_runs.Configuration, adhoc_runs.Result)
-    except ResultsError as error:
-        raise InputError(str(error)) from None
-    if not report_only:
-        _watched(plan.runs(), results, adhoc_runs.run, _adhoc_cost, lambda one: f"{one.nodes} nodes, {one.protocol}")
-    rows = results.of(plan.runs())
-    if not rows:
-        raise InputError(f"{folder}: no run of this plan is there")
-    evidence = AdhocEvidence(plan, rows)
-    words = ["godwit lab adhoc", *["--quick"] * quick]
-    words += [f"--seeds {seeds}"] * (seeds is not None) + [f"--seconds {_short(seconds)}"] * (seconds is not None)
-    _write_adhoc(folder, adhoc_report.page(evidence, len(rows), " ".join(words)), evidence)
+def _sweeping(
+    wanted: Sequence[C],
+    work: Callable[[C], R],
+    where: Where,
+    cost: Callable[[C], float] = lambda one: 1.0,
+    named: Callable[[C], str] = str,
+) -> Callable[[AnyResults[C, R]], int]:
+    return lambda results: swept(wanted, results, work, where, cost=cost, named=named)
+
+
+def _judged(
+    out: str,
+    kept: Callable[[Path], K],
+    wanted: Sequence[Any],
+    sweep: Callable[[K], int] | None,
+    reported: Callable[[K], tuple[pages.Page, Mapping[str, bytes]]],
+) -> int:
+    """An experiment with claims: run what is missing, unless `sweep` is None, and report on what is there."""
+    if find_spec("matplotlib") is None:
+        raise InputError("the report's figures need matplotlib: pip install 'godwit[lab]'")
+    with opened(out, kept, report_only=sweep is None) as results:
+        status = 0 if sweep is None else sweep(results)
+        if status == INTERRUPTED:
+            return status
+        if not results.of(wanted):
+            raise InputError(f"{out}: no run of this plan is there")
+        page, figures = reported(results)
+    folder = Path(out)
+    _write_text(folder / "report.html", pages.html(page, figures))
+    _write_text(folder / "report.md", pages.markdown(page))
+    for finding in page.findings:
+        typer.echo(f"{finding.claim.name:>4}  {finding.verdict:<15} {finding.numbers}")
+    typer.echo(f"{folder / 'report.html'}")
+    return status
+
+
+def _tabled(
+    out: str, name: str, kept: Callable[[Path], K], sweep: Callable[[K], int], paged: Callable[[K], pages.Page]
+) -> int:
+    """An experiment that ends in a table, which is written when all runs are there."""
+    with opened(out, kept) as results:
+        status = sweep(results)
+        if status:
+            return status
+        text = pages.markdown(paged(results))
+    _write_text(Path(out, f"{name}.md"), text)
+    typer.echo(text)
     return 0
+
+
+def _results(kept: AnyResults[C, R], wanted: Sequence[C]) -> dict[C, R]:
+    return {row.configuration: row.result for row in kept.of(wanted)}
+
+
+def _mft_cost(one: Configuration) -> float:
+    """Time goes about with the square of the size."""
+    return one.size**2 * (one.publish_s + one.drain_s)
+
+
+def _mft_name(one: Configuration) -> str:
+    return f"C{one.size} {one.protocol}"
+
+
+def _handoff_cost(one: handoff_runs.Configuration) -> float:
+    return one.subscribers * (one.warmup_s + one.measure_s)
 
 
 def _adhoc_cost(one: adhoc_runs.Configuration) -> float:
@@ -183,42 +237,29 @@ def _adhoc_cost(one: adhoc_runs.Configuration) -> float:
     return one.nodes * heard * one.publishers * one.rate_per_s * (one.probability if one.protocol == "gossip" else 0.3)
 
 
-def _write_adhoc(folder: Path, page: pages.Page, evidence: AdhocEvidence) -> None:
-    from godwit.lab.adhoc.figures import drawn
-
-    _write_page(folder, page, drawn(evidence))
-
-
-def _grid(
-    quick: bool,
-    sizes: str | None,
-    speeds: str | None,
-    seeds: int | None,
-    protocols: str | None,
-    workload: str,
-    seconds: float | None,
-) -> Grid:
-    if workload not in ("unicast", "multicast"):
-        raise InputError(f"--workload {workload}: unicast or multicast")
-    plain = msgspec.structs.replace(QUICK if quick else Grid(), workload=workload)
-    return _replaced(plain, sizes, speeds, seeds, protocols, seconds)
-
-
-Plan = TypeVar("Plan", Grid, trees.Comparison)
-
-
-def _replaced(
-    plan: Plan, sizes: str | None, speeds: str | None, seeds: int | None, protocols: str | None, seconds: float | None
-) -> Plan:
-    """The plan with what the options say; every bad option is told before anything runs."""
-    said = {
+def _mft_said(sizes: str | None, speeds: str | None, seeds: int | None, seconds: float | None) -> Said:
+    return {
         "sizes": _numbers("--sizes", sizes, int, lambda size: size in SIDES_M, f"one of {_listed(SIDES_M)}"),
-        "speeds_mps": _numbers("--speeds", speeds, float, lambda speed: 0 < speed <= 100, "more than 0, up to 100 m/s"),
+        "speeds": _numbers("--speeds", speeds, float, lambda speed: 0 < speed <= 100, "more than 0, up to 100 m/s"),
         "seeds": seeds,
-        "protocols": _names("--protocols", protocols, PROTOCOLS),
-        "publish_s": seconds,
+        "seconds": seconds,
     }
-    return msgspec.structs.replace(plan, **{name: value for name, value in said.items() if value is not None})
+
+
+def _planned(plan: Plan, said: Said, fields: Mapping[str, str]) -> Plan:
+    """The plan with what was said; `fields` are those that are not called like their option."""
+    told = {fields.get(option, option): value for option, value in said.items() if value is not None}
+    return msgspec.structs.replace(plan, **told)
+
+
+def _command(name: str, quick: bool, said: Said) -> str:
+    """What to type to get this again."""
+    words = ["godwit lab", name, *["--quick"] * quick]
+    for option, value in said.items():
+        if value is not None:
+            text = ",".join(map(_short, value)) if isinstance(value, tuple) else _short(value)
+            words += [f"--{option}", text]
+    return " ".join(words)
 
 
 def _numbers(
@@ -252,105 +293,11 @@ def _listed(some: object) -> str:
     return ", ".join(str(one) for one in some)  # type: ignore[attr-defined]
 
 
-def _need_figures() -> None:
-    if find_spec("matplotlib") is None:
-        raise InputError("the report's figures need matplotlib: pip install 'godwit[lab]'")
-
-
-def _folder(out: str, *, exists: bool = False) -> Path:
-    folder = Path(out)
-    if exists and not (folder / RESULTS).exists():
-        raise InputError(f"{folder / RESULTS}: no such file; run without --report-only first")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made a folder for results: {error.strerror}") from None
-    return folder
-
-
-@contextmanager
-def _results_told(folder: Path) -> Iterator[Results]:
-    try:
-        yield Results(folder / RESULTS)
-    except ResultsError as error:
-        raise InputError(str(error)) from None
-
-
-def _run(wanted: Sequence[Configuration], results: Results) -> None:
-    _watched(wanted, results, run, _cost, lambda one: f"C{one.size} {one.protocol}")
-
-
-def _watched(
-    wanted: Sequence[C],
-    results: AnyResults[C, R],
-    work: Callable[[C], R],
-    cost: Callable[[C], float],
-    named: Callable[[C], str],
-) -> None:
-    """Run what is missing, with a bar that goes by what each run costs."""
-    reports = Reports()
-    missing = results.missing(wanted)
-    before = len(wanted) - len(missing)
-    reports.say(f"{len(wanted)} runs" + (f", {before} finished before" if before else ""))
-    total = sum(cost(one) for one in missing)
-    left = total
-    with Bar(reports.console, "runs") as bar, _interruption_told(reports, results.path.parent):
-
-        def keep(configuration: C, result: R) -> None:
-            nonlocal left
-            results.add(configuration, result)
-            left -= cost(configuration)
-            bar.update(1 - left / total, named(configuration))
-
-        runner.each(work, missing, keep)
-
-
-def _cost(configuration: Configuration) -> float:
-    """Time goes about with the square of the size."""
-    return configuration.size**2 * (configuration.publish_s + configuration.drain_s)
-
-
-@contextmanager
-def _interruption_told(reports: Reports, folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        reports.say(f"interrupted; what has finished is kept in {folder}, and the same command goes on from there")
-        raise typer.Exit(130) from None
-
-
-def _write(folder: Path, page: pages.Page, evidence: Evidence) -> None:
-    from godwit.lab.mft.figures import drawn
-
-    _write_page(folder, page, drawn(evidence))
-
-
-def _write_page(folder: Path, page: pages.Page, figures: Mapping[str, bytes]) -> None:
-    _write_text(folder / "report.html", pages.html(page, figures))
-    _write_text(folder / "report.md", pages.markdown(page))
-    for finding in page.findings:
-        typer.echo(f"{finding.claim.name:>4}  {finding.verdict:<15} {finding.numbers}")
-    typer.echo(f"{folder / 'report.html'}")
-
-
 def _write_text(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _command(name: str, plan: Plan, usual: Plan, flags: list[str]) -> str:
-    """What to type to get this again."""
-    options = {"sizes": "sizes", "speeds_mps": "speeds", "seeds": "seeds", "protocols": "protocols"}
-    options |= {"workload": "workload", "publish_s": "seconds"}
-    words = ["godwit lab", name, *flags]
-    for field, option in options.items():
-        value = getattr(plan, field, None)
-        if value != getattr(usual, field, None):
-            text = ",".join(_short(one) for one in value) if isinstance(value, tuple) else _short(value)
-            words += [f"--{option}", text]
-    return " ".join(words)
 
 
 def _short(value: object) -> str:

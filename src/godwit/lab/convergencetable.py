@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import msgspec
 
-from godwit.lab import runner
 from godwit.lab.convergence import MIXES, PROTOCOLS, trial
 from godwit.lab.pages import Page, Table
 
@@ -40,7 +38,6 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class Counted(msgspec.Struct, frozen=True):
-    batch: Batch
     failures: int
 
 
@@ -57,51 +54,20 @@ def batches(seeds: int) -> list[Batch]:
     ]
 
 
-def count(batch: Batch) -> int:
+def count(batch: Batch) -> Counted:
     protocol = next(p for p in PROTOCOLS if p.name == batch.protocol)
     mix = next(m for m in MIXES if m.name == batch.mix)
     seeds = range(batch.first, batch.last)
-    return sum(bool(trial(protocol, mix, s, settled=batch.settled, refresh=batch.refresh)) for s in seeds)
+    failed = (trial(protocol, mix, seed, settled=batch.settled, refresh=batch.refresh) for seed in seeds)
+    return Counted(sum(map(bool, failed)))
 
 
-def run(seeds: int, path: Path, progress: Callable[[int, int], None], *, processes: int | None = None) -> Page:
-    """Count what is not yet in the file at `path`, one JSON line for each batch, and return the table."""
-    wanted = batches(seeds)
-    earlier = _read(path)
-    found = {counted.batch: counted.failures for counted in earlier}
-    missing = [batch for batch in wanted if batch not in found]
-
-    with path.open("wb") as file:
-        file.writelines(_line(counted) for counted in earlier)
-
-        def keep(batch: Batch, failures: int) -> None:
-            found[batch] = failures
-            file.write(_line(Counted(batch, failures)))
-            file.flush()
-            progress(sum(one in found for one in wanted), len(wanted))
-
-        runner.each(count, missing, keep, processes=processes)
-    return page(seeds, {batch: found[batch] for batch in wanted})
-
-
-def _read(path: Path) -> list[Counted]:
-    """What an earlier run has counted; a last line that was cut off counts for nothing."""
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    try:
-        return [msgspec.json.decode(line, type=Counted) for line in lines]
-    except msgspec.DecodeError as error:
-        raise ValueError(f"{path}: not a file of counted trials: {error}") from None
-
-
-def _line(counted: Counted) -> bytes:
-    return msgspec.json.encode(counted) + b"\n"
-
-
-def page(seeds: int, found: Mapping[Batch, int]) -> Page:
+def page(seeds: int, found: Mapping[Batch, Counted]) -> Page:
+    """The table of the counts of all `batches(seeds)`."""
     sums: dict[tuple[str, str, bool, bool], int] = {}
-    for batch, failures in found.items():
+    for batch, counted in found.items():
         key = (batch.protocol, batch.mix, batch.settled, batch.refresh)
-        sums[key] = sums.get(key, 0) + failures
+        sums[key] = sums.get(key, 0) + counted.failures
     names = [protocol.name for protocol in PROTOCOLS]
     rows = [
         (f"{how}, {mix.name}", *(_cell(sums, name, mix.name, how == "settled") for name in names))

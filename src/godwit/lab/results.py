@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
+from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
 import msgspec
@@ -15,6 +16,10 @@ from godwit import __version__
 
 C = TypeVar("C", bound=msgspec.Struct)
 R = TypeVar("R", bound=msgspec.Struct)
+
+RECENT_SHARE = 1 / 50
+"""Of all rows, those that may stand beside the Parquet file: to write it whole for each row of a large sweep would take
+longer than the runs."""
 
 
 class Row(msgspec.Struct, Generic[C, R], frozen=True):
@@ -28,7 +33,10 @@ class ResultsError(Exception):
 
 
 class Results(Generic[C, R]):
-    """The rows of one file. Every row that is added is on disk, in a whole file, before `add` returns.
+    """The rows of one file. Every row that is added is on disk before `add` returns.
+
+    The last few may stand in an Arrow stream beside it, named `NAME.recent`, until `settle` is called; whoever opens
+    the results finds them there. Several may read, one may add.
 
     Configurations are frozen structs, results structs, both of numbers, words, and results also of maps from words.
     """
@@ -36,13 +44,35 @@ class Results(Generic[C, R]):
     def __init__(self, path: Path, configuration: type[C], result: type[R], version: str = __version__) -> None:
         self.path = path
         self.version = version
-        self._kinds = configuration, result
+        self.configuration = configuration
+        self.result = result
         self._schema = _schema(configuration, result)
-        self.rows: list[Row[C, R]] = self._read() if path.exists() else []
+        self._recent = path.with_name(path.name + ".recent")
+        self._stream: pa.RecordBatchStreamWriter | None = None
+        self._settled = self._read() if path.exists() else self._schema.empty_table()
+        self.rows: list[Row[C, R]] = [self._row(row) for row in self._settled.to_pylist()]
+        self._add_recent()
 
     def add(self, configuration: C, result: R) -> None:
-        self.rows.append(Row(configuration, result, self.version))
-        self._write()
+        row = Row(configuration, result, self.version)
+        self.rows.append(row)
+        left_by_another = self._stream is None and self._recent.exists()
+        if left_by_another or len(self.rows) - len(self._settled) > RECENT_SHARE * len(self.rows):
+            self.settle()
+        else:
+            self._write_recent(row)
+
+    def settle(self) -> None:
+        """Let the Parquet file have all rows."""
+        if len(self._settled) < len(self.rows):
+            self._settled = pa.concat_tables([self._settled, self._table(self.rows[len(self._settled) :])])
+            unfinished = self.path.with_name(self.path.name + ".part")
+            pq.write_table(self._settled, unfinished, compression="zstd")
+            unfinished.replace(self.path)
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+        self._recent.unlink(missing_ok=True)
 
     def missing(self, wanted: Iterable[C]) -> list[C]:
         """Those that this version has not run yet."""
@@ -54,41 +84,66 @@ class Results(Generic[C, R]):
         last = {row.configuration: row for row in self.rows}
         return [last[configuration] for configuration in wanted if configuration in last]
 
-    def _write(self) -> None:
-        flat = [{**_plain(row.configuration), **_plain(row.result), "version": row.version} for row in self.rows]
-        table = pa.Table.from_pylist([_mapped(row) for row in flat], schema=self._schema)
-        unfinished = self.path.with_name(self.path.name + ".part")
-        pq.write_table(table, unfinished, compression="zstd")
-        unfinished.replace(self.path)
+    def table(self) -> pa.Table:
+        """The rows of this version, as they stand in the file."""
+        return self._table(row for row in self.rows if row.version == self.version)
 
-    def _read(self) -> list[Row[C, R]]:
+    def _table(self, rows: Iterable[Row[C, R]]) -> pa.Table:
+        return pa.Table.from_pylist([_flat(row) for row in rows], schema=self._schema)
+
+    def _write_recent(self, row: Row[C, R]) -> None:
+        if self._stream is None:
+            self._stream = pa.ipc.new_stream(self._recent.open("wb", buffering=0), self._schema)
+        self._stream.write_table(self._table([row]))
+
+    def _add_recent(self) -> None:
+        """Take what a run that was killed left beside the file, unless it was killed after settling it."""
+        known = {(row.configuration, row.version) for row in self.rows}
+        recent = map(self._row, _batched(self._recent, self._schema) if self._recent.exists() else ())
+        self.rows += [row for row in recent if (row.configuration, row.version) not in known]
+
+    def _read(self) -> pa.Table:
         try:
             table = pq.read_table(self.path)
         except (OSError, pa.ArrowException) as error:
             raise ResultsError(f"{self.path}: not a Parquet file: {error}") from None
         if absent := [name for name in self._schema.names if name not in table.column_names]:
             raise ResultsError(f"{self.path}: column {absent[0]!r} is missing; was it written by another version?")
-        return [self._row(row) for row in table.to_pylist()]
+        try:
+            return table.select(self._schema.names).cast(self._schema)
+        except pa.ArrowException as error:
+            raise ResultsError(f"{self.path}: a column is not what it should be: {error}") from None
 
     def _row(self, row: dict[str, Any]) -> Row[C, R]:
         is_map = {field.name: pa.types.is_map(field.type) for field in self._schema}
         whole = {name: dict(value) if is_map.get(name) else value for name, value in row.items()}
-        kind, result_kind = self._kinds
         try:
-            configuration = msgspec.convert(_part(whole, kind), kind, strict=False)
-            result = msgspec.convert(_part(whole, result_kind), result_kind, strict=False)
+            configuration = msgspec.convert(_part(whole, self.configuration), self.configuration, strict=False)
+            result = msgspec.convert(_part(whole, self.result), self.result, strict=False)
         except msgspec.ValidationError as error:
             raise ResultsError(f"{self.path}: a row makes no sense: {error}") from None
         return Row(configuration, result, str(whole["version"]))
 
 
+def _batched(path: Path, schema: pa.Schema) -> Iterator[dict[str, Any]]:
+    """The rows of a stream up to where it was cut off."""
+    with path.open("rb") as file:
+        try:
+            stream = pa.ipc.open_stream(file)
+            for batch in stream:
+                yield from pa.Table.from_batches([batch]).select(schema.names).to_pylist()
+        except (OSError, KeyError, pa.ArrowException):
+            return
+
+
+def _flat(row: Row[C, R]) -> dict[str, Any]:
+    flat = {**_plain(row.configuration), **_plain(row.result), "version": row.version}
+    return {name: list(value.items()) if isinstance(value, dict) else value for name, value in flat.items()}
+
+
 def _plain(struct: msgspec.Struct) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(struct)
     return plain
-
-
-def _mapped(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: list(value.items()) if isinstance(value, dict) else value for name, value in row.items()}
 
 
 def _part(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -102,6 +157,8 @@ def _schema(*kinds: type[msgspec.Struct]) -> pa.Schema:
 
 def _arrow(kind: Any) -> pa.DataType:
     plain = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    if NoneType in get_args(kind):
+        return _arrow(next(one for one in get_args(kind) if one is not NoneType))
     if get_origin(kind) is dict:
         return pa.map_(pa.string(), _arrow(get_args(kind)[1]))
     if get_origin(kind) is tuple:

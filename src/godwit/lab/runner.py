@@ -1,18 +1,61 @@
-"""Many independent pieces of work, over several processes, and nothing that has finished is lost."""
+"""Many independent runs: each is tried, what finishes is kept at once, and what fails stops nothing else.
+
+Who runs them is given: this process, one after the other, or a Spark job with a task for each (`godwit.pipeline.sweep`,
+of which nothing here knows).
+"""
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
-from typing import TypeVar
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
 
-PROCESSES = 2
+Outcomes = Generator[tuple[int, Any, str], None, None]
+"""The number of each task with its result, or with None and the traceback of what went wrong, as they finish. Closed
+early, it drops what has not finished."""
+
+
+class Workers(Protocol):
+    """Calls `work` with every task. `work` must be importable by name, tasks and results picklable."""
+
+    def __call__(self, work: Callable[[Any], Any], tasks: Sequence[Any]) -> Outcomes: ...
+
+
+class Failure(msgspec.Struct, Generic[Task], frozen=True):
+    """A run that was given up. `error` is the traceback as it is printed, or a line that says how it was lost."""
+
+    task: Task
+    error: str
+
+    @property
+    def reason(self) -> str:
+        """The error in a line."""
+        return self.error.strip().splitlines()[-1]
+
+
+class RunsFailedError(Exception):
+    """Some runs failed for good; all others were kept before this was raised."""
+
+    def __init__(self, failures: Sequence[Failure[Any]]) -> None:
+        super().__init__(f"{len(failures)} failed, first {failures[0].task}: {failures[0].reason}")
+        self.failures = failures
+
+
+def one_by_one(work: Callable[[Any], Any], tasks: Sequence[Any]) -> Outcomes:
+    """In this process and in their order; a run that fails here would fail again, so each is tried once."""
+    for number, task in enumerate(tasks):
+        try:
+            done = work(task)
+        except Exception:
+            yield number, None, traceback.format_exc()
+        else:
+            yield number, done, ""
 
 
 def each(
@@ -20,40 +63,19 @@ def each(
     tasks: Sequence[Task],
     keep: Callable[[Task, Done], None],
     *,
-    processes: int | None = None,
+    by: Workers = one_by_one,
 ) -> None:
-    """Call `keep(task, work(task))` for every task, in this process and as they finish.
+    """Call `keep(task, work(task))` for every task, `keep` in this thread and as runs finish.
 
-    `work` must be importable by name, tasks and results picklable. Whatever ends this early, Ctrl-C or a failure of
-    one task, what was kept stays kept, unfinished work is dropped, and the exception goes on. With one process
-    everything happens here, one after the other.
+    Raises `RunsFailedError` at the end if there were any that failed. Whatever ends this early, Ctrl-C or an exception
+    of `keep`, what was kept stays kept, unfinished work is dropped, and the exception goes on.
     """
-    processes = processes or PROCESSES
-    if processes == 1 or len(tasks) < 2:
-        for task in tasks:
-            keep(task, work(task))
-        return
-    with _workers(processes) as workers:
-        futures = {workers.submit(work, task): task for task in tasks}
-        for future in as_completed(futures):
-            keep(futures[future], future.result())
-
-
-@contextmanager
-def _workers(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """Workers leave Ctrl-C to us; those that are still busy when we leave are ended, not waited for."""
-    others = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    workers = ProcessPoolExecutor(processes, context, initializer=_ignore_interrupts)
-    try:
-        yield workers
-    except BaseException:
-        workers.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-        raise
-    workers.shutdown()
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    failures: list[Failure[Task]] = []
+    with closing(by(work, tasks)) as outcomes:
+        for number, done, error in outcomes:
+            if error:
+                failures.append(Failure(tasks[number], error))
+            else:
+                keep(tasks[number], done)
+    if failures:
+        raise RunsFailedError(failures)

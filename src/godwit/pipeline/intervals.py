@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
@@ -30,6 +31,17 @@ def intervals(runs: DataFrame, cell: Sequence[str], measures: Sequence[str], con
     with_half = grouped.withColumn("half", half)
     with_ends = with_half.withColumns({"low": sf.col("mean") - sf.col("half"), "high": sf.col("mean") + sf.col("half")})
     return shaped(with_ends, StructType([*(runs.schema[name] for name in cell), *INTERVALS]))
+
+
+def summary(spark: SparkSession, runs: pa.Table, cell: Sequence[str], beside: Collection[str] = ()) -> pa.Table:
+    """The intervals of every column of numbers that is neither of the cell nor `beside` it, cell by cell."""
+    measures = [
+        field.name
+        for field in runs.schema
+        if field.name not in {*cell, *beside} and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
+    ]
+    frame = spark.createDataFrame(runs.select([*cell, *measures]))
+    return intervals(frame, cell, measures).orderBy(*map(column, cell), "measure").toArrow()
 
 
 def _student(freedom: int, confidence: float) -> float:

@@ -11,12 +11,24 @@ from typer.testing import CliRunner
 from godwit.cli import app
 from godwit.lab.handoff import runs
 
-SLICE = ["lab", "handoff", "--quick", "--subscribers", "4,8", "--seconds", "4", "--seeds", "1", "--experiments", "X2"]
+SLICE = [
+    "lab",
+    "handoff",
+    "--no-spark",
+    "--quick",
+    "--subscribers",
+    "4,8",
+    "--seconds",
+    "4",
+    "--seeds",
+    "1",
+    "--experiments",
+    "X2",
+]
 
 
 @pytest.mark.feature("proactive-handoff F36", "proactive-handoff F43")
 def test_a_slice_runs_reports_and_is_not_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("godwit.lab.runner.PROCESSES", 1)
     out = ["--schemes", "durable,proactive", "--out", str(tmp_path)]
     first = CliRunner().invoke(app, [*SLICE, *out])
     assert first.exit_code == 0, first.output

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from godwit.lab import runner
 from godwit.lab.handoff.races import Outcome, Race, run
 from godwit.lab.pages import Page, Table
 from godwit.protocols.handoff.rules import CHECKED, HARDENED, LITERAL, OPTIONS, SPARING, Rules
@@ -57,11 +55,6 @@ class Batch(msgspec.Struct, frozen=True):
     last: int
 
 
-class Counted(msgspec.Struct, frozen=True):
-    batch: Batch
-    outcome: Outcome
-
-
 def batches(seeds: int) -> list[Batch]:
     return [
         Batch(variant, column, first, min(first + SEEDS_AT_ONCE, seeds))
@@ -78,39 +71,8 @@ def count(batch: Batch) -> Outcome:
     return total
 
 
-def made(seeds: int, path: Path, progress: Callable[[int, int], None]) -> Page:
-    """The table from `seeds` runs of each cell; what the file has already is not run again."""
-    earlier = _read(path)
-    known = {counted.batch: counted.outcome for counted in earlier}
-    wanted = batches(seeds)
-    missing = [batch for batch in wanted if batch not in known]
-    with path.open("wb") as file:
-        file.writelines(_line(counted) for counted in earlier)
-
-        def keep(batch: Batch, outcome: Outcome) -> None:
-            known[batch] = outcome
-            file.write(_line(Counted(batch, outcome)))
-            file.flush()
-            progress(sum(batch in known for batch in wanted), len(wanted))
-
-        runner.each(count, missing, keep)
-    return page(seeds, {batch: known[batch] for batch in wanted})
-
-
-def _read(path: Path) -> list[Counted]:
-    """What an earlier run has counted; a last line that was cut off counts for nothing."""
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    try:
-        return [msgspec.json.decode(line, type=Counted) for line in lines]
-    except msgspec.DecodeError as error:
-        raise ValueError(f"{path}: not a file of this command: {error}") from None
-
-
-def _line(counted: Counted) -> bytes:
-    return msgspec.json.encode(counted) + b"\n"
-
-
 def page(seeds: int, counted: Mapping[Batch, Outcome]) -> Page:
+    """The table of the outcomes of all `batches(seeds)`."""
     cells: dict[tuple[str, str], Outcome] = {}
     for batch, outcome in counted.items():
         key = (batch.variant, batch.column)

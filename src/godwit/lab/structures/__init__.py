@@ -7,18 +7,3 @@ truth                what must hold whatever a structure says
 rows, evidence       what was measured, and what is asked of it
 claims, report       the verdicts, and how they are told
 """
-
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-
-def main(arguments: Sequence[str]) -> int:
-    """`godwit lab structures` with these arguments; returns the exit status."""
-    from godwit.lab.structures.command import app
-
-    try:
-        app(list(arguments), prog_name="godwit lab structures")
-    except SystemExit as left:
-        return left.code if isinstance(left.code, int) else int(left.code is not None)
-    return 0

@@ -76,8 +76,11 @@ class Store:
         for row in _read(path) if path.exists() else ():
             self._rows.setdefault(row.setting, []).append(row)
 
-    def __contains__(self, setting: Setting) -> bool:
-        return setting in self._rows
+    def missing(self, wanted: Iterable[Setting]) -> list[Setting]:
+        return [setting for setting in wanted if setting not in self._rows]
+
+    def settle(self) -> None:
+        """Nothing waits to be written."""
 
     def add(self, setting: Setting, rows: list[Row]) -> None:
         self._rows[setting] = rows

@@ -1,0 +1,250 @@
+"""The runs of an experiment as a user sees them: what is missing is run, watched and kept, and what fails is told."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import msgspec
+import pyarrow.parquet as pq
+
+from godwit.commands.pipeline import Spark, parts_told, started
+from godwit.commands.reports import Bar, InputError, Reports, shortened
+from godwit.lab import runner
+from godwit.lab.results import Results, ResultsError
+from godwit.lab.runner import Failure, RunsFailedError
+from godwit.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+K = TypeVar("K", bound=Results[Any, Any])
+One = TypeVar("One", bound=msgspec.Struct)
+Done = TypeVar("Done")
+Given = TypeVar("Given", contravariant=True)
+
+RESULTS, SUMMARY, FAILED = "results.parquet", "summary.parquet", "failed.jsonl"
+FAILED_STATUS, INTERRUPTED = 1, 130
+LOCAL = "local[*]"
+TOLD_MAX = 5
+"""Failed runs that are told one by one; all are in the file."""
+LINES = 20
+"""Without a terminal, so many lines tell how far it is."""
+SEED = "seed"
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """Who runs. `spark` None: Spark, if it is there and there are several runs; where it is asked for it must be."""
+
+    spark: bool | None = None
+    master: str | None = None
+    settings: tuple[str, ...] = ()
+
+    @property
+    def insists(self) -> bool:
+        return bool(self.spark or self.master or self.settings)
+
+    def check(self) -> None:
+        if self.spark is False and (self.master or self.settings):
+            raise InputError("--no-spark: nothing runs on Spark then, so --master and --conf say nothing")
+
+
+class Kept(Protocol[One, Given]):
+    """Where results are kept; what was added before is not missing."""
+
+    path: Path
+
+    def missing(self, wanted: Iterable[One]) -> list[One]: ...
+
+    def add(self, one: One, done: Given, /) -> None: ...
+
+    def settle(self) -> None: ...
+
+
+@contextmanager
+def opened(out: str, kept: Callable[[Path], K], *, report_only: bool = False) -> Iterator[K]:
+    """The results in this folder, which is made, and ours alone unless they are only reported on."""
+    path = Path(out, RESULTS)
+    if report_only and not path.exists():
+        raise InputError(f"{path}: no such file; run without --report-only first")
+    try:
+        with nullcontext() if report_only else alone_in(path.parent):
+            yield kept(path)
+    except ResultsError as error:
+        raise InputError(str(error)) from None
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Two runs in one folder would overwrite each other's rows. The lock goes with the process, however it ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made a folder for results: {error.strerror}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{folder}: another run is at work there; wait for it or name another --out") from None
+        yield
+
+
+def swept(
+    wanted: Sequence[One],
+    kept: Kept[One, Done],
+    work: Callable[[One], Done],
+    where: Where,
+    *,
+    cost: Callable[[One], float] = lambda one: 1.0,
+    named: Callable[[One], str] = str,
+) -> int:
+    """Run what is missing and return the exit status: 1 where runs failed for good, 130 after Ctrl-C.
+
+    The costliest come first, so that none is left running alone at the end; the bar goes by what they cost.
+    """
+    where.check()
+    reports = Reports()
+    missing = sorted(kept.missing(wanted), key=cost, reverse=True)
+    before = len(wanted) - len(missing)
+    reports.say(f"{len(wanted)} runs" + (f", {before} finished before" if before else ""))
+    if not missing:
+        return 0
+    try:
+        with _session(where, len(missing), reports) as spark:
+            status = _run(missing, kept, work, spark, Steps(reports, missing, cost, named))
+            _summarise(kept, spark)
+    except KeyboardInterrupt:
+        folder = kept.path.parent
+        reports.say(f"interrupted; what has finished is kept in {folder}, and the same command goes on from there")
+        return INTERRUPTED
+    except PipelineError as error:
+        raise InputError(f"{error}; what has finished is kept in {kept.path.parent}") from None
+    return status
+
+
+def _run(
+    missing: Sequence[One],
+    kept: Kept[One, Done],
+    work: Callable[[One], Done],
+    spark: SparkSession | None,
+    steps: Steps[One],
+) -> int:
+    folder = kept.path.parent
+    (folder / FAILED).unlink(missing_ok=True)
+
+    def keep(one: One, done: Done) -> None:
+        kept.add(one, done)
+        steps.forward(one)
+
+    try:
+        with steps:
+            runner.each(work, missing, keep, by=_workers(spark))
+    except RunsFailedError as failed:
+        _tell(failed.failures, folder, steps.reports)
+        return FAILED_STATUS
+    finally:
+        kept.settle()
+    return 0
+
+
+class Steps(Generic[One]):
+    """How far it is: a bar on a terminal, by what runs cost; elsewhere now and then a line."""
+
+    def __init__(
+        self, reports: Reports, runs: Sequence[One], cost: Callable[[One], float], named: Callable[[One], str]
+    ) -> None:
+        self.reports = reports
+        self._bar = Bar(reports.console, "runs")
+        self._cost, self._named = cost, named
+        self._total, self._all = sum(map(cost, runs)), len(runs)
+        self._paid, self._done = 0.0, 0
+
+    def __enter__(self) -> None:
+        self._bar.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._bar.__exit__(*error)
+
+    def forward(self, one: One) -> None:
+        self._done += 1
+        self._paid += self._cost(one)
+        self._bar.update(self._paid / self._total, self._named(one))
+        if (
+            not self.reports.console.is_terminal
+            and self._done * LINES // self._all > (self._done - 1) * LINES // self._all
+        ):
+            self.reports.say(f"{self._done} of {self._all} runs")
+
+
+def _workers(spark: SparkSession | None) -> runner.Workers:
+    if spark is None:
+        return runner.one_by_one
+    from godwit.pipeline.sweep import outcomes
+
+    return partial(outcomes, spark)
+
+
+@contextmanager
+def _session(where: Where, runs: int, reports: Reports) -> Iterator[SparkSession | None]:
+    """A session, or None where runs go one after the other in this process."""
+    if where.spark is False or (runs < 2 and not where.insists):
+        yield None
+        return
+    try:
+        with parts_told():
+            from godwit.pipeline.sweep import retrying
+        # What goes wrong in a run is told with its configuration; Spark would tell it for every attempt.
+        settings = ("spark.log.level=OFF", *where.settings)
+        master = retrying(where.master or LOCAL)
+        session = started("lab", Spark(master=master, memory="1g", settings=settings))
+    except InputError as error:
+        if where.insists:
+            raise
+        reports.say(f"{error}; without Spark, runs go one after the other")
+        yield None
+        return
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _tell(failures: Sequence[Failure[Any]], folder: Path, reports: Reports) -> None:
+    """What failed goes to a file with its traceback; the next run of the command tries it again."""
+    path = folder / FAILED
+    reports.say(f"{len(failures)} runs failed for good, {path} says how:")
+    for failure in failures[:TOLD_MAX]:
+        reports.say(f"  {short(failure.task)}: {shortened(failure.reason, 200)}")
+    if len(failures) > TOLD_MAX:
+        reports.say(f"  and {len(failures) - TOLD_MAX} more")
+    lines = [msgspec.json.encode({"configuration": one.task, "error": one.error}) + b"\n" for one in failures]
+    path.write_bytes(b"".join(lines))
+
+
+def short(configuration: msgspec.Struct) -> str:
+    """What differs from the defaults."""
+    fields = msgspec.structs.fields(configuration)
+    said = {field.name: getattr(configuration, field.name) for field in fields}
+    usual = {field.name: field.default for field in fields if not field.required}
+    return " ".join(f"{name}={value}" for name, value in said.items() if usual.get(name, msgspec.NODEFAULT) != value)
+
+
+def _summarise(kept: Kept[Any, Any], spark: SparkSession | None) -> None:
+    """Write what the runs of each cell agree on beside them; an older summary must not outlive its runs."""
+    if not isinstance(kept, Results) or SEED not in kept.configuration.__struct_fields__:
+        return
+    path = kept.path.with_name(SUMMARY)
+    path.unlink(missing_ok=True)
+    if spark is not None:
+        from godwit.pipeline.intervals import summary
+
+        cell = [name for name in kept.configuration.__struct_fields__ if name != SEED]
+        table = summary(spark, kept.table(), [*cell, "version"], {SEED})
+        unfinished = path.with_name(path.name + ".part")
+        pq.write_table(table, unfinished)
+        unfinished.replace(path)
