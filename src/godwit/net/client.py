@@ -37,6 +37,9 @@ FATAL = (
 )
 """Refusals that no other try will change."""
 
+REDIRECTIONS_MAX = 3
+"""So often in a row a client goes where it is sent; then it tries its own brokers again."""
+
 ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode.SERVER_MOVED)
 
 NUMBERS = 65_535
@@ -82,6 +85,7 @@ class Client:
         self.broker: Address | None = None
         """Where it is connected."""
         self._next = 0
+        self._redirections = 0
         self._wire: Wire | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._connected = asyncio.Event()
@@ -248,9 +252,8 @@ class Client:
             except BaseException:
                 wire.abort()
                 raise
-        if answer.reason_code in ELSEWHERE and answer.server_reference:
+        if answer.reason_code in ELSEWHERE and self._redirect(target, answer.server_reference):
             wire.close()
-            self._redirect(answer.server_reference)
             return None
         if answer.reason_code in FATAL:
             wire.close()
@@ -259,13 +262,22 @@ class Client:
             wire.close()
             raise ConnectionRefusedError(answer.reason_str or _words(answer.reason_code))
         self.broker = target
+        self._redirections = 0
         await self._resume(wire, known=answer.session_present)
         return wire
 
-    def _redirect(self, reference: str) -> None:
-        """Try next where the broker sends us; a text that is no address is ignored."""
-        with contextlib.suppress(AddressError):
-            self._aim(Address.parse(reference.split()[0]))
+    def _redirect(self, target: Address, reference: str | None) -> bool:
+        """Try next where this broker sends us; False where that is no address, or it has been too often."""
+        words = (reference or "").split()
+        if not words or self._redirections >= REDIRECTIONS_MAX:
+            return False
+        try:
+            elsewhere = Address.parse(words[0])
+        except AddressError:
+            return False
+        self._redirections += 1
+        self._aim(Address(elsewhere.host, elsewhere.port, elsewhere.tls or target.tls))
+        return True
 
     def _aim(self, target: Address) -> None:
         if target not in self.brokers:
@@ -382,8 +394,8 @@ class Client:
                 if answer is not None and not answer.done():
                     answer.set_result(packet)
             case mqtt5.DisconnectPacket() if self._wire is not None:
-                if packet.server_reference:
-                    self._redirect(packet.server_reference)
+                if self.broker is not None:
+                    self._redirect(self.broker, packet.server_reference)
                 self._wire.close()
 
     def _write(self, data: bytes) -> None:

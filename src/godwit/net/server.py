@@ -18,6 +18,7 @@ import msgspec
 
 from godwit.net import tls
 from godwit.net.address import Address
+from godwit.net.balancing import WILDCARDS, advertise, balance_of, drain, steer_with
 from godwit.net.config import Config, Fabric, address
 from godwit.net.dialling import PORT, Dialler
 from godwit.net.host import AsyncHost
@@ -30,10 +31,11 @@ from godwit.net.mqtt.options import Options
 from godwit.net.security import Access, SecurityError
 from godwit.net.store import SqliteStore
 from godwit.net.warming import IndexLoader
-from godwit.protocols.broker import wire
+from godwit.protocols.broker import load, wire
 from godwit.protocols.broker.adhocfabric import AdhocFabric
 from godwit.protocols.broker.bridge import Bridge
 from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.load import Balance
 from godwit.protocols.broker.neighbours import HABITS, Neighbours
 from godwit.protocols.broker.outlet import Limits
 from godwit.protocols.broker.sessions import Session
@@ -48,8 +50,6 @@ log = logging.getLogger("godwit.server")
 
 GOODBYE_S = 3.0
 """How long clients may take to hear that the broker stops."""
-
-WILDCARDS = ("0.0.0.0", "::", "")
 
 
 class ServeError(Exception):
@@ -88,6 +88,7 @@ class Parts:
     fabric: TreeFabric | AdhocFabric | Bridge
     broker: Broker
     neighbours: Neighbours
+    balance: Balance
     access: Access
     front: Front
     services: list[Service]
@@ -113,6 +114,8 @@ class Parts:
         """Why this broker should not be given more to do; none where it is healthy."""
         failure = self.store.failure
         own = [] if failure is None else [f"store: {failure}"]
+        if self.balance.leaving:
+            own.append("stopping: clients are sent to other brokers")
         return own + [trouble for service in self.services for trouble in service.troubles()]
 
 
@@ -135,6 +138,8 @@ class Fronts(Service):
                 )
                 await _bound(listener.open(), f"listen.{kind}", where)
                 self.listeners.append((kind, listener))
+        found = [(kind, Address(listener.host, listener.port)) for kind, listener in self.listeners]
+        advertise(self.parts.balance, self.parts.config, found)
 
     async def stop(self) -> None:
         for _, listener in self.listeners:
@@ -238,6 +243,8 @@ class Server:
     async def stop(self) -> None:
         """Clients are told, what was taken is written, and the directory is free when this returns."""
         services = self.parts.services if self.parts is not None else []
+        if self.parts is not None and self.config.balance.drain_s and any(isinstance(one, Fronts) for one in services):
+            await drain(self.parts.balance, self.parts.front, self.config.balance.drain_s)
         while services:
             service = services.pop()
             try:
@@ -293,12 +300,11 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     options = LinkOptions(
         heartbeat_s=config.peers.heartbeat_s, idle_s=config.peers.idle_s, queue_b_max=config.peers.queue_bytes_max
     )
-    links = Links(identity, club(config), options, encode=wire.encode, decode=wire.decode)
+    links = Links(identity, club(config), options, encode=wire.encode, decode=load.decode)
     host = AsyncHost(identity.name, links)
     store.run = host.run
     fabric = fabric_of(config, host, store)
     host.core = fabric
-    links.on_message = host.deliver
     links.on_linked = lambda peer: host.run(partial(fabric.linked, peer))
     links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
     traced = config.archive is not None and config.archive.traces
@@ -322,8 +328,23 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     broker.prepare_with(IndexLoader().prepared)
     access = Access(config.access.users, limits(config))
     front = Front(broker, front_options(config), access.admit)
-    dialler = Dialler(links, store)
-    return Parts(config, identity, store, links, dialler, host, fabric, broker, neighbours, access, front, [])
+    balance = balance_of(config, host, broker, links)
+    steer_with(balance, front)
+    return Parts(
+        config,
+        identity,
+        store,
+        links,
+        Dialler(links, store),
+        host,
+        fabric,
+        broker,
+        neighbours,
+        balance,
+        access,
+        front,
+        [],
+    )
 
 
 def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> TreeFabric | AdhocFabric | Bridge:

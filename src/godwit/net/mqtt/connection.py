@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from math import inf
 from typing import cast
@@ -289,10 +289,33 @@ class Connection(Requests):
         if self.state is not State.ADMITTING:
             return
         assert self._connect is not None
+        refusal = self.front.steer(self._client, self.follows, self.tls)
+        if refusal is not None:
+            self._refuse(int(refusal[0]), refusal[1])
+            return
         broker = self.front.broker
         self._opening = opening_of(self._client, self._connect, admitted, self.front.options, broker.clock())
         self.state = State.OPENING
         broker.open(self._opening, self)
+
+    @property
+    def follows(self) -> bool:
+        """It may be told of another broker. Within WebSocket it may not: its address would be another."""
+        assert self.transport is not None
+        return self.version == 5 and not self.transport.get_extra_info("websocket")
+
+    @property
+    def tls(self) -> bool:
+        assert self.transport is not None
+        return self.transport.get_extra_info("ssl_object") is not None
+
+    def go_elsewhere(self, elsewhere: Callable[[str, bool], str]) -> str:
+        """Send a client that is in to where `elsewhere(client, tls)` says; the client, if it was sent."""
+        address = elsewhere(self._client, self.tls) if self.state is State.OPEN and self.follows else ""
+        if not address:
+            return ""
+        self.closed_with(int(Reason.USE_ANOTHER_SERVER), address)
+        return self._client
 
     def _refuse(self, code: int, text: str) -> None:
         if self.state is State.GONE:

@@ -17,6 +17,10 @@ from godwit.protocols.broker.topics import LEVELS_MAX
 if TYPE_CHECKING:
     from godwit.net.mqtt.connection import Connection
 
+Steer = Callable[[str, bool, bool], tuple[Reason, str] | None]
+"""`steer(client, follows, tls)`: why a client is not let in though it is who it says. Where it should go instead is
+told only to one that `follows`."""
+
 TICK_S = 0.5
 """How exactly silence is measured: one timer looks after all connections."""
 
@@ -61,6 +65,7 @@ class Front:
         self.options = options or Options()
         self.authenticate = authenticate
         self.counts = Counts()
+        self.steer: Steer = lambda client, follows, tls: None
         self.connections: set[Connection] = set()
         self.forms = Forms(broker.clock)
         self.tick = 0

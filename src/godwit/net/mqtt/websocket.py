@@ -58,7 +58,7 @@ class Inside(asyncio.Transport):
         self._transport.set_write_buffer_limits(high, low)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._transport.get_extra_info(name, default)
+        return True if name == "websocket" else self._transport.get_extra_info(name, default)
 
 
 class WebSocket(asyncio.Protocol):

@@ -94,6 +94,10 @@ class Broker:
         """By client; to look at."""
         return self._registry.sessions
 
+    def knows(self, client: str) -> bool:
+        """Whether its session is here, or on its way here."""
+        return client in self._registry.sessions or client in self._moves.waiting
+
     @property
     def shadows(self) -> dict[str, dict[int, Session]]:
         """Sessions that have moved away and still pass on what comes, by client and epoch; to look at."""

@@ -1,0 +1,95 @@
+"""Which broker a client is told to use: what a server's parts have to do with `protocols.broker.load`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from functools import partial
+
+from godwit.net.address import Address
+from godwit.net.config import Config, Redirect, address, is_loopback
+from godwit.net.dialling import PORT
+from godwit.net.host import AsyncHost
+from godwit.net.links import Links
+from godwit.net.mqtt.front import Front
+from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.load import Balance, BalanceOptions, Burden, Load, Sent
+from godwit.protocols.broker.outlet import Reason
+from godwit.protocols.host import Message, NodeId
+
+log = logging.getLogger("godwit.balance")
+
+WILDCARDS = ("0.0.0.0", "::", "")
+PAUSE_MAX_S = 0.05
+"""Between two clients that are sent away, at most."""
+
+
+def balance_of(config: Config, host: AsyncHost, broker: Broker, links: Links) -> Balance:
+    """It tells nobody anything yet; what others say of themselves reaches it, and everything else `host`."""
+    options = BalanceOptions(
+        redirect=config.balance.redirect is Redirect.BALANCE, clients_max=config.balance.clients_max
+    )
+    balance = Balance(host, options, partial(_burden, broker), links.up.keys)
+
+    def deliver(sender: NodeId, message: Message) -> None:
+        if isinstance(message, Load | Sent):
+            host.run(partial(balance.receive, sender, message))
+        else:
+            host.deliver(sender, message)
+
+    links.on_message = deliver
+    return balance
+
+
+def _burden(broker: Broker) -> Burden:
+    counts = broker.counts
+    return Burden(counts.connected, sum(counts.published) + sum(counts.delivered) + counts.forwarded + counts.taken)
+
+
+def steer_with(balance: Balance, front: Front) -> None:
+    """Ask `balance` whether a client is let in."""
+    knows = front.broker.knows
+
+    def steer(client: str, follows: bool, tls: bool) -> tuple[Reason, str] | None:
+        return balance.refusal(client, known=knows(client), follows=follows, tls=tls)
+
+    front.steer = steer
+
+
+def advertise(balance: Balance, config: Config, listening: Iterable[tuple[str, Address]]) -> None:
+    """From now on others may send clients to where this broker listens: (kind, address) each."""
+    found = list(listening)
+    balance.address = config.listen.advertise or _reachable(config, "mqtt", found)
+    balance.address_tls = config.listen.advertise_tls or _reachable(config, "mqtts", found)
+    if balance.options.redirect and not (balance.address or balance.address_tls):
+        log.warning("balance.redirect: other brokers cannot send clients here; say where with listen.advertise")
+    balance.start()
+
+
+def _reachable(config: Config, kind: str, listening: Iterable[tuple[str, Address]]) -> str:
+    """The first of this kind that clients of other brokers may reach: those on this machine, where all are."""
+    peers = config.peers.listen
+    near = bool(peers) and is_loopback(address(peers, "peers.listen", PORT).host)
+    for found, where in listening:
+        if found == kind and where.host not in WILDCARDS and (near or not is_loopback(where.host)):
+            return str(where)
+    return ""
+
+
+async def drain(balance: Balance, front: Front, drain_s: float) -> None:
+    """Send clients to other brokers, one after the other, and stay until their sessions have followed them; new ones
+    are sent on. Takes no longer than `drain_s`."""
+    now = asyncio.get_running_loop().time
+    end = now() + drain_s
+    balance.leave()
+    connections = list(front.connections)
+    sent: set[str] = set()
+    for connection in connections:
+        sent.add(connection.go_elsewhere(lambda client, tls: balance.elsewhere(client, tls=tls)))
+        await asyncio.sleep(min(PAUSE_MAX_S, drain_s / 2 / len(connections)))
+    sent.discard("")
+    sessions = front.broker.sessions
+    while now() < end and any(client in sessions for client in sent):
+        await asyncio.sleep(PAUSE_MAX_S)
+    log.info("%d clients were sent to other brokers, and %d sessions are still here", len(sent), len(sessions))
