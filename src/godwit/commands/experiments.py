@@ -222,6 +222,9 @@ def handoff(
     seconds: Seconds = None,
     out: Out = "lab-handoff",
     report_only: ReportOnly = False,
+    deployed: Annotated[
+        bool, typer.Option("--deployed", help="X2 and X10 with real brokers and clients on this machine; 10 minutes.")
+    ] = False,
     spark: OnSpark = None,
     master: Master = None,
     conf: Conf = None,
@@ -235,6 +238,8 @@ def handoff(
         godwit lab handoff --quick
 
         godwit lab handoff --experiments X2,X10 --subscribers 10,100 --seeds 2 --out mine
+
+        godwit lab handoff --deployed --quick --out deployed
 
     Writes results.parquet, one row for each run, summary.parquet with confidence intervals, report.html and report.md.
     The same command goes on where an interrupted one stopped: what this version has finished is not run again.
@@ -256,6 +261,30 @@ def races(
     Examples:
 
         godwit lab races --seeds 5
+
+    Exit status: 0; 1 where runs failed; 2 for bad options; 130 after Ctrl-C. The same command goes on where an
+    interrupted one stopped.
+    """
+
+
+@experiment("recorded", "godwit.commands.recorded")
+def recorded(
+    moves: Annotated[str, typer.Argument(metavar="DIR", help="What `godwit pipeline mobility --out DIR` wrote.")],
+    learn: Annotated[
+        float, typer.Option(min=0.0, metavar="H", help="Brokers learn habits from the first H hours.")
+    ] = 24,
+    skip: Annotated[float, typer.Option(min=0.0, metavar="H", help="Hours left out between the two.")] = 0,
+    hours: Annotated[float, typer.Option(min=0.01, metavar="H", help="How much is measured.")] = 1,
+    out: Out = "lab-recorded",
+    spark: OnSpark = None,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Handoff schemes on recorded movement: what they lose, how fast they are, and how many stand-ins they need.
+
+    Examples:
+
+        godwit lab recorded moves --learn 24 --skip 8 --hours 1
 
     Exit status: 0; 1 where runs failed; 2 for bad options; 130 after Ctrl-C. The same command goes on where an
     interrupted one stopped.
