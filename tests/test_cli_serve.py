@@ -120,7 +120,8 @@ def test_a_configuration_can_be_checked_without_being_run(tmp_path: Path) -> Non
     [
         (["--config", "none.toml"], "none.toml: No such file or directory"),
         (["--listen", "nowhere:port"], "listen.mqtt: address 'nowhere:port'"),
-        (["--sync", "perhaps"], "sync: Invalid enum value 'perhaps'"),
+        (["--sync", "perhaps"], "sync: 'perhaps'; right would be process or power"),
+        (["--handoff", "magic"], "handoff: 'magic'; right would be durable, reactive or proactive"),
         (["--users", "none.toml"], "access.users: none.toml: No such file or directory"),
         (["--peers-listen", "0.0.0.0:7883"], "peers.listen: 0.0.0.0:7883 can be reached from other machines"),
         (["--mqtts", "127.0.0.1:8883"], "listen.mqtts and listen.wss need a table [tls]"),

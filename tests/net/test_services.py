@@ -102,7 +102,7 @@ def test_what_the_bound_of_a_backlog_drops_is_counted_shown_and_logged_once(
     played(scene)
     told = [record.getMessage() for record in caplog.records if "the oldest is dropped" in record.getMessage()]
     assert told == [
-        "client 'sleeper': more waits for it than 3 messages or 67108864 bytes; the oldest is dropped ([backlog])"
+        "for client 'sleeper' waits more than 3 messages or 67108864 bytes; the oldest is dropped ([backlog])"
     ]
 
 

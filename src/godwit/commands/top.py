@@ -82,11 +82,12 @@ def _parts(report: Report, name: str) -> str:
 def _peers(report: Report) -> Table:
     leads = "this broker leads" if report.leader == report.name else f"leader {report.leader}, {report.hops} hops away"
     table = Table(title=f"tree: {leads}", title_justify="left", box=None, padding=(0, 2), title_style="bold")
-    for heading in ("broker", "link", "role", "filters", "unconfirmed"):
-        table.add_column(heading, justify="right" if heading in ("filters", "unconfirmed") else "left")
+    for heading in ("broker", "link", "role", "filters", "unconfirmed", "clients", "events/s"):
+        table.add_column(heading, justify="left" if heading in ("broker", "link", "role") else "right")
     for peer in report.peers:
         link = Text("up", "green") if peer.linked else Text("none", "yellow")
-        table.add_row(peer.name, link, peer.role, f"{peer.filters:,}", f"{peer.unconfirmed:,}")
+        numbers = (peer.filters, peer.unconfirmed, peer.clients, peer.events_per_s)
+        table.add_row(peer.name, link, peer.role, *(f"{number:,.0f}" for number in numbers))
     return table
 
 
@@ -98,7 +99,9 @@ def _neighbors(report: Report) -> Table:
     wrong = f"ways not known {told.false_negatives:.0%}, ways unused {told.false_positives:.0%}"
     held = f"copies: {told.copies_held:,} held, {told.copies_made:,} made, {told.copies_used:,} used"
     refused = f", {told.copies_refused:,} refused" if told.copies_refused else ""
-    title = f"handoff: {told.scheme}; {last}; {wrong}\n{held}{refused}"
+    redirected = _total(report, "redirected")
+    sent = f"; {redirected:,.0f} clients sent elsewhere" if redirected else ""
+    title = f"handoff: {told.scheme}; {last}; {wrong}\n{held}{refused}{sent}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2), title_style="bold")
     for heading in ("neighbor", "share", "moves", "last", "copies"):
         table.add_column(heading, justify="right" if heading in ("share", "moves") else "left")

@@ -34,6 +34,9 @@ class PeerRow(msgspec.Struct, kw_only=True):
     """How many filters it takes to say what it wants."""
     unconfirmed: int = 0
     """What was sent to it and is kept until it says that it has it."""
+    clients: int = 0
+    """As it said last, and those that were sent there since."""
+    events_per_s: float = 0.0
 
 
 class NeighborRow(msgspec.Struct, kw_only=True):

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from godwit.net import tls
+from godwit.net import neighbors, tls
 from godwit.net.address import Address
 from godwit.net.balancing import WILDCARDS, advertise, balance_of, drain, steer_with
-from godwit.net.config import Config, Fabric, address
+from godwit.net.config import Config, ConfigError, Fabric, address
 from godwit.net.dialling import PORT, Dialler
 from godwit.net.host import AsyncHost
 from godwit.net.identity import Identity, identify
@@ -369,10 +369,16 @@ def _radio(parts: Parts) -> Service | None:
 
 
 def check(config: Config) -> None:
-    """What `load` cannot see without opening files: certificates and users. `ConfigError` or `SecurityError`."""
+    """What `load` cannot see without opening files: certificates, users and neighbors. `ConfigError` or
+    `SecurityError`."""
     club(config)
     tls_for_clients(config)
     Access(config.access.users)
+    if config.copies.neighbors is not None:
+        try:
+            neighbors.read(config.copies.neighbors)
+        except neighbors.NeighborsError as error:
+            raise ConfigError(f"copies.neighbors: {error}") from None
 
 
 def club(config: Config) -> Club:
@@ -413,11 +419,12 @@ def habits(config: Config) -> GraphOptions:
 
 def _tell_bound(session: Session, reason: str) -> None:
     """Once for each session and reason: the counts tell how much it is."""
+    limits = session.limits
     bound = {
-        "queue": f"{session.limits.queue_max} messages or {session.limits.queue_bytes_max} bytes",
-        "age": f"{session.limits.queue_age_max_s:g} s",
+        "queue": f"more than {limits.queue_max} messages or {limits.queue_bytes_max} bytes",
+        "age": f"something for more than {limits.queue_age_max_s:g} s",
     }[reason]
-    log.warning("client %r: more waits for it than %s; the oldest is dropped ([backlog])", session.client, bound)
+    log.warning("for client %r waits %s; the oldest is dropped ([backlog])", session.client, bound)
 
 
 def made_up_name() -> str:

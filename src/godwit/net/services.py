@@ -82,6 +82,7 @@ class Teller:
             "handoffs_missed": core.handoffs_missed,
             "late_duplicates": core.late_duplicates,
             "taken_over": core.taken_over,
+            "redirected": parts.balance.redirected,
             "clients": {"let in": front.connected, "refused": front.refused, "malformed": front.malformed},
             "client_bytes": {"in": front.bytes_in, "out": front.bytes_out},
             "client_packets": {"in": front.packets_in, "out": front.packets_out},
@@ -163,12 +164,15 @@ class Teller:
     def _peer(self, name: str) -> PeerRow:
         fabric = self.parts.tree
         assert fabric is not None
+        load = self.parts.balance.loads.get(name)
         return PeerRow(
             name=name,
             linked=name in self.parts.links.up,
             role="parent" if name == fabric.parent else "child" if name in fabric.children else "",
             filters=len(fabric.interests.get(name, ())),
             unconfirmed=fabric.unconfirmed.get(name, 0),
+            clients=load.clients if load is not None else 0,
+            events_per_s=load.events_per_s if load is not None else 0.0,
         )
 
 
