@@ -61,9 +61,9 @@ def test_without_sites_nobody_is_near_one(spark: SparkSession) -> None:
 def test_a_visit_ends_by_handoff_by_gap_or_with_the_data(spark: SparkSession) -> None:
     steps = [("c", 0.0, "A"), ("c", 60.0, "A"), ("c", 120.0, "B"), ("c", 420.0, "B"), ("c", 719.0, "B")]
     expected = [
-        ("c", "A", 0.0, 60.0, 120.0, 2, "handoff", "B", 120.0, None),
-        ("c", "B", 120.0, 120.0, 120.0, 1, "gap", "B", 420.0, "A"),
-        ("c", "B", 420.0, 719.0, 719.0, 2, "end", None, None, "B"),
+        ("c", "A", 0.0, 60.0, 120.0, 2, "begin", "handoff", False, "B", 120.0, None),
+        ("c", "B", 120.0, 120.0, 120.0, 1, "handoff", "gap", False, "B", 420.0, "A"),
+        ("c", "B", 420.0, 719.0, 719.0, 2, "gap", "end", False, None, None, "B"),
     ]
     assertDataFrameEqual(stays(spark, steps), spark.createDataFrame(expected, VISITS), ignoreNullable=True)
 
@@ -113,9 +113,9 @@ def test_an_edge_is_known_at_both_its_ends_and_probabilities_follow_its_directio
 
 def test_rates_are_those_of_the_markov_models(spark: SparkSession) -> None:
     rows = [
-        ("c", "A", 0.0, 60.0, 63.0, 2, "handoff", "B", 63.0, None),
-        ("c", "B", 63.0, 123.0, 123.0, 2, "gap", "B", 135.0, "A"),
-        ("c", "B", 135.0, 195.0, 195.0, 2, "end", None, None, "B"),
+        ("c", "A", 0.0, 60.0, 63.0, 2, "begin", "handoff", False, "B", 63.0, None),
+        ("c", "B", 63.0, 123.0, 123.0, 2, "handoff", "gap", False, "B", 135.0, "A"),
+        ("c", "B", 135.0, 195.0, 195.0, 2, "gap", "end", False, None, None, "B"),
     ]
     frame = spark.createDataFrame(rows, VISITS)
     graph = mobility.neighbors(mobility.handoffs(frame, RULES))
@@ -152,7 +152,7 @@ def test_a_forecast_is_learned_on_other_days_and_the_path_helps(spark: SparkSess
     tested = [("c", 1.0, "tue", "A", "C", False, "Y"), ("c", 1.0, "tue", "A", "B", False, None)]
     tested += [("c", 1.0, "tue", "A", "D", False, "X"), ("c", 1.0, "tue", "B", "A", True, "A")]
     frame = spark.createDataFrame(learned + tested, HANDOFFS)
-    found = mobility.forecasts(frame, "tue").collect()
+    found = mobility.forecasts(mobility.ways(frame, "tue"), "tue").collect()
     assert {row["model"]: (row["handoffs"], round(row["first"], 3), round(row["known"], 3)) for row in found} == {
         "graph": (3, 0.333, 0.667),
         "path": (3, 0.667, 0.667),

@@ -28,6 +28,7 @@ from godwit.pipeline.schemas import (
     VISITS,
     shaped,
 )
+from godwit.pipeline.visiting import HANDOFF, Visiting
 
 IMPOSSIBLE = "impossible: no place on Earth"
 OUTSIDE = "outside: not in the box around the sites"
@@ -43,6 +44,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     from them. 0 for never."""
     margin_m: float | None = 0.0
     """Fixes further outside the box around all sites are bad; none are where this is None."""
+    plane_latitude: float | None = None
+    """Nearest is by great circles; with a latitude, on the plane that `nearest.flat` makes there of degrees."""
     utc_offset_h: float = 0.0
     """Where the days of the handoffs begin."""
 
@@ -99,80 +102,38 @@ def fixes(positions: DataFrame, box: Box | None) -> Dataset:
     return quarantined(positions, rules, "positions")
 
 
-def associations(positions: DataFrame, places: DataFrame) -> DataFrame:
-    """Every fix with the site that is nearest to it."""
+def associations(positions: DataFrame, places: DataFrame, plane_latitude: float | None = None) -> DataFrame:
+    """Every fix with the site that is nearest to it, on the globe or on the plane of this latitude."""
     rows = places.orderBy("site").collect()
     if not rows:
         raise PipelineError("there are no sites; without them nobody can be near one")
     lats, lons = np.array([row["lat"] for row in rows]), np.array([row["lon"] for row in rows])
-    nearest = Nearest([row["site"] for row in rows], lats, lons)
+    nearest = Nearest([row["site"] for row in rows], lats, lons, plane_latitude)
     chosen = positions.select("subscriber", "time_s", "lat", "lon")
     return chosen.mapInArrow(nearest.associated, ASSOCIATIONS).select(*ASSOCIATIONS.names)
 
 
 def visits(associated: DataFrame, rules: Rules) -> DataFrame:
-    """Uninterrupted stays at one site. A repeated fix, of the same subscriber at the same time, counts once."""
-    order = Window.partitionBy("subscriber").orderBy("time_s", "distance_m", "site")
-    is_first = sf.lag("time_s").over(order).isNull() | (sf.col("time_s") > sf.lag("time_s").over(order))
-    once = associated.withColumn("is_first", is_first).where("is_first")
-    before = [sf.lag(name).over(order).alias(f"before_{short}") for name, short in (("time_s", "s"), ("site", "site"))]
-    steps = once.select("*", *before)
-    begins = (
-        sf.col("before_s").isNull()
-        | (sf.col("time_s") - sf.col("before_s") >= rules.gap_s)
-        | (sf.col("site") != sf.col("before_site"))
-    )
-    numbered = steps.withColumn("visit", sf.sum(begins.cast("long")).over(order))
-    stays = numbered.groupBy("subscriber", "visit").agg(
-        sf.first("site").alias("site"),
-        sf.min("time_s").alias("entered_s"),
-        sf.max("time_s").alias("last_fix_s"),
-        sf.count("*").alias("fixes"),
-    )
-    return shaped(_followed(stays, rules).select(*VISITS.names), VISITS)
+    """Uninterrupted stays at one site. A repeated fix, of the same subscriber at the same time, counts once.
 
-
-def _followed(stays: DataFrame, rules: Rules) -> DataFrame:
-    order = Window.partitionBy("subscriber").orderBy("visit")
-    following = stays.select(
-        "*",
-        sf.lead("site").over(order).alias("next_site"),
-        sf.lead("entered_s").over(order).alias("next_s"),
-        sf.lag("site").over(order).alias("previous_site"),
-    )
-    away_s = sf.col("next_s") - sf.col("last_fix_s")
-    ended = sf.when(away_s.isNull(), "end").when(away_s >= rules.gap_s, "gap").otherwise("handoff")
-    named = following.withColumn("ended", ended)
-    return named.withColumn(
-        "left_s", sf.when(sf.col("ended") == "handoff", sf.col("next_s")).otherwise(sf.col("last_fix_s"))
-    )
+    One shuffle and one sort; Spark may have cut a subscriber's fixes into batches anywhere.
+    """
+    order = ("subscriber", "time_s", "distance_m", "site")
+    fixes_in_order = associated.select(*order).repartition("subscriber").sortWithinPartitions(*order)
+    visiting = Visiting(rules.gap_s, rules.ping_pong_s)
+    return shaped(fixes_in_order.mapInArrow(visiting.visits, VISITS).select(*VISITS.names), VISITS)
 
 
 def handoffs(stays: DataFrame, rules: Rules) -> DataFrame:
-    """Visits that ended at another site without a gap. There and back in a short time is ping-pong, both ways."""
-    order = Window.partitionBy("subscriber").orderBy("entered_s")
-    after = sf.struct("ended", "next_site", "next_s")
-    seen = stays.select("*", sf.lag("ended").over(order).alias("before"), sf.lead(after).over(order).alias("after"))
-    dwell_s = sf.col("left_s") - sf.col("entered_s")
-    returns = (
-        (sf.col("before") == "handoff")
-        & (sf.col("previous_site") == sf.col("next_site"))
-        & (dwell_s < rules.ping_pong_s)
-    )
-    is_left_at_once = (
-        (sf.col("after.ended") == "handoff")
-        & (sf.col("after.next_site") == sf.col("site"))
-        & (sf.col("after.next_s") - sf.col("next_s") < rules.ping_pong_s)
-    )
-    moved = seen.where(sf.col("ended") == "handoff")
-    told = moved.select(
+    """Visits that ended at another site without a gap."""
+    told = stays.where(sf.col("ended") == HANDOFF).select(
         "subscriber",
         sf.col("next_s").alias("time_s"),
         rules.day(sf.col("next_s")).alias("day"),
         "site",
         "next_site",
-        sf.coalesce(returns | is_left_at_once, sf.lit(False)).alias("ping_pong"),
-        sf.when(sf.col("before") == "handoff", sf.col("previous_site")).alias("previous_site"),
+        "ping_pong",
+        sf.when(sf.col("began") == HANDOFF, sf.col("previous_site")).alias("previous_site"),
     )
     return shaped(told, HANDOFFS)
 
@@ -214,12 +175,16 @@ def distributions(stays: DataFrame) -> DataFrame:
         "site", sf.lit("gap").alias("measure"), (sf.col("next_s") - sf.col("last_fix_s")).alias("s")
     )
     shares = (5, 25, 50, 75, 95, 99)
-    marks = [sf.percentile("s", share / 100).alias(f"p{share}_s") for share in shares]
+    # Asked for one by one, each would gather all values for itself.
+    marks = sf.percentile("s", [share / 100 for share in shares]).alias("marks")
     told = (
         dwell.unionByName(gap)
         .groupingSets([["site", "measure"], ["measure"]], "site", "measure")
-        .agg(sf.count("*").alias("count"), sf.avg("s").alias("mean_s"), *marks)
-        .select("measure", "count", "mean_s", "site", *(f"p{share}_s" for share in shares))
+        .agg(sf.count("*").alias("count"), sf.avg("s").alias("mean_s"), marks)
+        .select(
+            *("measure", "count", "mean_s", "site"),
+            *(sf.col("marks")[at].alias(f"p{share}_s") for at, share in enumerate(shares)),
+        )
     )
     return shaped(told, DISTRIBUTIONS)
 
@@ -272,60 +237,66 @@ def _one_over(mean: Column) -> Column:
     return sf.when(mean > 0, 1 / mean)
 
 
-def forecasts(moves: DataFrame, test_day: str) -> DataFrame:
-    """How well the other days foretell this one's handoffs, ping-pong left out.
+def ways(moves: DataFrame, test_day: str) -> DataFrame:
+    """How often each way over three sites was gone on this day (`tested`) and on the others, ping-pong left out.
+
+    Forecasts go over it several times: worth to be kept until they are written.
+    """
+    is_tested = sf.col("day") == test_day
+    steady = moves.where(~sf.col("ping_pong"))
+    return steady.groupBy("previous_site", "site", "next_site").agg(
+        sf.count_if(is_tested).alias("tested"), sf.count_if(~is_tested).alias("learned")
+    )
+
+
+def forecasts(gone: DataFrame, test_day: str) -> DataFrame:
+    """How well the other days foretell this one's handoffs.
 
     Three models: `graph` goes by the broker alone, `path` also by the broker before, and falls back on the graph where
     that path is new; `busiest` always says the brokers that are entered most, and is what a model must beat.
     """
-    steady = moves.where(~sf.col("ping_pong"))
-    tested = steady.where(sf.col("day") == test_day).groupBy("previous_site", "site", "next_site").count()
-    learned = steady.where(sf.col("day") != test_day).groupBy("previous_site", "site", "next_site").count()
-    graph = _ranked(learned, ["site"])
-    path = _ranked(learned.where("previous_site IS NOT NULL"), ["previous_site", "site"])
-    busiest = _ranked(learned, []).select("next_site", sf.col("rank").alias("busiest_rank"))
+    graph = _ranked(gone, ["site"])
     by_graph = graph.select("site", "next_site", sf.col("rank").alias("graph_rank"))
-    by_path = path.select("previous_site", "site", "next_site", sf.col("rank").alias("path_rank"))
-    heads = path.select("previous_site", "site", sf.lit(True).alias("has_path")).distinct()
+    busiest = _ranked(gone, []).select("next_site", sf.col("rank").alias("busiest_rank"))
     joined = (
-        tested.join(by_graph, ["site", "next_site"], "left")
-        .join(by_path, ["previous_site", "site", "next_site"], "left")
-        .join(heads, ["previous_site", "site"], "left")
-        .join(busiest, ["next_site"], "left")
+        _with_path_rank(gone)
+        .where("tested > 0")
+        .join(sf.broadcast(by_graph), ["site", "next_site"], "left")
+        .join(sf.broadcast(busiest), ["next_site"], "left")
         .withColumn("path_rank", sf.when(sf.col("has_path"), sf.col("path_rank")).otherwise(sf.col("graph_rank")))
     )
+    models = ("graph", "path", "busiest")
+    ranks = [sf.struct(sf.lit(model).alias("model"), sf.col(f"{model}_rank").alias("rank")) for model in models]
+    scored = joined.select("tested", sf.explode(sf.array(*ranks)).alias("one")).select("tested", "one.*")
     sizes = graph.groupBy("site").count().agg(sf.avg("count").alias("neighbors"))
-    scored = joined.select(
-        "count",
-        sf.explode(
-            sf.array(
-                *(
-                    sf.struct(sf.lit(model).alias("model"), sf.col(f"{model}_rank").cast("int").alias("rank"))
-                    for model in ("graph", "path", "busiest")
-                )
-            )
-        ).alias("one"),
-    ).select("count", "one.*")
     told = (
         scored.groupBy("model")
         .agg(
-            sf.sum("count").alias("handoffs"),
+            sf.sum("tested").alias("handoffs"),
             _share(sf.col("rank").isNotNull()).alias("known"),
             _share(sf.col("rank") == 1).alias("first"),
             _share(sf.col("rank") <= 3).alias("among_three"),
         )
-        .crossJoin(sizes)
+        .crossJoin(sf.broadcast(sizes))
         .select(sf.lit(test_day).alias("day"), "model", "handoffs", "known", "first", "among_three", "neighbors")
     )
     return shaped(told, FORECASTS)
 
 
+def _with_path_rank(gone: DataFrame) -> DataFrame:
+    """Where each way stands among those that begin alike; `has_path` where any of these was learned."""
+    alike = Window.partitionBy("previous_site", "site")
+    rank = sf.row_number().over(alike.orderBy(sf.desc("learned"), "next_site"))
+    has_path = sf.col("previous_site").isNotNull() & (sf.max("learned").over(alike) > 0)
+    return gone.select("*", sf.when(sf.col("learned") > 0, rank).alias("path_rank"), has_path.alias("has_path"))
+
+
 def _share(condition: Column) -> Column:
-    return sf.sum(sf.when(condition, sf.col("count")).otherwise(0)) / sf.sum("count")
+    return sf.sum(sf.when(condition, sf.col("tested")).otherwise(0)) / sf.sum("tested")
 
 
-def _ranked(counts: DataFrame, keys: list[str]) -> DataFrame:
-    uses = counts.groupBy(*keys, "next_site").agg(sf.sum("count").alias("uses"))
+def _ranked(gone: DataFrame, keys: list[str]) -> DataFrame:
+    uses = gone.where("learned > 0").groupBy(*keys, "next_site").agg(sf.sum("learned").alias("uses"))
     order = Window.partitionBy(*keys).orderBy(sf.desc("uses"), "next_site")
     return uses.withColumn("rank", sf.row_number().over(order))
 

@@ -51,7 +51,7 @@ def run(spark: SparkSession, options: MobilityOptions, progress: Progress | None
         bad = positions.bad.unionByName(parts.bad).unionByName(usable.bad)
         out.write("quarantine", bad, QUARANTINE, ["dataset"])
         places = out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
-        near = mobility.associations(usable.good, places)
+        near = mobility.associations(usable.good, places, rules.plane_latitude)
         if options.keep_associations:
             near = out.write("associations", near, ASSOCIATIONS)
         stays = out.write("visits", mobility.visits(near, rules), VISITS)
@@ -76,7 +76,11 @@ def _forecast(out: Output, moves: DataFrame, options: MobilityOptions, summary: 
         return
     if test_day not in days or len(days) == 1:
         raise PipelineError(f"no forecast for {test_day}: the days with handoffs are {', '.join(days)}")
-    scores = out.write("forecasts", mobility.forecasts(moves, test_day), FORECASTS, files=1)
+    gone = mobility.ways(moves, test_day).persist()
+    try:
+        scores = out.write("forecasts", mobility.forecasts(gone, test_day), FORECASTS, files=1)
+    finally:
+        gone.unpersist()
     summary.notes += [
         f"forecast of {row.day}, {row.model}: {row.first:.1%} first, {row.among_three:.1%} among three,"
         f" {row.known:.1%} known"

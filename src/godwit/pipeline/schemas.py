@@ -103,11 +103,14 @@ VISITS = _table(
         "last_fix_s": DOUBLE,
         "left_s": DOUBLE,
         "fixes": LONG,
+        "began": STRING,
         "ended": STRING,
+        "ping_pong": BOOL,
     },
     {"next_site": STRING, "next_s": DOUBLE, "previous_site": STRING},
 )
-"""Uninterrupted stays. `ended` is handoff, gap or end; `next_site` is where the subscriber was seen next."""
+"""Uninterrupted stays. `began` is handoff, gap or begin, `ended` is handoff, gap or end, and `ping_pong` says which of
+these handoffs were; `next_site` is where the subscriber was seen next."""
 
 HANDOFFS = _table(
     {"subscriber": STRING, "time_s": DOUBLE, "day": STRING, "site": STRING, "next_site": STRING, "ping_pong": BOOL},
@@ -125,7 +128,10 @@ NEIGHBORS = _table(
         "probability": DOUBLE,
     }
 )
-"""The neighbor graph, each edge once at either end: `uses` and `last_used_s` are what a broker keeps of it (2.5)."""
+"""The neighbor graph, each edge once at either end: `uses` and `last_used_s` are what a broker keeps of it (2.5).
+
+`godwit neighbors import` takes it as it is: from `broker` to `peer`, gone `uses` times both ways and `handoffs_out`
+times this way, last at `last_used_s` (seconds since 1970); `probability` is that of the peer being next."""
 
 DISTRIBUTIONS = _table(
     {"measure": STRING, "count": LONG, "mean_s": DOUBLE},
