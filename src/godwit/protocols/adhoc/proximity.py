@@ -27,8 +27,8 @@ from godwit.protocols.host import Host, LocalError, Message, NodeId, Record, Rem
 QUEUED_S = 1.0
 """How long a sent message may wait in the queue of a radio."""
 
-STEP_S = 1e-6
-"""From one event to the next of its publisher, where nothing may overtake."""
+STEP_S = 0.002
+"""From one event to the next of its publisher, where nothing may overtake: clocks of real hosts count milliseconds."""
 
 Notify = Callable[[str, Event], None]
 Withdraw = Callable[[Message], object]

@@ -22,6 +22,8 @@ SAME_CONTACT = 2.5
 STAYS = 10
 """Stays that have ended and count in the mean."""
 
+ROUNDING = 1e-6
+
 USUAL = 10 / 3
 """Periods that a stay is taken to last until something is known."""
 
@@ -84,7 +86,8 @@ class ProximityTable:
     def told(self, hint: Hint, now_s: float) -> bool:
         """Somebody in range has met this broker: it is one step further than it is from there. Whether that is news."""
         missed = hint.proximity * self.missed_max / FARTHEST
-        time_s = now_s - (missed + 1) * hint.period_s - self.late_s
+        # A little more than the step: rounding must not make whoever was told as close as who told it.
+        time_s = now_s - (missed + 1 + ROUNDING) * hint.period_s - self.late_s
         known = self.entries.get(hint.broker)
         if missed + 1 <= self.missed_max and (known is None or known.time_s < time_s):
             if known is not None:
