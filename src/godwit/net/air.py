@@ -13,6 +13,7 @@ from godwit.net.report import AirReport, AirRow
 from godwit.protocols.adhoc.messages import FARTHEST
 from godwit.protocols.broker.adhocfabric import AdhocFabric
 from godwit.protocols.broker.air import EVENT_OVERHEAD_B, field_options
+from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Air:
         )
 
 
-def in_the_air(config: Config, name: NodeId) -> AdhocFabric:
+def in_the_air(config: Config, name: NodeId, store: Store) -> AdhocFabric:
     """A fabric on a radio of its own, whose sockets the service opens."""
     told = config.adhoc
     options = RadioOptions(
@@ -93,7 +94,7 @@ def in_the_air(config: Config, name: NodeId) -> AdhocFabric:
         carry_bytes=told.carry_bytes,
         beacon_max_b=radio.room_b,
     )
-    fabric = AdhocFabric(host, beacons, time.time, withdraw=radio.withdraw)
+    fabric = AdhocFabric(host, store, beacons, time.time, radio.withdraw)
     host.core = fabric
     radio.on_message = host.deliver
     return fabric

@@ -354,7 +354,7 @@ def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> TreeFabric
     # Most brokers are in no air, and start faster without what it needs.
     from godwit.net.air import in_the_air
 
-    air = in_the_air(config, host.name)
+    air = in_the_air(config, host.name, store)
     if Fabric.TREE not in config.fabrics:
         return air
     return Bridge(TreeFabric(host, store, TreeOptions(incarnation=int(time.time()))), air)

@@ -80,7 +80,7 @@ class Spot:
         store = Memory(node.disk.setdefault("disk", {}), lambda call: node.after(0.001, call))
         in_tree, in_air = node.name in sky.tree, node.name in sky.air
         tree = TreeFabric(node, store, TREE) if in_tree else None
-        self.air = AdhocFabric(node, sky.options, sky.clock) if in_air else None
+        self.air = AdhocFabric(node, store, sky.options, sky.clock) if in_air else None
         self.fabric: TreeFabric | AdhocFabric | Bridge
         if tree is not None and self.air is not None:
             self.fabric = Bridge(tree, self.air)

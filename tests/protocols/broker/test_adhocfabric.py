@@ -100,6 +100,20 @@ def test_a_session_keeps_what_came_while_its_client_was_away_and_does_not_follow
     assert hearer.payloads == [b"kept"]
 
 
+def test_a_node_that_restarts_gets_nothing_again_that_others_still_carry() -> None:
+    sky = line("abc")
+    hearer, speaker = sky.client("hearer", "c", "#", expiry_s=3600.0), sky.client("speaker", "a")
+    sky.run(8)
+    said = [speaker.publish("x", b"%d" % number, qos=1).payload for number in range(10)]
+    sky.run(5)
+    sky.world.nodes["c"].restart()
+    sky.run(5)
+    hearer.connect("c")
+    said.append(speaker.publish("x", b"after", qos=1).payload)
+    sky.run(10)
+    assert hearer.payloads == said
+
+
 def test_a_publication_is_not_brought_after_its_time_whatever_the_clocks_say() -> None:
     sky = line("ab")
     hearer, speaker = sky.client("hearer", "b", "#"), sky.client("speaker", "a")

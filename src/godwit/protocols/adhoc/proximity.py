@@ -120,6 +120,12 @@ class ProximityBroker:
         if known or self.options.publish_to_nobody:
             self._broadcast(data, now)
 
+    def remember(self, event: EventId) -> None:
+        """It was taken in an earlier life; for a broker that starts."""
+        self.seen.add(event, None, self.host.now())
+        if self.carrier is not None:
+            self.carrier.had.add(event, None, self.host.now())
+
     def receive(self, sender: NodeId, message: Message, /) -> None:
         if sender == self.host.name:
             return

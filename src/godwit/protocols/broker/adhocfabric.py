@@ -16,9 +16,11 @@ from godwit.protocols.adhoc.options import Options
 from godwit.protocols.adhoc.proximity import ProximityBroker, Withdraw
 from godwit.protocols.adhoc.table import Entry
 from godwit.protocols.broker.air import Aired, aired
+from godwit.protocols.broker.airmemory import AirMemory
 from godwit.protocols.broker.contents import Content
 from godwit.protocols.broker.passages import passage_of
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.topics import meaning
 from godwit.protocols.host import Host, Message, NodeId
 
@@ -50,7 +52,7 @@ class AdhocFabric:
     """
 
     def __init__(
-        self, host: Host, options: Options, clock: Callable[[], float], *, withdraw: Withdraw | None = None
+        self, host: Host, store: Store, options: Options, clock: Callable[[], float], withdraw: Withdraw | None = None
     ) -> None:
         self.host = host
         self.clock = clock
@@ -61,6 +63,9 @@ class AdhocFabric:
         self.core = ProximityBroker(
             host, options, on_event=self._on_event, withdraw=withdraw, clients=self._clients, traced=False
         )
+        self._memory = AirMemory(store, options.seen_s, clock)
+        for passage in self._memory:
+            self.core.remember(passage)
         self._life = 1 + host.random.getrandbits(40)
         self._number = 0
         self._statement = 0
@@ -138,6 +143,7 @@ class AdhocFabric:
 
     def _look_round(self) -> None:
         self._follow()
+        self._memory.forget()
         self.host.after(self.core.options.period_s, self._look_round)
 
     def _follow(self) -> None:
@@ -154,6 +160,7 @@ class AdhocFabric:
         if publication is not None:
             self.counts.given += 1
             self._note_order(event.id)
+            self._memory.add(event.id)
             self.on_content(AIR, 0, msgspec.structs.replace(publication, passage=event.id))
 
     def _note_order(self, passage: tuple[str, int]) -> None:

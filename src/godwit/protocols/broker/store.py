@@ -23,6 +23,7 @@ TABLES = (
     "peers",  # (address, 0)
     "interests",  # what other brokers want, as last heard: (broker, 0)
     "neighbours",  # where clients go from here, and how often: (broker, 0)
+    "air",  # what came from brokers without infrastructure: (where it entered, number there)
 )
 
 
