@@ -6,10 +6,10 @@ import pytest
 from godwit.lab.claims import Verdict
 from godwit.lab.handoff.evidence import Evidence
 from godwit.lab.handoff.grid import Grid
-from godwit.lab.handoff.report import PUBLISHED_DUPLICATES, PUBLISHED_HANDOFF, PUBLISHED_LOSS, PUBLISHED_THROUGHPUT
 from godwit.lab.handoff.results import Row
 from godwit.lab.handoff.runs import Configuration, Result
 from godwit.lab.handoff.verdicts import CLAIMS, findings
+from godwit.lab.models import published
 
 BROKERS = [f"B{i}" for i in range(1, 7)]
 COUNTS = (
@@ -39,14 +39,14 @@ def as_published(configuration: Configuration) -> Result:
     """What the testbed is said to have measured in this cell."""
     size, column = configuration.subscribers, SCHEMES.index(configuration.scheme)
     six = 2 * column + (configuration.pattern == "NBR")
-    loss = PUBLISHED_LOSS[size][six] / 100 * (3 if configuration.disconnect_s > 12 else 1)
+    loss = published.LOSS[size][six] / 100 * (3 if configuration.disconnect_s > 12 else 1)
     loss *= 0.5 if configuration.bandwidth_mbps == 1 else 1.2 if configuration.connect_s > 60 else 1
     return msgspec.structs.replace(
         BLANK,
-        throughput_per_s=PUBLISHED_THROUGHPUT[size][six],
+        throughput_per_s=published.THROUGHPUT[size][six],
         loss=loss,
-        duplication=PUBLISHED_DUPLICATES[size][six] / 100 * configuration.queue_mb,
-        latency_s=PUBLISHED_HANDOFF[size][column],
+        duplication=published.DUPLICATES[size][six] / 100 * configuration.queue_mb,
+        latency_s=published.HANDOFF_S[size][column],
         latency_q60_s=(0.05, 1.2, 0.35)[column],
         transfer_share=(0.0, 0.4, 0.02)[column],
         broker_processing_s={n: 0.03 - 0.01 * (configuration.pattern == "NBR") - 0.001 * (n == "B5") for n in BROKERS},

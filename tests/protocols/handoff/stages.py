@@ -112,7 +112,7 @@ class Stage:
 
     def publish(self, value: int = 1, to: str = "", *, publisher: str = "P") -> Event:
         """To these brokers at once, to the others when `carry` says so."""
-        event = Event(publisher, self.published, attributes={"value": value})
+        event = Event(publisher, self.published, attributes={"value": value}, payload=b".")
         self.published += 1
         for name in self.brokers:
             self.mail.setdefault((publisher, name), deque()).append(Publish(event))

@@ -22,6 +22,9 @@ VARIED = (
     "disconnect_s",
     "connect_s",
     "moving",
+    "skew",
+    "strays",
+    "mass",
 )
 
 

@@ -11,7 +11,14 @@ from matplotlib.figure import Figure
 from godwit.lab.handoff import evidence as of
 from godwit.lab.handoff.evidence import Evidence, Quantity
 
-COLOURS = {"durable": "#8a8f98", "reactive": "#d1495b", "proactive": "#1f6fb4", "ours": "#2a9d4a", "literal": "#b07d2b"}
+COLOURS = {
+    "durable": "#8a8f98",
+    "reactive": "#d1495b",
+    "proactive": "#1f6fb4",
+    "ours": "#2a9d4a",
+    "memory": "#7b5ea7",
+    "literal": "#b07d2b",
+}
 
 
 def drawn(evidence: Evidence) -> dict[str, bytes]:

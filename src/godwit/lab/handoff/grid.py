@@ -8,8 +8,13 @@ import msgspec
 
 from godwit.lab.handoff.runs import Configuration
 
-COMPARED = ("durable", "reactive", "proactive", "ours")
-EXPERIMENTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X12")
+COMPARED = ("durable", "reactive", "proactive", "ours", "memory")
+BY_SIZE_ONLY = ("memory",)
+"""Run where the number of subscribers varies, and nowhere else."""
+EXPERIMENTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X12", "X13")
+"""X13 is ours: copies for some neighbors only, where they are not equally likely."""
+UNEVEN = {"skew": 0.6, "strays": 0.05}
+FORESEEING = ("proactive", "ours")
 BY_SIZE = ("X1", "X2", "X3", "X9", "X10")
 """These read the same runs: all sizes, both patterns."""
 
@@ -26,6 +31,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     measure_s: float = 300.0
     sleeps_s: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
     queues_mb: tuple[float, ...] = (2.0, 3.0, 4.0)
+    masses: tuple[float, ...] = (1.0, 0.97, 0.93, 0.85, 0.7)
     quick: bool = False
 
     def variants(self) -> list[dict[str, Any]]:
@@ -56,7 +62,16 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
             for seed in self._seeds()
             for variant in self.variants()
             for scheme in self.schemes
+            if scheme not in BY_SIZE_ONLY
         ]
+        if "X13" in self.experiments:
+            wanted += [
+                self._run(scheme, seed, subscribers=self.base, pattern="NBR", mass=mass, **UNEVEN)
+                for seed in self._seeds()
+                for mass in self.masses
+                for scheme in self.schemes
+                if scheme in FORESEEING
+            ]
         return list(dict.fromkeys(wanted))
 
     def _seeds(self) -> range:
@@ -74,6 +89,7 @@ QUICK = Grid(
     measure_s=40.0,
     sleeps_s=(0.5, 2.0),
     queues_mb=(2.0, 4.0),
+    masses=(1.0, 0.93, 0.85),
     quick=True,
 )
 """About three minutes on one quiet core."""

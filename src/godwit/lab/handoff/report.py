@@ -6,45 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from godwit import __version__
+from godwit.lab.handoff import calibration
 from godwit.lab.handoff import evidence as of
 from godwit.lab.handoff.bed import Air, Costs
 from godwit.lab.handoff.evidence import Evidence, Quantity
-from godwit.lab.handoff.grid import Grid
+from godwit.lab.handoff.grid import FORESEEING, UNEVEN, Grid
 from godwit.lab.handoff.results import Results
-from godwit.lab.handoff.runs import Result
+from godwit.lab.handoff.runs import LATEST_SHARE, SCHEMES, SIZE_B, Result
 from godwit.lab.handoff.verdicts import findings, own_curve, refined_curve
-from godwit.lab.models import curve
+from godwit.lab.models import curve, published
 from godwit.lab.models.populations import Places, Population, Stays, active_dummies, neighbor_places, random_places
 from godwit.lab.models.prediction import predict
 from godwit.lab.models.topology import complete, six_brokers
 from godwit.lab.pages import Page, Table
 
-NAMES = {"durable": "durable", "reactive": "reactive", "proactive": "pro-active", "ours": "ours", "literal": "literal"}
+NAMES = {
+    **{scheme: scheme for scheme in SCHEMES},
+    "proactive": "pro-active",
+}
 
 SIX = ("Dur RND", "Dur NBR", "Rea RND", "Rea NBR", "Pro RND", "Pro NBR")
-PUBLISHED_THROUGHPUT: Mapping[int, tuple[float, ...]] = {
-    10: (86.99, 86.28, 92.39, 90.53, 108.90, 124.72),
-    100: (589.33, 574.32, 664.39, 663.63, 810.26, 957.32),
-    200: (806.81, 791.74, 980.77, 953.17, 1172.77, 1420.26),
-}
-PUBLISHED_LOSS: Mapping[int, tuple[float, ...]] = {
-    10: (4.78, 3.13, 3.65, 5.14, 2.25, 1.26),
-    100: (5.14, 4.06, 8.92, 7.03, 0.86, 0.72),
-    200: (4.56, 3.51, 9.62, 9.44, 0.58, 0.51),
-}
-PUBLISHED_DUPLICATES: Mapping[int, tuple[float, ...]] = {
-    10: (11.35, 12.10, 0.80, 1.52, 0.0, 0.0),
-    100: (12.01, 11.68, 1.70, 0.85, 0.0, 0.0),
-    200: (17.05, 16.97, 2.13, 1.90, 0.0, 0.0),
-}
-PUBLISHED_HANDOFF: Mapping[int, tuple[float, ...]] = {
-    10: (0.035, 0.697, 0.030),
-    50: (0.036, 0.653, 0.084),
-    100: (0.040, 0.841, 0.139),
-    150: (0.044, 0.919, 0.224),
-    200: (0.049, 1.141, 0.259),
-}
-FIVE_CELLS = (("ours", "RND"), ("ours", "NBR"))
+OUR_CELLS = (("ours", "RND"), ("ours", "NBR"), ("memory", "RND"), ("memory", "NBR"))
 
 
 def evidence_of(grid: Grid, results: Results) -> Evidence:
@@ -56,13 +38,14 @@ def page(grid: Grid, results: Results, command: str) -> Page:
     evidence = evidence_of(grid, results)
     tables = [
         _parameters(grid),
-        _six("X10: throughput, msg/s", of.throughput, PUBLISHED_THROUGHPUT, evidence, ".2f"),
-        _six("X10: loss, %", of.loss, PUBLISHED_LOSS, evidence, ".2f"),
-        _six("X10: duplicates, %", of.duplication, PUBLISHED_DUPLICATES, evidence, ".2f"),
+        _six("X10: throughput, msg/s", of.throughput, published.THROUGHPUT, evidence, ".2f"),
+        _six("X10: loss, %", of.loss, published.LOSS, evidence, ".2f"),
+        _six("X10: duplicates, %", of.duplication, published.DUPLICATES, evidence, ".2f"),
         _handoffs(evidence),
         _overhead(evidence),
         _deciles(evidence),
         *_varied(evidence),
+        _weighted(evidence),
         _brokers(evidence),
         _prediction(evidence),
         _control(evidence),
@@ -75,8 +58,9 @@ def _lead(grid: Grid, evidence: Evidence, command: str) -> str:
     versions = ", ".join(sorted({row.version for row in evidence.rows})) or __version__
     return (
         f"{kind}{len(evidence.rows)} of {len(grid.cells())} runs, {grid.seeds} seeds, {grid.warmup_s:g} s of warm-up"
-        f" and {grid.measure_s:g} s measured; published numbers in brackets. `pro-active` has all race rules and its"
-        f" memory only; `ours` has the disk below the buffer and a client that drops what it has seen."
+        f" and {grid.measure_s:g} s measured; published numbers in brackets. `pro-active` has all race rules; `ours` has"
+        f" the disk below its buffer and remembers the latest events; `memory` is ours without the disk, with pooled"
+        f" memory."
         f" godwit {versions}."
         f" Made by `{command}`."
     )
@@ -85,12 +69,14 @@ def _lead(grid: Grid, evidence: Evidence, command: str) -> str:
 def _parameters(grid: Grid) -> Table:
     costs, air = Costs(), Air()
     rows = [
-        ("message", "3500 B, calibrated on nothing but 4.2's recommendation"),
-        ("publication at a broker", f"{costs.accept_s * 1e3:g} ms, {costs.deliver_s * 1e3:g} ms for each delivery"),
-        ("storing for one subscriber", f"{costs.store_s * 1e3:g} ms"),
-        ("control message", f"{costs.control_s * 1e3:g} ms, an acknowledgement a quarter"),
-        ("event of a context, at either end", f"{costs.transfer_s * 1e3:g} ms"),
-        ("reactive connection", f"{costs.connection_s * 1e3:g} ms for each handoff"),
+        ("message", f"{SIZE_B} B (fitted)"),
+        ("publication at a broker", f"{costs.accept_s * 1e3:g} ms, {costs.deliver_s * 1e3:g} ms a delivery (fitted)"),
+        ("storing for one subscriber", f"{costs.store_s * 1e3:g} ms (fitted)"),
+        ("connection of a client, or of a reactive proxy for a handoff", f"{costs.connect_s * 1e3:g} ms (fitted)"),
+        ("control message", "as a delivery; an acknowledgement a quarter"),
+        ("event of a context", "a delivery at the old broker, a publication at the new one; ours sends 50 at once"),
+        ("a backlog", "goes out at once, and takes its deliveries' time between other work"),
+        ("order of work", "broker and proxy take turns (2.1); ours lets publications wait for all else"),
         ("B3, B4", "1.1 times as slow"),
         (
             "air",
@@ -100,9 +86,11 @@ def _parameters(grid: Grid) -> Table:
         ("publisher", f"waits for the slowest broker, which waits while its cell is busy for {air.ahead_s:g} s ahead"),
         ("T_timeout", "five mean disconnect times; ours an hour"),
         ("detection", "0.2 s after a client has gone"),
-        ("base of X4 to X8 and X12", f"{grid.base} subscribers"),
+        ("latest events", f"ours: {LATEST_SHARE:.0%} of the buffer"),
+        ("base of X4 to X8, X12 and X13", f"{grid.base} subscribers"),
     ]
-    return Table("Parameters", "What the published text leaves open is stated here.", ("parameter", "value"), rows)
+    lead = f"What the published text leaves open is stated here. {calibration.PROCEDURE}"
+    return Table("Parameters", lead, ("parameter", "value"), rows)
 
 
 def _cell(evidence: Evidence, quantity: Quantity, form: str, scheme: str, size: int, **others: Any) -> str:
@@ -118,20 +106,21 @@ def _six(
     cells = [(scheme, pattern) for scheme in ("durable", "reactive", "proactive") for pattern in ("RND", "NBR")]
     rows = []
     for size in evidence.sizes_of("proactive"):
-        texts = [_cell(evidence, quantity, form, scheme, size, pattern=p) for scheme, p in [*cells, *FIVE_CELLS]]
+        texts = [_cell(evidence, quantity, form, scheme, size, pattern=p) for scheme, p in [*cells, *OUR_CELLS]]
         old = published.get(size, ())
         rows.append((str(size), *(f"{text} [{old[i]}]" if i < len(old) else text for i, text in enumerate(texts))))
-    return Table(title, "By subscribers.", ("K", *SIX, "Ours RND", "Ours NBR"), rows)
+    return Table(title, "By subscribers.", ("K", *SIX, "Ours RND", "Ours NBR", "Memory RND", "Memory NBR"), rows)
 
 
 def _handoffs(evidence: Evidence) -> Table:
     rows = []
     for size in evidence.sizes_of("proactive"):
-        schemes = ("durable", "reactive", "proactive", "ours")
+        schemes = ("durable", "reactive", "proactive", "ours", "memory")
         texts = [_cell(evidence, of.handoff, ".3f", scheme, size) for scheme in schemes]
-        old = PUBLISHED_HANDOFF.get(size, ())
+        old = published.HANDOFF_S.get(size, ())
         rows.append((str(size), *(f"{text} [{old[i]}]" if i < len(old) else text for i, text in enumerate(texts))))
-    return Table("X2: handoff latency, s", "RND, means.", ("K", "Durable", "Reactive", "Pro-active", "Ours"), rows)
+    header = ("K", "Durable", "Reactive", "Pro-active", "Ours", "Memory")
+    return Table("X2: handoff latency, s", "RND, means.", header, rows)
 
 
 def _overhead(evidence: Evidence) -> Table:
@@ -203,6 +192,36 @@ def _one_varied(evidence: Evidence, title: str, field: str) -> Table:
     ]
     header = (title.partition(": ")[2], "scheme", "T_s, msg/s", "L, %", "D, %", "E, s", "M, ms")
     return Table(title, f"K={evidence.base}, RND.", header, rows)
+
+
+def _weighted(evidence: Evidence) -> Table:
+    """What it saves to leave unlikely neighbors out, and what it costs."""
+    masses = sorted({row.configuration.mass for row in evidence.rows}, reverse=True)
+    quantities: Sequence[tuple[Quantity, str]] = (
+        (of.copies, ".2f"),
+        (of.hit_rate, ".1f"),
+        (of.handoff, ".3f"),
+        (of.loss, ".2f"),
+    )
+    rows = [
+        (
+            NAMES[scheme],
+            f"{mass:g}",
+            *(
+                _cell(evidence, q, form, scheme, evidence.base, pattern="NBR", mass=mass, **UNEVEN)
+                for q, form in quantities
+            ),
+        )
+        for scheme in FORESEEING
+        for mass in masses
+        if evidence.results(scheme, evidence.base, pattern="NBR", mass=mass, **UNEVEN)
+    ]
+    lead = (
+        f"K={evidence.base}; the next neighbor is {UNEVEN['skew']:.0%} less likely than the one before, and"
+        f" {UNEVEN['strays']:.0%} of all moves lead anywhere. Copies go to the most used neighbors with this share."
+    )
+    header = ("scheme", "share", "copies per handoff", "hits, %", "H, s", "L, %")
+    return Table("X13: copies for likely neighbors only", lead, header, rows)
 
 
 def _brokers(evidence: Evidence) -> Table:

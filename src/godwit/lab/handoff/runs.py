@@ -22,22 +22,29 @@ from godwit.protocols.handoff.broker import HandoffBroker, HandoffOptions
 from godwit.protocols.handoff.client import MobileClient
 from godwit.protocols.handoff.durable import Durable
 from godwit.protocols.handoff.messages import Deliver, Publish
+from godwit.protocols.handoff.neighbors import GraphOptions
 from godwit.protocols.handoff.proactive import ProActive
 from godwit.protocols.handoff.reactive import Reactive
-from godwit.protocols.handoff.rules import CHECKED, HARDENED
+from godwit.protocols.handoff.rules import CHECKED, HARDENED, OURS
 from godwit.protocols.host import Host, Message, NodeId, Record
 from godwit.sim.world import Node, World
 
-SCHEMES = ("durable", "reactive", "proactive", "ours", "literal")
-"""`proactive` and `ours` follow all race rules; `ours` has the disk below its buffer and a client that drops what it
-has seen. `literal` is the text with its own options and Z2."""
+SCHEMES = ("durable", "reactive", "proactive", "ours", "memory", "literal")
+"""`proactive` follows all race rules. `ours` has the disk below its buffer, remembers the latest events, and its
+clients say what they have seen; `memory` is the same without the disk, with pooled memory instead. `literal` is the
+text with its own options and Z2."""
+OWN = ("ours", "memory")
+LATEST_SHARE = 0.1
+"""Of the buffer, for the latest events."""
 PATTERNS = ("RND", "NBR")
 VALUES, SPAN = 100, 20
+SIZE_B = 2400
+"""Of a message; unknown (4.2), so it is fitted to the durable scheme together with `bed.Costs`."""
 WEAKER = {"B3": 1.1, "B4": 1.1}
 """Two machines of the testbed were weaker; by how much is not known."""
 POSITIVE = ("subscribers", "bandwidth_mbps", "queue_mb", "disconnect_s", "connect_s", "handoff_s", "measure_s")
 PATIENT_S = 3600.0
-"""T_timeout where a disk keeps the backlog; in memory it is five mean disconnect times (2.17)."""
+"""T_timeout of ours; in the published schemes it is five mean disconnect times (2.17)."""
 PUBLISHER = "P"
 SETTLE_S = 10.0
 
@@ -53,12 +60,18 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     disconnect_s: float = 12.0
     connect_s: float = 60.0
     handoff_s: float = 3.0
-    size_b: int = 3500
+    size_b: int = SIZE_B
     moving: bool = True
     warmup_s: float = 120.0
     measure_s: float = 300.0
     detection_s: float = 0.2
     layout: str = "a"
+    skew: float = 0.0
+    """Neighbors are not equally likely: each is so much less likely than the one before it, by name."""
+    strays: float = 0.0
+    """So many moves lead to any other broker: who vanished may surface anywhere (2.5)."""
+    mass: float = 1.0
+    """Copies go to the most used neighbors that make up this share of the moves (2.11); 1: to all."""
 
     def __post_init__(self) -> None:
         for name, known in (("scheme", SCHEMES), ("pattern", PATTERNS)):
@@ -67,13 +80,27 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         for name in POSITIVE:
             if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} {getattr(self, name):g}: must be more than 0 and finite")
+        for name in ("skew", "strays"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} {getattr(self, name):g}: must be from 0 to less than 1")
 
     @property
     def options(self) -> HandoffOptions:
-        rules = CHECKED if self.scheme == "literal" else HARDENED
-        disk = self.scheme == "ours"
-        timeout_s = PATIENT_S if disk else 5 * self.disconnect_s
-        return HandoffOptions(buffer_b=self.queue_mb * 1e6, timeout_s=timeout_s, rules=rules, disk=disk)
+        """A context of a published scheme goes event by event, one of ours in larger pieces."""
+        buffer_b = self.queue_mb * 1e6
+        graph = GraphOptions(mass=self.mass)
+        if self.scheme not in OWN:
+            rules = CHECKED if self.scheme == "literal" else HARDENED
+            return HandoffOptions(buffer_b=buffer_b, timeout_s=5 * self.disconnect_s, rules=rules, chunk=1, graph=graph)
+        return HandoffOptions(
+            buffer_b=buffer_b,
+            disk=self.scheme == "ours",
+            pool=self.scheme == "memory",
+            latest_b=LATEST_SHARE * buffer_b,
+            timeout_s=PATIENT_S,
+            rules=OURS,
+            graph=graph,
+        )
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -118,6 +145,7 @@ SCHEME_CLASSES: dict[str, Callable[[Host, HandoffOptions], HandoffBroker]] = {
     "reactive": Reactive,
     "proactive": ProActive,
     "ours": ProActive,
+    "memory": ProActive,
     "literal": ProActive,
 }
 
@@ -180,8 +208,9 @@ class Publisher:
 class Run:
     """The world of one configuration."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, costs: Costs | None = None) -> None:
         self.configuration = configuration
+        self.costs = costs or Costs()
         self.world = World(configuration.seed, Testbed, self)
         assert isinstance(self.world.medium, Testbed)
         self.bed = self.world.medium
@@ -227,7 +256,8 @@ class Run:
     def _server(self, node: Node) -> Server:
         core = SCHEME_CLASSES[self.configuration.scheme](node, self.configuration.options)
         slowness = WEAKER.get(node.name, 1.0)
-        server = Server(node, core, Costs(), slowness, self.bed, self.publisher.accepted)
+        express = self.configuration.scheme in OWN
+        server = Server(node, core, self.costs, slowness, self.bed, self.publisher.accepted, express=express)
         self.servers[node.name] = server
         return server
 
@@ -238,8 +268,7 @@ class Run:
             self._heard(tally, event, delivery)
 
         wishes = {"w": wish(*self.ranges[node.name])}
-        ours = self.configuration.scheme == "ours"
-        client = MobileClient(node, wishes, node.disk, listen, drop_seen=ours)
+        client = MobileClient(node, wishes, node.disk, listen, drop_seen=self.configuration.scheme in OWN)
         self.clients[node.name] = self.bed.clients[node.name] = client
         return client
 
@@ -328,8 +357,17 @@ class Run:
             back = dice.random() < 0.5
         if not back:
             away_s += dice.expovariate(1 / configuration.handoff_s)
-            target = dice.choice(self.motion[here])
+            target = self._next_place(here, dice)
         self.world.engine.after(away_s, lambda: self._appear(name, target, dice))
+
+    def _next_place(self, here: NodeId, dice: Random) -> NodeId:
+        configuration = self.configuration
+        if configuration.strays and dice.random() < configuration.strays:
+            return dice.choice([name for name in self.servers if name != here])
+        near = self.motion[here]
+        if not configuration.skew:
+            return dice.choice(near)
+        return dice.choices(near, [(1 - configuration.skew) ** i for i in range(len(near))])[0]
 
     def _vanish(self, name: NodeId) -> None:
         client = self.clients[name]

@@ -64,3 +64,28 @@ MODEL_NBR: Mapping[int, float] = {10: 115.6, 50: 475.3, 100: 810.7, 150: 1057.2,
 MEASURED_RND: Mapping[int, float] = {10: 108.90, 100: 810.26, 200: 1172.77}
 MEASURED_NBR: Mapping[int, float] = {10: 124.72, 100: 957.32, 200: 1420.26}
 """Overall throughput by K; the pictures with the other measurements are lost."""
+
+THROUGHPUT: Mapping[int, tuple[float, ...]] = {
+    10: (86.99, 86.28, 92.39, 90.53, 108.90, 124.72),
+    100: (589.33, 574.32, 664.39, 663.63, 810.26, 957.32),
+    200: (806.81, 791.74, 980.77, 953.17, 1172.77, 1420.26),
+}
+"""X10, by K: durable, reactive and pro-active, each in RND and NBR. So are the next two."""
+LOSS: Mapping[int, tuple[float, ...]] = {
+    10: (4.78, 3.13, 3.65, 5.14, 2.25, 1.26),
+    100: (5.14, 4.06, 8.92, 7.03, 0.86, 0.72),
+    200: (4.56, 3.51, 9.62, 9.44, 0.58, 0.51),
+}
+DUPLICATES: Mapping[int, tuple[float, ...]] = {
+    10: (11.35, 12.10, 0.80, 1.52, 0.0, 0.0),
+    100: (12.01, 11.68, 1.70, 0.85, 0.0, 0.0),
+    200: (17.05, 16.97, 2.13, 1.90, 0.0, 0.0),
+}
+HANDOFF_S: Mapping[int, tuple[float, ...]] = {
+    10: (0.035, 0.697, 0.030),
+    50: (0.036, 0.653, 0.084),
+    100: (0.040, 0.841, 0.139),
+    150: (0.044, 0.919, 0.224),
+    200: (0.049, 1.141, 0.259),
+}
+"""X2, by K: durable, reactive, pro-active, in RND."""

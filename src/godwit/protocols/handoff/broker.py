@@ -24,6 +24,8 @@ class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
     buffer_b: float = inf
     disk: bool = False
     """What does not fit into the buffer goes to the disk below it."""
+    latest_b: float = 0.0
+    """So much of the buffer is for the latest events, whoever wants them (rule `own_memory`)."""
     timeout_s: float = 60.0
     """T_timeout: who is away for so long is given up; infinite: never."""
     guard_s: float = 0.2
@@ -36,6 +38,11 @@ class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Pro-active: no copy is placed for who wants nothing that another copy from here does not want already (2.11)."""
     prefetch: bool = False
     """Pro-active: nothing is placed before the disconnect, and nothing kept for later (Burcea's prefetching, 2.15)."""
+    pool: bool = False
+    """Pro-active: those who collect for one subscriber share out what to keep when memory is short, and fetch the rest
+    from each other when it appears."""
+    pool_wait_s: float = 1.0
+    """How long an answer is waited for."""
     rules: Rules = HARDENED
     graph: GraphOptions = GraphOptions()
 
@@ -83,7 +90,7 @@ class HandoffBroker:
         self.rules = options.rules
         self.records: dict[NodeId, Record] = {}
         self.interest = Interest()
-        self.buffer = SharedBuffer(options.buffer_b, self._overflown, disk=options.disk)
+        self.buffer = SharedBuffer(options.buffer_b, self._overflown, disk=options.disk, latest_b=options.latest_b)
         self.seen: dict[str, int] = {}
         """The last event of each publisher that has come by."""
         self.handlers: dict[type[Message], Callable[[NodeId, Message], None]] = {}
@@ -104,7 +111,8 @@ class HandoffBroker:
 
     def connected(self, sender: NodeId, message: Connect) -> None:
         """A client comes for the first time, back, or from elsewhere."""
-        self.host.send(message.subscriber, Connected(message.subscriber, message.epoch))
+        since = None if message.previous else merged(self.seen, message.marks)
+        self.host.send(message.subscriber, Connected(message.subscriber, message.epoch, since))
         if not message.previous:
             self.first_contact(message)
         elif message.previous == self.host.name:
@@ -140,6 +148,8 @@ class HandoffBroker:
             self.take(event)
 
     def take(self, event: Event) -> None:
+        if self.options.latest_b:
+            self.buffer.remember(event)
         keep = []
         for subscriber in self.interest.of(event):
             record = self.records[subscriber]
@@ -168,6 +178,8 @@ class HandoffBroker:
 
     def deliver_backlog(self, record: Record) -> None:
         """All that waits, as published; while held only what no late catch-up can come before."""
+        if record.recalls:
+            return
         for event in self.buffer.peek(record.subscriber, merged(record.marks, record.sent)):
             if not record.held or not above(event, record.forwarded):
                 self.deliver(record, event)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from godwit.events import Event
-from godwit.protocols.handoff.marks import above
+from godwit.protocols.handoff.marks import Marks, above, merged
 from godwit.protocols.handoff.messages import Ack, Connect, Connected, Deliver, Leaving, Ping, Pong, Unsubscribe, Wishes
 from godwit.protocols.host import Host, LocalError, Message, NodeId, RemoteError
 
@@ -49,6 +49,8 @@ class MobileClient:
         self.drop_seen = drop_seen
         """Whether events at or below the last seen one are dropped here: acknowledgements may be lost on the air."""
         self.seen: dict[str, int] = {}
+        self.since: Marks | None = None
+        """Where the first broker began, if this client heard it and has not been restarted since."""
         self.broker: NodeId = ""
         self.number = 0
 
@@ -56,7 +58,9 @@ class MobileClient:
         """Appear at a broker; where the client was before it says by itself."""
         self.number = self.log.next_attachment()
         self.broker = broker
-        message = Connect(self.host.name, self.number, self.log.previous, self.wishes, dict(self.seen))
+        marks = merged(self.since or {}, self.seen)
+        sure = self.since is not None
+        message = Connect(self.host.name, self.number, self.log.previous, self.wishes, marks, sure)
         self.host.send(broker, message)
 
     def vanish(self) -> None:
@@ -77,6 +81,7 @@ class MobileClient:
         match message:
             case Connected():
                 self.log.accepted_by(sender)
+                self.since = message.since if message.since is not None else self.since
             case Deliver():
                 self._delivered(message)
             case Ping():

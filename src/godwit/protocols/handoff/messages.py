@@ -33,15 +33,19 @@ class Control(Message, frozen=True):
 
 
 class Connect(Control, frozen=True):
-    """A client comes; `previous` is the last broker that accepted it, empty at first. `marks` is what it has seen."""
+    """A client comes; `previous` is the last broker that accepted it, empty at first. `marks` is what it has seen, and
+    where `sure` is set, all that it wants is above them."""
 
     previous: NodeId = ""
     wishes: Wishes = NO_WISHES
     marks: Marks = NOTHING
+    sure: bool = False
 
 
 class Connected(Control, frozen=True):
-    """The broker accepts: from now on it is the client's last one."""
+    """The broker accepts: from now on it is the client's last one. At first contact `since` says where it begins."""
+
+    since: Marks | None = None
 
 
 class Unsubscribe(Control, frozen=True):
@@ -97,10 +101,31 @@ class Activate(Control, frozen=True):
 
     marks: Marks = NOTHING
     wishes: Wishes = NO_WISHES
+    holders: tuple[NodeId, ...] = ()
+    """Pooled memory: all who collect for this subscriber now, in one order for everybody."""
+
+
+class Recall(Control, frozen=True):
+    """Pooled memory: the subscriber is here, and these events are with the receiver."""
+
+    events: tuple[tuple[str, int], ...] = ()
+
+
+class Recalled(Control, frozen=True):
+    """What of them was still there."""
+
+    events: tuple[Event, ...] = ()
+
+    @property
+    def size_b(self) -> int:
+        return HEADER_B + sum(len(event.payload) + HEADER_B for event in self.events)
 
 
 class ActivateAck(Control, frozen=True):
+    """`complete`: the neighbor had by itself all that came before it woke."""
+
     seen: Marks = NOTHING
+    complete: bool = False
 
 
 class ActivateMiss(Control, frozen=True):

@@ -24,13 +24,14 @@ from godwit.protocols.handoff.messages import (
     Wishes,
 )
 from godwit.protocols.handoff.neighbors import NeighborGraph
+from godwit.protocols.handoff.pooled import Pooled
 from godwit.protocols.handoff.records import Kind, Mode, Record
-from godwit.protocols.handoff.replicas import Replicas
 from godwit.protocols.host import Host, NodeId
 
 
-class ProActive(Replicas):
-    """Everything that concerns subscribers whose own record is here; what concerns copies is in `Replicas`."""
+class ProActive(Pooled):
+    """Everything that concerns subscribers whose own record is here; what concerns copies is in `Replicas`, memory that
+    they share in `Pooled`."""
 
     def __init__(self, host: Host, options: HandoffOptions) -> None:
         super().__init__(host, options)
@@ -117,6 +118,8 @@ class ProActive(Replicas):
         if record.life is Life.CONNECTED:
             leave(record, self.host.now())
         attach(record, self.next_epoch(record, message))
+        self._heed(record, message)
+        self.call_in(record)
         record.moved = None
         record.came_from = self.host.name
         self.cancel_catchups(record.subscriber, before)
@@ -160,6 +163,7 @@ class ProActive(Replicas):
     def _wake_neighbors(self, record: Record, peers: list[NodeId]) -> None:
         if isfinite(self.options.timeout_s):
             record.timeout = self.host.after(self.options.timeout_s, lambda: self.timed_out(record))
+        self.share_out(record, peers)
         for peer in peers:
             whole = self.options.prefetch or record.subscriber in self.covered
             self.wake(record, peer, record.wishes if whole else {})
@@ -175,12 +179,25 @@ class ProActive(Replicas):
         if record is not None and self.is_hit(record, message):
             self._take_over(record, message)
         else:
-            record = self._miss(message)
-        self.host.send(message.previous, Moved(record.subscriber, record.epoch, self.graph.names))
+            record = self._from_memory(message) or self._miss(message)
+        record.untold = message.previous, record.epoch
+        self.all_here(record)
         known = self.graph.lists.get(message.previous, frozenset())
         for peer in self.graph.targets(record.came_from):
             if peer != message.previous and peer not in known:
                 self._place(record, peer)
+
+    def _heed(self, record: Record, message: Connect) -> None:
+        if self.rules.client_marks and message.sure:
+            record.marks = merged(record.marks, message.marks)
+            self.buffer.drop(record.subscriber, record.marks)
+
+    def all_here(self, record: Record) -> None:
+        """Nobody else's memory is needed any more: whom the subscriber has left may hear of it."""
+        if record.untold is not None and not record.recalls:
+            previous, epoch = record.untold
+            self.host.send(previous, Moved(record.subscriber, epoch, self.graph.names))
+            record.untold = None
 
     def is_hit(self, record: Record, message: Connect) -> bool:
         if not self.rules.numbered_hits:
@@ -194,6 +211,7 @@ class ProActive(Replicas):
     def _take_over(self, record: Record, message: Connect) -> None:
         attach(record, self.next_epoch(record, message))
         record.kind, record.controller = Kind.REAL, ""
+        self._heed(record, message)
         record.arrive()
         record.step(Step.READY)
         record.fetches.clear()
@@ -202,11 +220,28 @@ class ProActive(Replicas):
         record.held_for = record.epoch if self.rules.gap_safe and record.catching_up else 0
         if record.held and isfinite(self.options.guard_s):
             record.guard = self.host.after(self.options.guard_s, lambda: self.release(record))
+        self.call_in(record)
         self.trace("attached", record.subscriber, "hit")
         self.deliver_backlog(record)
 
+    def _from_memory(self, message: Connect) -> Record | None:
+        """Gone so shortly that nobody was woken for it: what it lacks may be among the latest events here. Not where
+        an earlier attachment of its own has not ended yet; that one has duties."""
+        record = self.records.get(message.subscriber)
+        known = self.rules.own_memory and message.sure and self.buffer.recall(message.marks) is not None
+        if not known or (record is not None and record.is_real):
+            return None
+        if record is None:
+            record = self.new_real(message.subscriber, message.wishes, message.epoch)
+        self.buffer.purge(record.subscriber)
+        record.mode, record.marks, record.catching_up = Mode.ACTIVE, dict(message.marks), False
+        self.remembered(record)
+        self._take_over(record, message)
+        return record
+
     def _miss(self, message: Connect) -> Record:
         record = self.fetch(message)
+        self._heed(record, message)
         record.catching_up = record.held
         return record
 

@@ -53,6 +53,12 @@ class Record:
         self.held_for = 0
         """The attachment that took over before that end: nothing above `forwarded` is delivered. 0: none."""
         self.guard: Timer | None = None
+        self.holders: tuple[NodeId, ...] = ()
+        """Pooled memory: all who collect for this subscriber, as told when they were woken."""
+        self.recalls: set[tuple[NodeId, int]] = set()
+        """Who was asked for events that gave way here, and for which attachment. Nothing is delivered before."""
+        self.untold: tuple[NodeId, int] | None = None
+        """The broker that hears of the move when those events have come, since then they may be thrown away."""
         self.moved: tuple[NodeId, Moved] | None = None
         """The subscriber is elsewhere; this record goes as soon as nobody needs it."""
         self.requests: list[tuple[NodeId, CtxRequest]] = []
@@ -68,7 +74,7 @@ class Record:
 
     @property
     def held(self) -> bool:
-        return self.held_for > 0
+        return self.held_for > 0 or bool(self.recalls)
 
     @property
     def whole(self) -> bool:
@@ -114,7 +120,7 @@ class Record:
 class CatchUp:
     """Forwarding to a neighbor that was told to wake up, on behalf of one attachment."""
 
-    __slots__ = ("epoch", "marks", "peer", "subscriber", "up_to", "wants")
+    __slots__ = ("began", "epoch", "marks", "peer", "subscriber", "up_to", "wants")
 
     def __init__(
         self, subscriber: NodeId, peer: NodeId, epoch: int, marks: Marks, wants: Callable[[Event], bool]
@@ -126,3 +132,5 @@ class CatchUp:
         self.wants = wants
         self.up_to: Marks | None = None
         """Where it ends; None until the neighbor has answered."""
+        self.began = False
+        """Whether anything was sent after; who may have it all already is asked first."""

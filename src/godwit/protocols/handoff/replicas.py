@@ -65,9 +65,14 @@ class Replicas(Fetching):
         subscriber, marks = record.subscriber, dict(record.marks)
         catchup = CatchUp(subscriber, peer, record.epoch, marks, wants=record.matches)
         self.catchups[subscriber, peer, record.epoch] = catchup
-        self.host.send(peer, Activate(subscriber, record.epoch, marks, wishes))
-        for event in self.buffer.peek(subscriber, marks):
-            self.host.send(peer, FwdMsg(subscriber, record.epoch, event))
+        self.host.send(peer, Activate(subscriber, record.epoch, marks, wishes, record.holders))
+        if not self.rules.own_memory:
+            self._send_after(catchup)
+
+    def _send_after(self, catchup: CatchUp) -> None:
+        catchup.began = True
+        for event in self.buffer.peek(catchup.subscriber, catchup.marks):
+            self.host.send(catchup.peer, FwdMsg(catchup.subscriber, catchup.epoch, event))
 
     def take(self, event: Event) -> None:
         super().take(event)
@@ -79,7 +84,7 @@ class Replicas(Fetching):
             self.settle(self.records[subscriber])
 
     def _pass_on(self, catchup: CatchUp, event: Event) -> None:
-        due = catchup.up_to is None or not above(event, catchup.up_to)
+        due = catchup.began and (catchup.up_to is None or not above(event, catchup.up_to))
         if due and above(event, catchup.marks) and catchup.wants(event):
             self.host.send(catchup.peer, FwdMsg(catchup.subscriber, catchup.epoch, event))
 
@@ -88,6 +93,11 @@ class Replicas(Fetching):
         catchup = self.catchups.get(key)
         if catchup is None:
             return
+        if message.complete:
+            del self.catchups[key]
+            return
+        if not catchup.began:
+            self._send_after(catchup)
         if self.rules.ack_high_water and not reaches(self.seen, message.seen):
             catchup.up_to = message.seen
         else:
@@ -150,7 +160,7 @@ class Replicas(Fetching):
         else:
             if not self.rules.epochs or message.epoch >= record.epoch:
                 self._wake_up(record, sender, message)
-            self._confirm(sender, message)
+            self._confirm(sender, message, complete=not record.catching_up)
 
     def _wake_up(self, record: Record, sender: NodeId, message: Activate) -> None:
         record.mode = Mode.ACTIVE
@@ -159,11 +169,23 @@ class Replicas(Fetching):
         record.epoch = message.epoch
         record.forwarded = dict(message.marks)
         record.woken_for = message.epoch
+        record.holders = message.holders
         record.catching_up = True
         self.buffer.drop(record.subscriber, record.marks)
+        if self.rules.own_memory and self.remembered(record):
+            record.catching_up = False
 
-    def _confirm(self, sender: NodeId, message: Activate) -> None:
-        self.host.send(sender, ActivateAck(message.subscriber, message.epoch, dict(self.seen)))
+    def remembered(self, record: Record) -> bool:
+        """Take all above the record's marks from the latest events, if they reach so far back."""
+        latest = self.buffer.recall(record.marks)
+        for event in latest or ():
+            if record.matches(event):
+                self.buffer.put(event, [record.subscriber])
+        return latest is not None
+
+    def _confirm(self, sender: NodeId, message: Activate, *, complete: bool = True) -> None:
+        complete = complete and self.rules.own_memory
+        self.host.send(sender, ActivateAck(message.subscriber, message.epoch, dict(self.seen), complete))
 
     def forwarded(self, sender: NodeId, message: FwdMsg) -> None:
         record = self.records.get(message.subscriber)

@@ -66,6 +66,13 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     spread: bool = False
     """Ours: an unsubscription that meets a record which does not know yet that it is history goes on to its copies."""
 
+    client_marks: bool = False
+    """Ours: what the client says it has had counts, not only what was acknowledged."""
+
+    own_memory: bool = False
+    """Ours: who has the latest events needs nobody to send them after, be it for a stand-in that wakes or for a client
+    that was gone so shortly that nobody was woken. Needs `latest_b` and the client's own marks."""
+
     edges_take_copies: bool = True
     """Z14: with an edge go the copies of all whose record is here."""
 
@@ -93,3 +100,4 @@ OPTIONS = Rules(spare_attached=True, epochs=True, ack_high_water=True, gap_safe=
 """All that the text's own options offer, without attachment numbers."""
 CHECKED = msgspec.structs.replace(OPTIONS, live_mark_check=True)
 HARDENED = msgspec.structs.replace(CHECKED, attach_no=True, chase=True, spread=True, **dict.fromkeys(RACES, True))
+OURS = msgspec.structs.replace(HARDENED, client_marks=True, own_memory=True)
