@@ -73,6 +73,7 @@ def mobility(
     gap_s: float,
     ping_pong_s: float,
     margin_m: float,
+    plane_latitude: float | None = None,
     utc_offset_h: float,
 ) -> int:
     with parts_told():
@@ -92,6 +93,7 @@ def mobility(
             gap_s=gap_s,
             ping_pong_s=ping_pong_s,
             margin_m=margin_m if margin_m >= 0 else None,
+            plane_latitude=plane_latitude,
             utc_offset_h=utc_offset_h,
         ),
     )
