@@ -15,13 +15,12 @@ from godwit.protocols.adhoc.clients import Statement
 from godwit.protocols.adhoc.options import Options
 from godwit.protocols.adhoc.proximity import ProximityBroker, Withdraw
 from godwit.protocols.adhoc.table import Entry
-from godwit.protocols.broker.air import Aired, aired
+from godwit.protocols.broker.air import ALL_TOPICS, Aired, aired
 from godwit.protocols.broker.airmemory import AirMemory
 from godwit.protocols.broker.contents import Content
 from godwit.protocols.broker.passages import passage_of
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
-from godwit.protocols.broker.topics import meaning
 from godwit.protocols.host import Host, Message, NodeId
 
 AIR: NodeId = "/air"
@@ -82,7 +81,7 @@ class AdhocFabric:
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
-        return {AIR: (meaning("#"),)}
+        return {AIR: ALL_TOPICS.filters}
 
     @property
     def neighbours(self) -> Mapping[NodeId, Entry]:

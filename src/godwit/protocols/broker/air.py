@@ -8,10 +8,14 @@ from functools import cached_property
 import msgspec
 
 from godwit.events import Event, Value
+from godwit.filters.filters import FilterSet
 from godwit.protocols.adhoc.messages import Beacon, Data, Frame
 from godwit.protocols.adhoc.options import Carry, Options
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.topics import meaning
 from godwit.protocols.host import RemoteError
+
+ALL_TOPICS = FilterSet((meaning("#"),))
 
 EVENT_OVERHEAD_B = 2_048
 """What topic, properties and names may take beside the payload before somebody notices."""
