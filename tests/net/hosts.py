@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 import paho.mqtt.client as paho
 import pytest
+from paho.mqtt.enums import CallbackAPIVersion
 
 T = TypeVar("T")
 CLONE_NEWNET = 0x40000000
@@ -162,8 +163,8 @@ class Client:
         self.ended: list[Any] = []
         self.refused: list[Any] = []
         self._in, self._subscribed = threading.Event(), threading.Event()
-        self.paho = client = paho.Client(paho.CallbackAPIVersion.VERSION2, name, protocol=version)
-        client.on_message = lambda client, data, message: self.got.append(message.payload)
+        self.paho = client = paho.Client(CallbackAPIVersion.VERSION2, name, protocol=version)
+        client.on_message = lambda client, data, message: self.got.append(bytes(message.payload))
         client.on_connect = lambda *told: self._in.set()
         client.on_subscribe = lambda *told: self._subscribed.set()
         client.on_disconnect = lambda client, data, flags, reason, more: self.ended.append(reason)

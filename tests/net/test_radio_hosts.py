@@ -15,8 +15,8 @@ ADHOC = ("--fabric", "adhoc")
 
 
 def line_of_four(made: Hosts) -> None:
-    for segment, (one, other) in {"ab": "ab", "bc": "bc", "cd": "cd"}.items():
-        made.segment(segment, one, other)
+    for segment in ("ab", "bc", "cd"):
+        made.segment(segment, *segment)
     for name, air in {"a": "ab", "b": "ab bc", "c": "bc cd", "d": "cd"}.items():
         made[name].serve(*ADHOC, air=air)
     for name in "abcd":
@@ -59,7 +59,7 @@ def test_forged_malformed_and_repeated_frames_are_dropped_and_counted(tmp_path: 
         until(lambda: made["a"].knows("b"))
         said = [speaker.publish("x", b"%d" % number) for number in range(5)]
         until(lambda: len(hearer.got) >= 5)
-        recorded = []
+        recorded: list[bytes] = []
         try:
             while len(recorded) < 500:
                 recorded.append(ear.recv(65_536))

@@ -84,11 +84,11 @@ class Peer:
 
     __slots__ = ("ahead_us", "floor", "stamps")
 
-    def __init__(self) -> None:
+    def __init__(self, floor: int) -> None:
         self.ahead_us = 0
         """The most that its stamps were ahead of our clock since its proof: a frame without delay."""
         self.stamps: OrderedDict[int, None] = OrderedDict()
-        self.floor = 0
+        self.floor = floor
         """Nothing up to this stamp is taken any more."""
 
     def is_late(self, stamp: int, now_us: int) -> bool:
@@ -255,7 +255,10 @@ class Seals:
     def _admit(self, frame: Frame) -> None:
         """It has answered what was asked a moment ago; so its stamp is of now, whatever its clock did before."""
         life, now_us = (frame.sender, frame.life), self._now_us()
-        peer = self._peers.setdefault(life, Peer())
+        if life not in self._peers:
+            # What it said before it was asked can only be what was kept here since.
+            self._peers[life] = Peer(floor=frame.stamp - int(HELD_S * 1e6))
+        peer = self._peers[life]
         self._peers.move_to_end(life)
         if len(self._peers) > PEERS_MAX:
             self._peers.popitem(last=False)
