@@ -15,7 +15,6 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.source import register
 
 JAVA_MIN = 17
 
@@ -58,12 +57,10 @@ def start(options: Options = Options()) -> SparkSession:  # noqa: B008
     for name, value in settings(options).items():
         builder = builder.config(name, value)
     try:
-        session = builder.getOrCreate()
+        return builder.getOrCreate()
     except Exception as error:
         told = str(error).strip().splitlines() or [type(error).__name__]
         raise PipelineError(f"Spark does not start with master {options.master!r}: {told[0]}") from error
-    register(session)
-    return session
 
 
 def settings(options: Options) -> dict[str, str]:
@@ -79,6 +76,8 @@ def settings(options: Options) -> dict[str, str]:
         # Hours and days must not depend on where a worker stands, nor attributes on the case of their letters.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.caseSensitive": "true",
+        # A busy machine takes its time; the usual 15 s would end a stream for it.
+        "spark.python.authenticate.socketTimeout": "120s",
     }
     partitions = options.partitions or _local_partitions(options.master)
     if partitions is not None:

@@ -1,7 +1,7 @@
 # ruff: noqa: N802  (the names of methods are Spark's)
 """`spark.read.format("godwit")` and `spark.readStream.format("godwit")`: archives of brokers, in folders or live.
 
-    register(spark)                                      # sessions of godwit.pipeline.session have it already
+    register(spark)
     spark.readStream.format("godwit").option("filter", "pm25 > 150").load("godwit://north:9884,godwit://south:9884")
 
 | option | meaning |
@@ -37,7 +37,7 @@ from godwit.net.archive_reading import ArchiveError, Piece, Position, advanced, 
 from godwit.pipeline import schemas
 from godwit.pipeline.source_options import EVENTS, TRACES, Asked, Live, archive_at, asked
 
-NAME = "godwit"
+NAME, REGISTERED = "godwit", "spark.godwit.registered"
 KINDS = {EVENTS: schemas.ARCHIVE, TRACES: schemas.TRACES}
 BATCH_ROWS, STREAM_ROWS = 1 << 18, 1 << 14
 """In one task: a batch wants few and large ones, a micro-batch should be over soon."""
@@ -47,15 +47,21 @@ Offset = dict[str, Any]
 
 
 def register(spark: SparkSession) -> None:
-    """Let this session know the format. Spark asks to be told that sources may take filters from queries."""
+    """Let this session know the format, and let it push filters to it.
+
+    Jobs call it when they are given a live source. It takes Spark a Python process and some seconds at the first time.
+    """
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(GodwitSource)
+    if spark.conf.get(REGISTERED, "") != NAME:
+        spark.dataSource.register(GodwitSource)
+        spark.conf.set(REGISTERED, NAME)
 
 
 def frame(spark: SparkSession, path: str, live: Live, *, kind: str = EVENTS, stream: bool = False) -> DataFrame:
     """The archives at `path`; what is wrong with it is told at once, as a `PipelineError`."""
     told = {"path": path, "kind": kind, **live.options()}
     asked(told)
+    register(spark)
     reader = spark.readStream if stream else spark.read
     return reader.format(NAME).options(**told).load()
 

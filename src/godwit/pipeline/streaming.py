@@ -7,6 +7,7 @@ same input, and replaces what its first try left; so each row is there once, for
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from hashlib import blake2b
 
@@ -23,6 +24,8 @@ from godwit.pipeline.writing import Files
 
 CHECKPOINT = "_checkpoint"
 POLL_S = 1.0
+START_POLL_S = 0.05
+TRIES, TOOK_TOO_LONG = 5, "Python worker failed to connect back"
 BATCH = "batch"
 
 Each = Callable[[DataFrame, int], None]
@@ -37,9 +40,25 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def started(frame: DataFrame, checkpoint: str, name: str, each: Each, pace: Pace) -> StreamingQuery:
+    """Returns when the stream has done its first micro-batch, waits for one, or has failed.
+
+    Spark gives each Python process of a stream ten seconds to start. On a busy machine several at once would take
+    longer, so they start one after another, and one that took too long is tried again: it has done nothing yet.
+    """
     writer = frame.writeStream.foreachBatch(each).outputMode("append").queryName(f"godwit {name}")
     writer = writer.option("checkpointLocation", checkpoint)
-    return (writer.trigger(processingTime=pace.every) if pace.follow else writer.trigger(availableNow=True)).start()
+    writer = writer.trigger(processingTime=pace.every) if pace.follow else writer.trigger(availableNow=True)
+    for _ in range(TRIES - 1):
+        query = _settled(writer.start())
+        if query.isActive or TOOK_TOO_LONG not in str(query.exception()):
+            return query
+    return _settled(writer.start())
+
+
+def _settled(query: StreamingQuery) -> StreamingQuery:
+    while query.isActive and query.lastProgress is None and not query.status["message"].startswith("Waiting"):
+        time.sleep(START_POLL_S)
+    return query
 
 
 def write_batch(frame: DataFrame, table: str, number: int, schema: StructType) -> None:
