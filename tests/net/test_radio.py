@@ -176,6 +176,14 @@ async def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> 
     radio.stop()
 
 
+@to_the_end
+async def test_frames_that_an_interface_cannot_take_are_refused_at_the_start() -> None:
+    radio = Radio("a", KEY, options(frame_b_max=65_530))
+    with pytest.raises(AntennaError, match=r"lo takes 65,536 bytes at a time; right would be .* = 65508"):
+        await radio.start()
+    radio.stop()
+
+
 def air_flags(**more: Any) -> dict[str, Any]:
     told = {"fabric": ["adhoc"], "adhoc__interfaces": ["lo"], "adhoc__port": options().port, "adhoc__beacon_s": 0.2}
     return {**told, "adhoc__key": KEY.decode(), **more}

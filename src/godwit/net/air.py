@@ -39,6 +39,7 @@ class Air:
             "air_frames_received": dict(radio.received),
             "air_bytes": {"out": radio.bytes_sent, "in": radio.bytes_received},
             "air_dropped": dict(radio.dropped),
+            "air_failures": dict(self.host.failures),
         }
 
     def levels(self) -> Figures:

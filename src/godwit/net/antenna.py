@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import ipaddress
 import logging
 import socket
@@ -14,6 +15,9 @@ from typing import cast
 log = logging.getLogger("godwit.radio")
 
 IP_MULTICAST_ALL = 49
+SIOCGIFMTU = 0x8921
+HEADERS_B = 28
+"""Of IP and UDP."""
 BUFFER_B = 1024 * 1024
 
 
@@ -24,8 +28,11 @@ class AntennaError(OSError):
 class Antenna(asyncio.DatagramProtocol):
     """`interface` empty: whichever the machine takes for the group. It may vanish and come back: `mend` looks."""
 
-    def __init__(self, interface: str, group: str, port: int, on_frame: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, interface: str, group: str, port: int, frame_b_max: int, on_frame: Callable[[bytes], None]
+    ) -> None:
         self.interface = interface
+        self.frame_b_max = frame_b_max
         self.group = group
         self.port = port
         self.on_frame = on_frame
@@ -49,6 +56,7 @@ class Antenna(asyncio.DatagramProtocol):
         self._index = self._find()
         opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
+            self._check_size(opened)
             opened.setblocking(False)
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_B)
@@ -60,10 +68,25 @@ class Antenna(asyncio.DatagramProtocol):
                 if self.interface:
                     opened.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.interface.encode())
                 opened.bind(("", self.port))
+        except AntennaError:
+            opened.close()
+            raise
         except OSError as error:
             opened.close()
             raise AntennaError(f"{self.where}: {error.strerror or error}") from None
         return opened
+
+    def _check_size(self, opened: socket.socket) -> None:
+        """Frames that the network would cut into pieces are lost with any of them."""
+        if not self.interface:
+            return
+        asked = struct.pack("16si", self.interface.encode(), 0)
+        _, mtu_b = struct.unpack("16si", fcntl.ioctl(opened, SIOCGIFMTU, asked))
+        if self.frame_b_max + HEADERS_B > mtu_b:
+            raise AntennaError(
+                f"{self.interface} takes {mtu_b:,} bytes at a time; right would be"
+                f" adhoc.frame_bytes_max = {mtu_b - HEADERS_B}"
+            )
 
     def _join(self, opened: socket.socket) -> None:
         membership = struct.pack("@4s4si", socket.inet_aton(self.group), bytes(4), self._index)

@@ -67,7 +67,10 @@ class Radio:
         self.sent: Counter[str] = Counter()
         self.received: Counter[str] = Counter()
         self.bytes_sent = self.bytes_received = 0
-        self.antennas = [Antenna(one, options.group, options.port, self._hear) for one in options.interfaces or ("",)]
+        self.antennas = [
+            Antenna(one, options.group, options.port, options.frame_b_max, self._hear)
+            for one in options.interfaces or ("",)
+        ]
         self._loop = asyncio.get_running_loop()
         self._assembly = Assembly(options.incomplete_b_max, self.dropped)
         self._first: deque[Waiting] = deque()

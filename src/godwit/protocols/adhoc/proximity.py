@@ -79,7 +79,7 @@ class ProximityBroker:
         self._due_s: dict[str, float] = {}
         """By publisher: when the last that waits here is due."""
         self._beaconed_s = host.now() - options.period_s
-        self._next = host.after(host.random.uniform(0, options.period_s), self._tick)
+        self._beacon_after(host.random.uniform(0, options.period_s))
 
     def subscribe(self, wanted: FilterSet, client: str) -> None:
         """Told to others with the next beacon."""
@@ -156,15 +156,21 @@ class ProximityBroker:
         self.pending = {k: p for k, p in self.pending.items() if p.timer is not None or now - p.sent_s < QUEUED_S}
         self._due_s = {publisher: due_s for publisher, due_s in self._due_s.items() if due_s > now}
         off = self.host.random.uniform(-1, 1) * self.options.period_jitter if self.options.period_jitter else 0.0
-        self._next = self.host.after(period * (1 + off), self._tick)
+        self._beacon_after(period * (1 + off))
+
+    def _beacon_after(self, wait_s: float) -> None:
+        self._next_s = self.host.now() + wait_s
+        self._next = self.host.after(wait_s, self._tick)
 
     def _hasten(self) -> None:
         """There is news: the next beacon comes forward, at a moment of its own, lest all speak at once."""
-        if self.options.prompt:
-            early_s = self._beaconed_s + self.period_s / 4 - self.host.now()
+        if not self.options.prompt:
+            return
+        early_s = self._beaconed_s + self.period_s / 4 - self.host.now()
+        wait_s = max(0.0, early_s) + self.host.random.random() * self.options.delay_max_s
+        if self.host.now() + wait_s < self._next_s:
             self._next.cancel()
-            wait_s = max(0.0, early_s) + self.host.random.random() * self.options.delay_max_s
-            self._next = self.host.after(wait_s, self._tick)
+            self._beacon_after(wait_s)
 
     def _hear_beacon(self, sender: NodeId, beacon: Beacon) -> None:
         now = self.host.now()

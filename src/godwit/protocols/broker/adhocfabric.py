@@ -12,6 +12,7 @@ import msgspec
 from godwit.events import Event
 from godwit.filters.filters import Filter, FilterSet
 from godwit.protocols.adhoc.clients import Statement
+from godwit.protocols.adhoc.messages import Data
 from godwit.protocols.adhoc.options import Options
 from godwit.protocols.adhoc.proximity import ProximityBroker, Withdraw
 from godwit.protocols.adhoc.table import Entry
@@ -132,9 +133,11 @@ class AdhocFabric:
     def taken(self, origin: NodeId, number: int) -> None: ...
 
     def receive(self, sender: NodeId, message: Message) -> None:
-        self._age_s = getattr(message, "age_s", 0.0)
+        if isinstance(message, Data):
+            self._age_s = message.age_s
         self.core.receive(sender, message)
-        self._follow()
+        if not isinstance(message, Data):
+            self._follow()
 
     def linked(self, peer: NodeId) -> None: ...
 
