@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.wires import Trees, World
 
+from godwit.protocols.broker.copying import Handoff
 from godwit.protocols.broker.publication import Publication
 
 KINDS = ("warm", "cold")
@@ -30,10 +31,20 @@ class Wish:
 class Chaos:
     """Subscribers hop, publishers publish, brokers crash; then all is quiet, and everything must have arrived."""
 
-    def __init__(self, seed: int, *, crashes: bool = True, publishers_hop: bool = False, trees: bool = False) -> None:
-        self.world = (Trees if trees else World)(3 + seed % 2, seed, session_wait_s=1e6)
+    def __init__(
+        self,
+        seed: int,
+        *,
+        crashes: bool = True,
+        publishers_hop: bool = False,
+        trees: bool = False,
+        handoff: Handoff = "reactive",
+    ) -> None:
+        self.world = (Trees if trees else World)(3 + seed % 2, seed, session_wait_s=1e6, handoff=handoff)
         self.dice = self.world.dice.stream("chaos")
         self.crashes = crashes
+        self.haste = 0.8 if handoff == "reactive" else 0.3
+        """How often a client that leaves is elsewhere at once; copies are made when it is not."""
         self.publishers_hop = publishers_hop
         self.names = list(self.world.sites)
         self.published: list[tuple[Publication, str]] = []
@@ -42,7 +53,9 @@ class Chaos:
         self.publishers = [self._client(f"p{n}") for n in range(self.dice.randint(1, 3))]
 
     def _client(self, name: str) -> Listener:
-        return Listener(self.world, name, dice=self.world.dice.stream("client", name), delay_s=0.02)
+        client = Listener(self.world, name, dice=self.world.dice.stream("client", name), delay_s=0.02)
+        client.keeps_token = self.world.dice.stream("token", name).random() < 0.7
+        return client
 
     def run(self, steps: int = 60) -> None:
         self._begin()
@@ -78,8 +91,11 @@ class Chaos:
 
     def _hop(self) -> None:
         client = self.dice.choice([*self.subscribers, *self.publishers] if self.publishers_hop else self.subscribers)
+        if client.connection is None:
+            self._reconnect(client)
+            return
         client.drop(notice_s=self.dice.choice((0.0, 0.2, None)))
-        if self.dice.random() < 0.8:
+        if self.dice.random() < self.haste:
             self._reconnect(client)
 
     def _reconnect(self, client: Listener) -> None:
@@ -124,6 +140,8 @@ class Chaos:
                 assert not session.waiting
                 assert not session.flying
             assert not site.broker._moves.places.turns
+            assert not site.broker._moves.holding.bytes
+            assert not site.broker._registry.copies, f"{site.name} has copies {[*site.broker._registry.copies]}"
         homes = Counter(client for site in self.world.sites.values() for client in site.broker.sessions)
         assert set(homes.values()) == {1}, homes
 
@@ -159,8 +177,8 @@ class Wild(Chaos):
     all is calm everybody gets everything.
     """
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed, publishers_hop=True)
+    def __init__(self, seed: int, handoff: Handoff = "reactive") -> None:
+        super().__init__(seed, publishers_hop=True, handoff=handoff)
         self.world.session_wait_s = 1.0
         for site in self.world.sites.values():
             site.crash()

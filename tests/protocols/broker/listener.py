@@ -77,6 +77,9 @@ class Listener:
         self.opening = Opening(client=name)
         self.home = ""
         """Where it connected first."""
+        self.keeps_token = False
+        self.token = ""
+        """What its session's was when it was in last; with a question mark once it has been shown."""
         self._times: dict[int, float] = {}
 
     def later(self, connection: Connection, call: object) -> None:
@@ -89,6 +92,9 @@ class Listener:
     def connect(self, at: str, *, clean: bool = False, expiry_s: float = 3600.0, **more: object) -> Listener:
         site = self.world.sites[at]
         self.home = self.home or at
+        if self.keeps_token and not clean:
+            more.setdefault("token", self.token)
+            self.token = self.token and f"?{self.token.removeprefix('?')}"
         self.opening = Opening(client=self.name, clean=clean, expiry_s=expiry_s, **more)  # type: ignore[arg-type]
         self.connection = Connection(self, site)
         site.broker.open(self.opening, self.connection)
@@ -158,6 +164,8 @@ class Listener:
         if connection is not self.connection:
             return
         self.presents.append(present)
+        assert connection.session is not None
+        self.token = connection.session.token
         if not present:
             self.incoming.clear()
             self.outgoing.clear()

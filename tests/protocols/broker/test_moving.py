@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.protocols.broker.chaos import Chaos, Wild
 from tests.protocols.broker.listener import Listener
@@ -44,7 +46,7 @@ def test_whatever_clients_do_nothing_breaks_and_nothing_is_left_behind(first: in
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
-def _run(seeds: range, **options: bool) -> None:
+def _run(seeds: range, **options: Any) -> None:
     for seed in seeds:
         chaos = Chaos(seed, **options)
         try:

@@ -3,15 +3,17 @@ dice say. Whatever a crash takes from a broker it takes from the streams too; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from functools import partial
 from random import Random
+from typing import Any
 
 import msgspec
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.contents import Content
+from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.sender import StreamOptions
 from godwit.protocols.broker.store import Disk, Memory
@@ -95,6 +97,7 @@ class Wire:
         receivers = list(to)
         assert self.host.name not in receivers, content
         number = self.world.next_number()
+        self.world.said.append((self.host.name, tuple(receivers), content))
         row = _encode(content)
         for receiver in receivers:
             self.outgoing.setdefault(receiver, {})[number] = row
@@ -137,6 +140,22 @@ class Wire:
     def unlinked(self, peer: NodeId) -> None: ...
 
 
+class Everybody:
+    """Sends copies to all other brokers, or to those given; remembers where sessions went, and who had copies."""
+
+    def __init__(self, likely: tuple[NodeId, ...]) -> None:
+        self.brokers = likely
+        self.moves: list[tuple[NodeId, tuple[NodeId, ...]]] = []
+
+    def likely(self) -> tuple[NodeId, ...]:
+        return self.brokers
+
+    def went(self, to: NodeId, copied: Collection[NodeId]) -> None:
+        self.moves.append((to, tuple(copied)))
+
+    def came(self, source: NodeId) -> None: ...
+
+
 class Site:
     """A machine: its disk outlives the brokers that run on it."""
 
@@ -173,8 +192,18 @@ class Site:
         slow = world.dice.stream("disk", self.name, self.lives)
         store = Memory(self.disk, lambda call: host.after(slow.uniform(0, world.disk_s), call))
         self.fabric = world.fabric(self, host, store)
+        likely = world.likely.get(self.name, tuple(name for name in world.names if name != self.name))
+        self.neighbours = Everybody(likely)
         self._broker = Broker(
-            self.host, store, self.fabric, world.clock, session_wait_s=world.session_wait_s, tracing=world.tracing
+            self.host,
+            store,
+            self.fabric,
+            world.clock,
+            session_wait_s=world.session_wait_s,
+            handoff=world.handoff,
+            neighbours=self.neighbours,
+            copies_bytes_max=world.copies_bytes_max,
+            tracing=world.tracing,
         )
         world.started(self)
 
@@ -195,6 +224,9 @@ class World:
         delay_s: float = 0.05,
         disk_s: float = 0.01,
         session_wait_s: float = 10.0,
+        handoff: Handoff = "reactive",
+        copies_bytes_max: int = COPIES_BYTES_MAX,
+        likely: Mapping[NodeId, tuple[NodeId, ...]] | None = None,
         tracing: bool = False,
     ) -> None:
         self.engine = Engine()
@@ -202,14 +234,20 @@ class World:
         self.disk_s = disk_s
         self.delay_s = delay_s
         self.session_wait_s = session_wait_s
+        self.handoff: Handoff = handoff
+        self.copies_bytes_max = copies_bytes_max
+        self.likely = likely or {}
+        self.names = [f"b{at}" for at in range(1, count + 1)]
         self.tracing = tracing
+        self.said: list[tuple[NodeId, tuple[NodeId, ...], Content]] = []
+        """Everything that brokers have said to one another, in its order."""
         self.sites: dict[NodeId, Site] = {}
         self._number = 0
         self._moving: set[tuple[NodeId, NodeId]] = set()
         self._times: dict[tuple[NodeId, NodeId], float] = {}
         self._slow: dict[tuple[NodeId, NodeId], Random] = {}
-        for at in range(1, count + 1):
-            self.sites[f"b{at}"] = Site(self, f"b{at}")
+        for name in self.names:
+            self.sites[name] = Site(self, name)
         for site in self.sites.values():
             site.known = set(self.sites)
             site.start()
@@ -292,6 +330,16 @@ class World:
 
 
 OPTIONS = TreeOptions(streams=StreamOptions(retry_s=0.5, retry_max_s=4.0), refresh_s=20.0, forget_s=10_000.0)
+
+
+class Even(World):
+    """Every message takes the same time, and the disk none."""
+
+    def __init__(self, count: int, *, delay_s: float = 0.05, **more: Any) -> None:
+        super().__init__(count, delay_s=delay_s, disk_s=0.0, **more)
+
+    def _delay(self, sender: NodeId, receiver: NodeId) -> float:
+        return self.delay_s
 
 
 class Trees(World):

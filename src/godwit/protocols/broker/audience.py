@@ -278,6 +278,10 @@ def _content(topics: str, filters: FilterSet) -> FilterSet:
 
 
 def _straight(takers: list[Taker] | None) -> tuple[Outlet, ...] | None:
-    if takers is None or any(t.identifiers or t.session.gates or t.session.moved_to for t in takers):
+    if takers is None:
         return None
-    return tuple(t.session.outlet for t in takers if t.session.outlet is not None)
+    # At QoS 0 nothing is kept for whoever is not connected: neither here nor for another place or copy of a session.
+    connected = [(t, t.session.outlet) for t in takers if t.session.outlet is not None]
+    if any(t.identifiers or not t.session.plain for t, _ in connected):
+        return None
+    return tuple(outlet for _, outlet in connected)

@@ -11,8 +11,10 @@ from godwit.protocols.broker import contents
 from godwit.protocols.broker.audience import Audience as Audience
 from godwit.protocols.broker.contents import (
     Content,
+    Drop,
     Fetch,
     Forwarded,
+    Given,
     Heard,
     Nothing,
     Place,
@@ -20,10 +22,12 @@ from godwit.protocols.broker.contents import (
     Through,
     Turn,
     Turned,
+    Uncopied,
 )
 from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Handoff, Neighbours
 from godwit.protocols.broker.counts import Counts
 from godwit.protocols.broker.fabric import Fabric
+from godwit.protocols.broker.holding import is_pending
 from godwit.protocols.broker.moving import Moves
 from godwit.protocols.broker.outlet import Limits, Opening, Outlet, Reason, Subscription
 from godwit.protocols.broker.publication import Publication
@@ -70,7 +74,7 @@ class Broker:
         """Seconds since 1970."""
         self._switch = Switch(host, store, fabric, clock, tracing)
         self._registry = Registry(self._switch, limits or Limits())
-        self._moves = Moves(self._registry, session_wait_s)
+        self._moves = Moves(self._registry, session_wait_s, handoff, neighbours, copies_bytes_max)
         self._moves.speaking.resume = self.publish
         self._known: set[NodeId] = set()
         self._introduced = False
@@ -132,6 +136,8 @@ class Broker:
         if not self._may_will(opening, outlet):
             return
         session = self._registry.sessions.get(opening.client)
+        if session is not None and not opening.clean and self._moves.is_elsewhere(session, opening):
+            session = None
         if session is not None:
             self._take_over(session, opening)
             if not opening.clean:
@@ -311,6 +317,14 @@ class Broker:
                 moves.speaking.on_said(origin, content)
             case Heard():
                 moves.on_heard(content)
+            case contents.Copy():
+                moves.holding.on_copy(origin, content)
+            case Drop():
+                moves.holding.on_drop(origin, content)
+            case Uncopied():
+                moves.copying.on_uncopied(origin, content)
+            case Given():
+                moves.taking.on_given(origin, content)
             case contents.Retained(publication):
                 self._switch.retained.keep(publication, origin)
         self.fabric.taken(origin, number)
@@ -353,6 +367,8 @@ class Broker:
                 self._registry.add_shadow(session)
                 for sub in session.subscriptions.values():
                     self._switch.add_sub(sub)
+            elif is_pending(session):
+                self._moves.holding.loaded(session)
             else:
                 self._registry.add(session)
                 self.counts.waiting += len(session.flying) + len(session.waiting)
@@ -361,7 +377,7 @@ class Broker:
                 self._switch.said_to[session.client] = set(self._known)
                 self._moves.speaking.arrive(session)
                 self.host.after(0.0, partial(self._rest, session))
-            self._moves.turning.loaded(session)
+            self._moves.loaded(session)
 
     def _rest(self, session: Session) -> None:
         if session.outlet is None and not session.ended and session.moved_to is None:

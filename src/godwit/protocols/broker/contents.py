@@ -9,23 +9,39 @@ from godwit.protocols.broker.publication import Publication
 from godwit.protocols.host import NodeId
 
 
+class Claim(msgspec.Struct, frozen=True, array_like=True):
+    """A copy that `source` had made under an epoch was taken up by its `holder`, and the source may not know it yet."""
+
+    source: NodeId
+    epoch: int
+    holder: NodeId
+
+
 class Place(msgspec.Struct, frozen=True, tag="place", array_like=True):
     """The session of this client is mine since this epoch; a higher (epoch, broker) wins. Whoever has one of a lower
     epoch gives it to me, or forgets it where the client wants to start clean, or where mine is gone too: it has ended.
+    Whoever made a copy that is claimed gives its session to the holder of that copy.
     """
 
     client: str
     epoch: int
     gone: bool = False
     clean: bool = False
+    claims: tuple[Claim, ...] = ()
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch", array_like=True):
     """The client has come to me: give me its session, which will be mine at this epoch or, where it is already newer
-    than I know, at the next."""
+    than I know, at the next.
+
+    `copy` is the epoch of the copy that I hold of it, on my disk by now; 0: none that you made. `held`: the client is
+    in already, since it has shown that nobody can have had the session since the copy was made.
+    """
 
     client: str
     epoch: int
+    copy: int = 0
+    held: bool = False
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
@@ -64,6 +80,51 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     """The client has started it clean: what earlier ones kept is not for it."""
     unheard: tuple[tuple[int, NodeId], ...] = ()
     """The brokers that may not have all yet that the client said elsewhere; each tells the receiver with `Heard`."""
+    claims: tuple[Claim, ...] = ()
+
+
+class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
+    """A session that rests with me, for you to hold until the client comes to you or I say `Drop`. It stays mine.
+
+    What waits follows as `Forwarded`, and so does all that I take for it from each broker until that one has turned to
+    you as well. `epoch` is the copy's; `origins` are the brokers that I know, both of us among them. `lasts_s` is how
+    long the session has left, and `token` what the client was given when it was in last.
+    """
+
+    client: str
+    epoch: int
+    lasts_s: float
+    token: str
+    subscriptions: tuple[Subscription, ...]
+    incoming: tuple[int, ...]
+    kept: tuple[Kept, ...]
+    origins: tuple[NodeId, ...]
+    clean: bool = False
+
+
+class Drop(msgspec.Struct, frozen=True, tag="drop", array_like=True):
+    """Forget the copy that I made under this epoch."""
+
+    client: str
+    epoch: int
+
+
+class Uncopied(msgspec.Struct, frozen=True, tag="uncopied", array_like=True):
+    """I do not hold the copy that you made under this epoch."""
+
+    client: str
+    epoch: int
+
+
+class Given(msgspec.Struct, frozen=True, tag="given", array_like=True):
+    """The answer to `Fetch` with a copy, in place of `Session`: your copy is the session now, at this epoch. `origins`
+    are the brokers whose publications still come to it through me, each until `Through`. `Heard` follows when all have
+    what the client said here."""
+
+    client: str
+    epoch: int
+    copy: int
+    origins: tuple[NodeId, ...]
 
 
 class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
@@ -92,14 +153,17 @@ class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
     source: NodeId
     interest: int
     chain: tuple[NodeId, ...] = ()
+    copy: bool = False
+    """It is only a copy that I have: `source` goes on collecting, and no other place is concerned."""
 
 
 class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
     """What I sent before this is for the session's earlier places to pass on; what I send from now on is for the
-    place of this epoch."""
+    place of this epoch. With `copy`, the name of a broker, only for the copy there."""
 
     client: str
     epoch: int
+    copy: NodeId = ""
 
 
 class Through(msgspec.Struct, frozen=True, tag="through", array_like=True):
@@ -134,5 +198,20 @@ class Retained(msgspec.Struct, frozen=True, tag="retained", array_like=True):
 
 
 Content = (
-    Publication | Place | Fetch | Session | Nothing | Forwarded | Turn | Turned | Through | Said | Heard | Retained
+    Publication
+    | Place
+    | Fetch
+    | Session
+    | Nothing
+    | Forwarded
+    | Turn
+    | Turned
+    | Through
+    | Said
+    | Heard
+    | Retained
+    | Copy
+    | Drop
+    | Uncopied
+    | Given
 )

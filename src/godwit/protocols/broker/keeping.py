@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from godwit.protocols.broker.contents import Claim
 from godwit.protocols.broker.outlet import Subscription, Will
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.sessions import Body, Gate, GroupKey, Item, Session, Sub, Upstream
@@ -33,6 +34,10 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     open_origins: set[NodeId]
     owed: set[NodeId]
     unheard: set[tuple[int, NodeId]] = msgspec.field(default_factory=set)
+    token: str = ""
+    copied: int = 0
+    copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
 
 
 class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -87,6 +92,10 @@ class Ledger:
             session.open_origins,
             session.owed,
             session.unheard,
+            session.token,
+            session.copied,
+            session.copies,
+            session.claims,
         )
         self._put("sessions", session.owner, 0, _encode(row))
 
@@ -207,6 +216,7 @@ def items_of(session: Session) -> Iterator[Item]:
 
 def _session_of(owner: str, row: SessionRow) -> Session:
     session = Session(owner.partition("\0")[0], row.epoch)
+    session.owner = owner
     session.expiry_s = row.expiry_s
     session.left = row.left
     session.will = row.will
@@ -220,6 +230,11 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.open_origins = row.open_origins
     session.owed = row.owed
     session.unheard = row.unheard
+    session.token = row.token
+    session.copied = row.copied
+    session.copies = row.copies
+    session.claims = row.claims
+    session.review()
     return session
 
 

@@ -6,13 +6,17 @@ from collections.abc import Iterable
 from functools import partial
 
 from godwit.protocols.broker import contents
-from godwit.protocols.broker.contents import Fetch, Forwarded, Heard, Nothing, Place, Turn
+from godwit.protocols.broker.contents import Claim, Fetch, Heard, Nothing, Place, Turn
+from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Copying, Handoff, Neighbours
+from godwit.protocols.broker.holding import Holding
+from godwit.protocols.broker.leaving import Leaving
 from godwit.protocols.broker.outlet import Opening, Outlet, Reason
-from godwit.protocols.broker.places import At, Places
+from godwit.protocols.broker.places import At, Places, at_of
 from godwit.protocols.broker.registry import Registry
-from godwit.protocols.broker.sessions import Gate, Item, Session, Upstream
+from godwit.protocols.broker.sessions import Gate, Session, Upstream
 from godwit.protocols.broker.speaking import Speaking
-from godwit.protocols.broker.turning import Turning, item_of, kept_of
+from godwit.protocols.broker.taking import Taking
+from godwit.protocols.broker.turning import Turning, item_of
 from godwit.protocols.broker.understanding import remembered
 from godwit.protocols.host import NodeId, Timer
 
@@ -36,17 +40,34 @@ class Waiting:
 class Moves:
     """Clients that arrive before their sessions, sessions that leave and arrive, and who has which."""
 
-    def __init__(self, registry: Registry, session_wait_s: float) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        session_wait_s: float,
+        handoff: Handoff = "proactive",
+        neighbours: Neighbours | None = None,
+        copies_bytes_max: int = COPIES_BYTES_MAX,
+    ) -> None:
         self.registry = registry
         self.switch = registry.switch
         self.fabric = registry.switch.fabric
         self.name = registry.switch.name
         self.session_wait_s = session_wait_s
+        self.follows = handoff != "durable"
+        """Whether sessions go where their clients go."""
+        proactive = handoff == "proactive"
         self.places = Places(registry.switch.store)
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
         self.speaking = Speaking(registry.switch, session_wait_s)
-        self.switch.forward = self._forward
+        makes = proactive and neighbours is not None
+        self.copying = Copying(registry, self.next_epoch, neighbours, makes=makes)
+        self.holding = Holding(registry, self.turning, copies_bytes_max, holds=proactive)
+        self.leaving = Leaving(registry, self.places, self.turning, self.speaking, self.copying)
+        self.taking = Taking(self)
+        self.turning.on_copy_turned = self.copying.on_turned
+        self.turning.on_settled = self.copying.rested
+        self.speaking.on_heard_all = self.copying.rested
         registry.on_end = self._ended
 
     # A client arrives
@@ -55,13 +76,39 @@ class Moves:
         """Fetch the session from wherever it is; False where no broker is known to have one."""
         if self._replace_waiting(opening, outlet):
             return True
-        at = self.places.get(opening.client)
-        source = at.broker if at is not None else opening.previous
+        source = self._source(opening) if self.follows else ""
         if not source or source == self.name or source not in self.fabric.brokers:
             return False
+        copy = self.holding.get(opening.client, source)
+        if copy is not None and opening.token and opening.token == copy.token:
+            self.taking.open(copy, opening, outlet)
+            return True
         timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
         self.waiting[opening.client] = Waiting(opening, outlet, source, timer)
         self._fetch(opening.client, source)
+        return True
+
+    def is_elsewhere(self, session: Session, opening: Opening) -> bool:
+        """Whether the client has been let in at another broker since it was here, and nobody has told this one yet."""
+        told = at_of(opening.token) if opening.token else None
+        return told is not None and At(session.epoch, self.name) < told and told.broker in self.fabric.brokers
+
+    def _source(self, opening: Opening) -> NodeId:
+        """Where the session is: as the client knows, as the others have said, or as a copy of it shows."""
+        at, copy = self.places.get(opening.client), self.registry.copies.get(opening.client)
+        told = at_of(opening.token) if opening.token else None
+        if told is not None and told.broker in self.fabric.brokers and (at is None or at < told):
+            return told.broker
+        if at is not None:
+            return at.broker
+        return opening.previous or (copy.source if copy is not None else "")
+
+    def pass_on(self, session: Session) -> bool:
+        """To where it is wanted by now, if that is elsewhere."""
+        newer = self.places.get(session.client)
+        if newer is None or newer < At(session.epoch, self.name) or newer.broker not in self.fabric.brokers:
+            return False
+        self.leaving.transfer(session, newer.broker, newer.epoch)
         return True
 
     def give_up(self, opening: Opening, outlet: Outlet) -> None:
@@ -88,39 +135,53 @@ class Moves:
     def next_epoch(self, client: str) -> int:
         """Above all that is known of this client. The clock helps where old news is still under way."""
         at, live = self.places.get(client), self.registry.sessions.get(client)
-        shadows = self.registry.shadows.get(client, {}).values()
-        known = max(at.epoch if at else 0, live.epoch if live else 0, *(one.next_epoch for one in shadows), 0)
+        shadows, copy = self.registry.shadows.get(client, {}).values(), self.registry.copies.get(client)
+        known = max(at.epoch if at else 0, copy.epoch if copy else 0, *(one.next_epoch for one in shadows), 0)
+        if live is not None:
+            known = max(known, live.epoch, live.copied)
         return max(known + 1, int(self.switch.clock() * 1000))
 
     def announce(self, session: Session, *, clean: bool = False) -> None:
         """Tell all brokers that a session that may outlive its connection is here."""
         at = At(session.epoch, self.name)
         known = self.places.get(session.client)
-        if session.announced:
+        if session.announced or not self.follows:
             return
         if session.expiry_s > 0:
             session.announced = True
             self.switch.ledger.put_session(session)
-            self._send(self.fabric.brokers, Place(session.client, session.epoch, clean=clean))
+            place = Place(session.client, session.epoch, clean=clean, claims=session.claims)
+            self._send(self.fabric.brokers, place)
         elif clean and known is not None:
             self._send(self.fabric.brokers, Place(session.client, session.epoch, gone=True))
         self.places.forget(session.client, at)
 
     def _ended(self, session: Session) -> None:
+        self.copying.drop(session)
         if session.announced:
             self._send(self.fabric.brokers, Place(session.client, session.epoch, gone=True))
 
     def _fetch(self, client: str, source: NodeId) -> None:
-        self._send((source,), Fetch(client, self.next_epoch(client)))
+        copy, epoch = self.holding.get(client, source), self.next_epoch(client)
+        if copy is not None:
+            self.holding.commit(copy)
+        self._send((source,), Fetch(client, epoch, copy.epoch if copy is not None else 0))
 
     def _new_session(self, client: str) -> None:
-        """The session cannot be had now. Should it turn up, what it kept is added to the new one."""
+        """The session cannot be had now. Where there is a copy the client gets that; else a new session, and should the
+        old one turn up, what it kept is added."""
         waiting = self.stop_waiting(client)
         if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
             return
-        session = self.registry.create(waiting.opening, self.next_epoch(client))
+        session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
+        if session is None and copy is not None:
+            self.arrive(self.taking.claim(copy), waiting)
+            return
+        present = session is not None
+        if session is None:
+            session = self.registry.create(waiting.opening, self.next_epoch(client))
         self.announce(session)
-        self._begin(session, waiting, present=False)
+        self._begin(session, waiting, present=present)
 
     def _begin(self, session: Session, waiting: Waiting | None, *, present: bool) -> None:
         """It is here: let the client in, unless it has left, or is elsewhere by now."""
@@ -128,8 +189,9 @@ class Moves:
             if waiting.outlet is not None:
                 waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
             epoch, to = waiting.wanted_by
-            self._transfer(session, to, epoch)
+            self.leaving.transfer(session, to, epoch)
         elif waiting is not None and waiting.outlet is not None:
+            self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
             self.registry.attach(session, waiting.opening, waiting.outlet, present)
         else:
             session.left = self.switch.clock()
@@ -139,99 +201,51 @@ class Moves:
 
     def on_fetch(self, origin: NodeId, fetch: Fetch) -> None:
         session, waiting = self.registry.sessions.get(fetch.client), self.waiting.get(fetch.client)
-        if session is not None:
-            self._transfer(session, origin, fetch.epoch)
-        elif waiting is not None and waiting.source != origin:
+        if not self.follows:
+            session = None
+        if session is not None and fetch.copy == session.copied and origin in session.copies:
+            self.leaving.give(session, origin, fetch.epoch)
+        elif session is not None and fetch.held:
+            # The client was let in there and is here again, though it does not know of there: that was in vain.
+            self._send((origin,), Nothing(fetch.client, fetch.epoch, self.name, session.epoch))
+        elif session is not None:
+            self.leaving.transfer(session, origin, fetch.epoch)
+        elif waiting is not None and waiting.source != origin and not fetch.held:
             waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
         else:
             at = self.places.get(fetch.client) if waiting is None else None
             lead = (at.broker, at.epoch) if at is not None else ("", 0)
             self._send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
 
-    def _transfer(self, session: Session, to: NodeId, epoch: int) -> None:
-        """All of it into the stream to the other broker; what stays is a shadow that passes on what still comes."""
-        switch, client = self.switch, session.client
-        known, shadows = self.places.get(client), self.registry.shadows.get(client, {})
-        # Two sessions of a client may go the same way after one another: they must not go under the same epoch, nor
-        # leave two shadows of the same epoch.
-        while session.epoch in shadows:
-            session.epoch += 1
-        epoch = max(epoch, session.epoch + 1, known.epoch + 1 if known is not None else 0)
-        self._leave(session)
-        unheard = self.speaking.leave(session, to, epoch)
-        chain = {one for way in session.upstreams for one in (*way.chain, way.source)} - {to}
-        origins = {self.name, to, *self.fabric.brokers}.union(*(way.origins for way in session.upstreams))
-        moved = contents.Session(
-            client,
-            epoch,
-            session.expiry_s,
-            tuple(sub.wanted for sub in session.subscriptions.values()),
-            tuple(sorted(session.incoming)),
-            tuple(kept_of(item) for item in session.flying.values()),
-            tuple(sorted(origins)),
-            session.sequence,
-            tuple(sorted(chain)),
-            session.clean,
-            unheard,
-        )
-        waiting = [kept_of(item) for item in session.waiting]
-        self._become_shadow(session, to, epoch, origins)
-        self.places.put(client, At(epoch, to))
-        self._send((to,), moved)
-        for kept in waiting:
-            self._send((to,), Forwarded(client, epoch, kept))
-        switch.trace("moved", client=client, peer=to)
-
-    def _leave(self, session: Session) -> None:
-        """The client is at another broker. Its will is only said where it asked for no delay."""
-        connected, will = session.outlet is not None, session.will
-        self.registry.cancel_timers(session)
-        if connected and will is not None and will.delay_s == 0:
-            self.registry.say_will(session)
-        session.will = None
-        self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
-
-    def _become_shadow(self, session: Session, to: NodeId, epoch: int, origins: set[NodeId]) -> None:
-        switch = self.switch
-        switch.ledger.forget(session)
-        del self.registry.sessions[session.client]
-        switch.counts.waiting -= len(session.flying) + len(session.waiting)
-        session.flying, session.incoming, session.waiting_b = {}, set(), 0
-        session.waiting.clear()
-        session.unsent.clear()
-        session.moved_to, session.next_epoch = to, epoch
-        session.open_origins, session.owed = set(origins), set(origins)
-        session.unheard = set()
-        self.registry.add_shadow(session)
-        switch.ledger.save(session)
-        switch.directory.changed()
-        switch.counts.sessions -= 1
-        switch.counts.moved_out += 1
-
-    def _forward(self, shadow: Session, item: Item) -> None:
-        """For a shadow: on to where the session went."""
-        assert shadow.moved_to is not None
-        self._send((shadow.moved_to,), Forwarded(shadow.client, shadow.next_epoch, kept_of(item)))
-
     # A session arrives
 
     def on_session(self, origin: NodeId, moved: contents.Session) -> None:
         waiting = self.stop_waiting(moved.client)
-        present = self.registry.sessions.get(moved.client)
+        present, copy = self.registry.sessions.get(moved.client), self.holding.get(moved.client, origin)
+        if copy is not None:
+            self.holding.forget(copy)
         way = Upstream(moved.epoch, origin, moved.chain, set(moved.origins), present is None)
+        self.taking.void(origin, moved.client)
         if present is not None:
             self._add_to(present, moved, way)
+            if waiting is not None and (waiting.outlet is not None or waiting.wanted_by is not None):
+                self._begin(present, waiting, present=True)
             return
         session = self._installed(moved, way)
         self.switch.counts.moved_in += 1
-        newer = self.places.get(moved.client)
-        if newer is not None and At(session.epoch, self.name) < newer and newer.broker in self.fabric.brokers:
-            self.turning.turn_all(session, way)
-            self._transfer(session, newer.broker, newer.epoch)
+        self.switch.counts.handoffs_missed += waiting is not None
+        self.copying.came(origin)
+        self.turning.turn_all(session, way)
+        self.arrive(session, waiting)
+
+    def arrive(self, session: Session, waiting: Waiting | None) -> None:
+        """It is here now, though perhaps wanted elsewhere."""
+        if self.pass_on(session):
+            if waiting is not None and waiting.outlet is not None:
+                waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
             return
         if waiting is not None:
             session.expiry_s = waiting.opening.expiry_s or session.expiry_s
-        self.turning.turn_all(session, way)
         self.announce(session)
         self._begin(session, waiting, present=True)
 
@@ -242,8 +256,10 @@ class Moves:
         session.incoming = set(moved.incoming)
         session.clean = moved.clean
         session.unheard = set(moved.unheard)
+        session.claims = moved.claims
         session.upstreams.append(way)
         session.gates = {origin: Gate() for origin in moved.origins}
+        session.review()
         for wanted in moved.subscriptions:
             session.row += 1
             sub = remembered(session, wanted, session.row)
@@ -266,6 +282,7 @@ class Moves:
             self._send(to, Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain))
             self.turning.make_turn(self.name, Turn(moved.client, moved.epoch, way.source, 0, way.chain))
             return
+        self.copying.drop(session)
         session.epoch = max(session.epoch, moved.epoch)
         session.announced = False
         session.upstreams.append(way)
@@ -281,6 +298,10 @@ class Moves:
         client, waiting = nothing.client, self.waiting.get(nothing.client)
         if nothing.at and nothing.at != self.name:
             self.places.put(client, At(nothing.since, nothing.at))
+        copy = self.holding.get(client, origin)
+        if copy is not None and copy.fetched:
+            self.holding.forget(copy)
+        self.taking.disclaim(origin, nothing)
         if waiting is None or waiting.source != origin:
             return
         at = self.places.get(client)
@@ -294,6 +315,10 @@ class Moves:
             self._new_session(client)
 
     def on_heard(self, heard: Heard) -> None:
+        for shadow in list(self.registry.shadows.get(heard.client, {}).values()):
+            if self.speaking.heard_for(shadow, {(heard.epoch, heard.broker)}):
+                self.turning.end_if_done(shadow)
+                return
         waiting, at = self.waiting.get(heard.client), self.places.get(heard.client)
         elsewhere = waiting.source if waiting is not None else at.broker if at is not None else None
         self.speaking.on_heard(heard, self.registry.sessions.get(heard.client), elsewhere)
@@ -301,6 +326,8 @@ class Moves:
     # Places, and brokers that come and go
 
     def on_place(self, origin: NodeId, place: Place) -> None:
+        if not self.follows:
+            return
         at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)
         if place.gone:
             self.places.forget(place.client, at)
@@ -310,32 +337,54 @@ class Moves:
         if waiting is not None and not place.gone:
             waiting.source = origin
             self._fetch(place.client, origin)
+        claim = next((one for one in place.claims if one.source == self.name), None)
+        if session is not None and claim is not None and _is_valid(claim, session):
+            self.leaving.give(session, claim.holder, claim.epoch + 1)
+            return
         if session is None or at < At(session.epoch, self.name):
             return
+        if not (place.gone or place.clean or session.announced) and any(way.copy for way in session.upstreams):
+            return  # whether it was rightly taken up here is for the source of the copy to say
         if place.gone or place.clean:
             session.announced = False
             session.will = None
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
             self.registry.end(session)
         else:
-            self._transfer(session, origin, place.epoch)
+            self.leaving.transfer(session, origin, place.epoch)
 
     def greet(self, brokers: Iterable[NodeId]) -> None:
         """Tell new brokers where sessions are."""
         to = sorted(brokers)
+        self.holding.met(to)
         for session in self.registry.sessions.values():
             if session.announced and to:
-                self._send(to, Place(session.client, session.epoch))
+                self._send(to, Place(session.client, session.epoch, claims=session.claims))
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
         self.places.forget_broker(broker)
-        self.turning.given_up(broker)
-        for session in list(self.registry.sessions.values()):
-            self.speaking.given_up(session, broker)
         for client, waiting in list(self.waiting.items()):
             if waiting.source == broker:
                 self._new_session(client)
+        self.holding.given_up(broker)
+        self.copying.given_up(broker)
+        for shadow in [one for some in self.registry.shadows.values() for one in some.values()]:
+            self.speaking.heard_for(shadow, {one for one in shadow.unheard if one[1] == broker})
+            self.turning.end_if_done(shadow)
+        self.turning.given_up(broker)
+        for session in list(self.registry.sessions.values()):
+            self.speaking.given_up(session, broker)
+
+    def loaded(self, session: Session) -> None:
+        """It was here before a crash, and so was what it waits for."""
+        self.turning.loaded(session)
+        if any(way.copy for way in session.upstreams) and not session.announced:
+            self.taking.expect(session)
 
     def _send(self, to: Iterable[NodeId], content: contents.Content) -> None:
         self.switch.say(to, content)
+
+
+def _is_valid(claim: Claim, session: Session) -> bool:
+    return claim.epoch == session.copied and claim.holder in session.copies

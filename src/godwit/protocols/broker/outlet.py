@@ -114,8 +114,9 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """The broker where the client was before, if it says so; it saves nothing where places are known, and helps where
     they are not."""
     token: str = ""
-    """What the session's `token` was when the client was in last, wherever that was: it proves that nothing can have
-    happened to the session since then, so that a copy of it is good."""
+    """What the session's `token` was when the client was in last, wherever that was: it says where the session is, and
+    proves that nothing can have happened to it since then, so that a copy of it is good. A client that has asked to be
+    let in since then and had no answer puts a question mark before it, since it can no longer be sure."""
     grant: Grant = ALL
     limits: Limits = Limits()
 

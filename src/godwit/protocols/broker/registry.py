@@ -20,7 +20,7 @@ from godwit.protocols.broker.outlet import (
     Subscription,
 )
 from godwit.protocols.broker.publication import Publication
-from godwit.protocols.broker.sessions import NUMBER_MAX, Item, Session, Sub
+from godwit.protocols.broker.sessions import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.broker.switch import Switch
 from godwit.protocols.broker.topics import problem_of_filter
 from godwit.protocols.broker.understanding import understood
@@ -40,7 +40,8 @@ class Granted(msgspec.Struct, frozen=True):
 
 
 class Registry:
-    """`on_end(session)` is called for each session that has ended here and is nowhere else."""
+    """`on_end(session)` is called for each session that has ended here and is nowhere else, `on_attach(session)` before
+    a client is let into one, and `on_rest(session)` when it has left."""
 
     def __init__(self, switch: Switch, limits: Limits = Limits()) -> None:  # noqa: B008
         self.switch = switch
@@ -49,6 +50,11 @@ class Registry:
         self.sessions: dict[str, Session] = {}
         self.shadows: dict[str, dict[int, Session]] = {}
         """By client and epoch."""
+        self.copies: dict[str, Copy] = {}
+        """Of sessions that are other brokers', by client."""
+        self.on_attach: Callable[[Session], None] = lambda session: None
+        self.on_rest: Callable[[Session], None] = lambda session: None
+        self._attachment = 0
         self.on_end: Callable[[Session], None] = lambda session: None
 
     def create(self, opening: Opening, epoch: int, *, clean: bool = False) -> Session:
@@ -75,12 +81,14 @@ class Registry:
     def attach(self, session: Session, opening: Opening, outlet: Outlet, present: bool) -> None:
         """The client is in; what is under way goes again, then what waits."""
         self.cancel_timers(session)
+        self.on_attach(session)
         was_durable = session.durable
         session.outlet = outlet
         session.grant, session.limits = opening.grant, opening.limits
         session.expiry_s, session.left = opening.expiry_s, None
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
         session.will = opening.will
+        session.token = self._token(session) if session.durable else ""
         self._keep(session, was_durable)
         self._withdraw_beyond(session, opening.grant)
         self.switch.counts.connected += 1
@@ -88,6 +96,11 @@ class Registry:
         self.switch.trace("attached", client=session.client, note="present" if present else "new")
         outlet.opened(session, present)
         self.switch.flows.attached(session)
+
+    def _token(self, session: Session) -> str:
+        """Another one for each time that a client is let in anywhere; the clock sees to that after a crash."""
+        self._attachment = max(self._attachment + 1, int(self.switch.clock() * 1000))
+        return f"{session.epoch}.{self._attachment}.{self.switch.name}"
 
     def _keep(self, session: Session, was_durable: bool) -> None:
         ledger = self.switch.ledger
@@ -128,6 +141,7 @@ class Registry:
             session.expiry_timer = switch.host.after(min(left_s, TIMER_MAX_S), partial(self._expire, session))
         if session.will is not None:
             session.will_timer = switch.host.after(session.will.delay_s, partial(self.say_will, session))
+        self.on_rest(session)
 
     def _expire(self, session: Session) -> None:
         session.expiry_timer = None

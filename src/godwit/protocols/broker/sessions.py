@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from godwit.filters.filters import FilterSet
+from godwit.protocols.broker.contents import Claim
 from godwit.protocols.broker.outlet import ALL, Grant, Limits, Outlet, Subscription, Will
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.host import NodeId, Timer
@@ -120,6 +121,8 @@ class Upstream(msgspec.Struct):
     """The brokers of whose publications more may come this way."""
     main: bool
     """The session itself came this way; else only what another one of the client had kept."""
+    copy: bool = False
+    """Only a copy came this way: the source has not said yet that the session is here."""
 
 
 class Session:
@@ -127,8 +130,12 @@ class Session:
 
     __slots__ = (
         "announced",
+        "claims",
         "clean",
         "client",
+        "copied",
+        "copies",
+        "copy",
         "dropped",
         "ended",
         "entered",
@@ -151,6 +158,8 @@ class Session:
         "open_origins",
         "outlet",
         "owed",
+        "owner",
+        "plain",
         "position",
         "row",
         "sequence",
@@ -169,7 +178,11 @@ class Session:
 
     def __init__(self, client: str, epoch: int) -> None:
         self.client = client
+        self.owner = client
+        """Whose rows it has in the store. A client may have a session and shadows of earlier ones at one broker."""
         self.epoch = epoch
+        self.plain = True
+        """Whatever is published and wanted is simply for this session, here and nowhere else: see `review`."""
         self.outlet: Outlet | None = None
         self.grant: Grant = ALL
         self.limits = Limits()
@@ -232,14 +245,22 @@ class Session:
         self.owed: set[NodeId] = set()
         """A shadow's: the brokers of which it has not said yet that all is passed on."""
 
+        self.copied = 0
+        """The epoch of the last copies made of it."""
+        self.copies: dict[NodeId, set[NodeId]] = {}
+        """Who holds such a copy, and which brokers' publications come to it there by themselves."""
+        self.copy: Copy | None = None
+        """What it is only a copy of."""
+        self.claims: tuple[Claim, ...] = ()
+        """The copies by which it came from brokers that may not know it yet."""
+
     @property
     def durable(self) -> bool:
         return self.expiry_s > 0 or self.moved_to is not None
 
-    @property
-    def owner(self) -> str:
-        """Whose rows it has in the store. A client may have a session and shadows of earlier ones at one broker."""
-        return self.client if self.moved_to is None else shadow_owner(self.client, self.epoch)
+    def review(self) -> None:
+        """After a change of what `plain` rests on."""
+        self.plain = not self.gates and self.moved_to is None and not self.copies and self.copy is None
 
     def next_sequence(self) -> int:
         """The number of this client's next publication."""
@@ -264,6 +285,28 @@ class Session:
         return self.expiry_s == inf
 
 
+class Copy:
+    """A session of another broker, held here in case its client comes. Until the source is asked for the session this
+    is only in memory; from then on it has rows, and waits for the answer."""
+
+    __slots__ = ("bytes", "epoch", "expiry_timer", "fetched", "lasts_s", "session", "source", "token")
+
+    def __init__(self, session: Session, source: NodeId, epoch: int, lasts_s: float, token: str) -> None:
+        self.session = session
+        self.source = source
+        self.epoch = epoch
+        self.lasts_s = lasts_s
+        self.token = token
+        self.bytes = 0
+        """What it costs, about."""
+        self.fetched = False
+        self.expiry_timer: Timer | None = None
+
+
 def shadow_owner(client: str, epoch: int) -> str:
     """A client's name cannot contain NUL."""
     return f"{client}\0{epoch}"
+
+
+def copy_owner(client: str, epoch: int) -> str:
+    return f"{client}\0copy {epoch}"

@@ -31,6 +31,7 @@ class Speaking:
         self.switch = switch
         self.wait_s = wait_s
         self.resume: Callable[[Session, Offered], None] = lambda session, offered: None
+        self.on_heard_all: Callable[[Session], None] = lambda session: None
 
     def leave(self, session: Session, to: NodeId, epoch: int) -> tuple[tuple[int, NodeId], ...]:
         """The client goes on at another broker: whoever may still get something that it said here tells that one when
@@ -38,6 +39,26 @@ class Speaking:
         hearers = (self.switch.said_to.pop(session.client, set()) & self.switch.fabric.brokers) - {to}
         self.switch.say(sorted(hearers), Said(session.client, epoch, to))
         return tuple(sorted(session.unheard.union((epoch, hearer) for hearer in hearers)))
+
+    def leave_copy(self, session: Session, to: NodeId, copied: int) -> set[tuple[int, NodeId]]:
+        """The same where the session is not sent: they tell this broker, and this one tells the other when all have.
+        So it does not matter where the client is by then, nor whom it has let in before it could know of them."""
+        hearers = (self.switch.said_to.pop(session.client, set()) & self.switch.fabric.brokers) - {to}
+        self.switch.say(sorted(hearers), Said(session.client, copied, self.switch.name))
+        return session.unheard.union((copied, hearer) for hearer in hearers)
+
+    def tell_if_heard(self, shadow: Session) -> None:
+        if not shadow.unheard and shadow.moved_to is not None:
+            self.switch.say((shadow.moved_to,), Heard(shadow.client, shadow.next_epoch, self.switch.name))
+
+    def heard_for(self, shadow: Session, heard: set[tuple[int, NodeId]]) -> bool:
+        """Whether a shadow has waited for this."""
+        if not shadow.unheard & heard:
+            return False
+        shadow.unheard -= heard
+        self.switch.ledger.put_session(shadow)
+        self.tell_if_heard(shadow)
+        return True
 
     def arrive(self, session: Session) -> None:
         """It is here now, or again after a crash."""
@@ -79,3 +100,4 @@ class Speaking:
         if not session.unheard:
             offered, session.kept_back = session.kept_back, []
             self.resume(session, offered)
+            self.on_heard_all(session)

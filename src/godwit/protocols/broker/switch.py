@@ -9,10 +9,10 @@ from godwit.protocols.broker.contents import Content
 from godwit.protocols.broker.counts import Counts
 from godwit.protocols.broker.deliveries import Deliveries
 from godwit.protocols.broker.fabric import Fabric
-from godwit.protocols.broker.keeping import Ledger
+from godwit.protocols.broker.keeping import Ledger, size_b
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.retained import Retained
-from godwit.protocols.broker.sessions import Body, GroupKey, Item, Session, Sub
+from godwit.protocols.broker.sessions import Body, Copy, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.wants import Wants
 from godwit.protocols.host import Host, NodeId, Record, Timer
@@ -21,7 +21,8 @@ from godwit.protocols.host import Host, NodeId, Record, Timer
 class Switch:
     """What all parts of a broker work with: who wants what, and the ways to them.
 
-    `forward(shadow, item)` is called for what a session that has moved away must get elsewhere.
+    `forward(shadow, item)` is called for what a session that has moved away must get elsewhere, `follow(session, item,
+    origin)` for what one takes of which others hold copies, and `weigh(copy, item)` for what a copy here takes.
     """
 
     def __init__(self, host: Host, store: Store, fabric: Fabric, clock: Callable[[], float], tracing: bool) -> None:
@@ -38,6 +39,8 @@ class Switch:
         self.directory.watched = tracing
         self.retained = Retained(store)
         self.forward: Callable[[Session, Item], None] = lambda shadow, item: None
+        self.follow: Callable[[Session, Item, NodeId], None] = lambda session, item, origin: None
+        self.weigh: Callable[[Copy, Item], None] = lambda copy, item: None
         self.said_to: dict[str, set[NodeId]] = {}
         """By publisher: the brokers to which something that it said here was sent."""
         self.on_published: Callable[[Publication], None] | None = None
@@ -164,31 +167,42 @@ class Switch:
         group: GroupKey | None = None,
     ) -> None:
         """To a session, wherever it is by now."""
-        if not session.gates and session.moved_to is None:
+        if session.plain:
             if qos:
                 self.flows.take(session, Item(publication, qos, retain, identifiers, body=body, group=group))
             else:
                 self.flows.pass_on(session, publication, retain, identifiers)
         elif takes(session, origin):
             if qos:
-                self._give_moving(session, origin, Item(publication, qos, retain, identifiers, group=group))
+                item = Item(publication, qos, retain, identifiers, body=body, group=group)
+                self._give_moving(session, origin, item)
             elif session.outlet is not None:
                 self.flows.pass_on(session, publication, retain, identifiers)
 
     def _give_moving(self, session: Session, origin: NodeId, item: Item) -> None:
-        if origin in session.gates:
-            session.held.setdefault(origin, []).append(item)
-            if session.durable:
-                self.ledger.put_item(session, item, origin)
-        else:
-            self.take(session, item)
+        gate = session.gates.get(origin)
+        if gate is None or gate.through:
+            self.take(session, item, origin)
+            return
+        session.held.setdefault(origin, []).append(item)
+        if session.copy is not None:
+            self.weigh(session.copy, item)
+        elif session.durable:
+            self.ledger.put_item(session, item, origin)
 
-    def take(self, session: Session, item: Item) -> None:
-        """What is the session's: to its client, or to where it went."""
-        if session.moved_to is None:
-            self.flows.take(session, item)
-        else:
+    def take(self, session: Session, item: Item, origin: NodeId = "") -> None:
+        """What is the session's: to its client, or to where it went. Without origin it comes from no broker's stream
+        at this moment, and nobody else has it."""
+        if session.moved_to is not None:
             self.forward(session, item)
+        elif session.copy is not None:
+            session.waiting.append(item)
+            session.waiting_b += size_b(item)
+            self.weigh(session.copy, item)
+        else:
+            if session.copies:
+                self.follow(session, item, origin)
+            self.flows.take(session, item)
 
 
 def takes(session: Session, origin: NodeId) -> bool:
@@ -196,4 +210,7 @@ def takes(session: Session, origin: NodeId) -> bool:
     if session.moved_to is not None and origin not in session.open_origins:
         return False
     gate = session.gates.get(origin)
-    return gate is None or gate.begun
+    if gate is None:
+        # Of a broker that its source did not know, all comes through the source until the two have spoken.
+        return not any(way.copy for way in session.upstreams)
+    return gate.begun

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from godwit.protocols.broker.contents import Forwarded, Kept, Through, Turn, Turned
 from godwit.protocols.broker.keeping import DONE_WITH
 from godwit.protocols.broker.places import Asked, Places
 from godwit.protocols.broker.registry import Registry
-from godwit.protocols.broker.sessions import Item, Session, Upstream
+from godwit.protocols.broker.sessions import Gate, Item, Session, Upstream
 from godwit.protocols.host import NodeId
 
 
@@ -26,19 +28,24 @@ class Turning:
         """Those to which something may still be passed on, or from which somebody has not turned."""
         self._asked: dict[tuple[str, int, NodeId], set[NodeId]] = {}
         """By client, epoch and source: the brokers that were asked to turn in this life."""
+        self.on_copy_turned: Callable[[NodeId, Turned], None] = lambda origin, turned: None
+        """Called for each broker that has turned to a copy, wherever that is."""
+        self.on_settled: Callable[[Session], None] = lambda session: None
+        """Called for a session that has arrived, with all that was passed on to it."""
 
     def turn_all(self, session: Session, way: Upstream) -> None:
         """Ask every broker to send here what it sent to the place before; this one does it at once."""
         self._arriving[session] = None
         self._ask(session, way)
-        self.make_turn(self.name, Turn(session.client, way.epoch, way.source, 0, way.chain))
+        self.make_turn(self.name, Turn(session.client, way.epoch, way.source, 0, way.chain, way.copy))
 
     def _ask(self, session: Session, way: Upstream) -> None:
         asked = self._asked.setdefault((session.client, way.epoch, way.source), set())
         to = sorted((way.origins & self.fabric.brokers) - asked)
         if to:
             asked.update(to)
-            self.switch.say(to, Turn(session.client, way.epoch, way.source, self.switch.restate(), way.chain))
+            interest = self.switch.restate()
+            self.switch.say(to, Turn(session.client, way.epoch, way.source, interest, way.chain, way.copy))
 
     def on_turn(self, origin: NodeId, turn: Turn) -> None:
         if self.fabric.heard(origin) >= turn.interest:
@@ -48,25 +55,32 @@ class Turning:
 
     def make_turn(self, by: NodeId, turn: Turn) -> None:
         """From this moment on."""
-        turned = Turned(turn.client, turn.epoch)
+        turned = Turned(turn.client, turn.epoch, by if turn.copy else "")
         self.switch.say(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
         self.on_turned(self.name, turned)
 
     def on_turned(self, origin: NodeId, turned: Turned) -> None:
-        for session in self._all_of(turned.client):
+        for session in self.all_of(turned.client):
             gate = session.gates.get(origin)
-            begins = gate is not None and not gate.begun and turned.epoch >= session.entered
-            ends = turned.epoch >= session.next_epoch and origin in session.open_origins
+            begins = gate is not None and not gate.begun and self._begins(session, turned)
+            ends = origin in session.open_origins and _ends(session, turned)
             if gate is not None and begins:
                 gate.begun = True
             if ends:
                 session.open_origins.discard(origin)
             if begins or ends:
-                self._progress(session, origin)
+                self.progress(session, origin)
+        if turned.copy:
+            self.on_copy_turned(origin, turned)
+
+    def _begins(self, session: Session, turned: Turned) -> bool:
+        if turned.copy:
+            return (turned.epoch, turned.copy) == (session.entered, self.name)
+        return turned.epoch >= session.entered
 
     def on_through(self, origin: NodeId, through: Through) -> None:
-        for session in self._all_of(through.client):
-            way = _way(session, through.epoch, origin)
+        for session in self.all_of(through.client):
+            way = way_of(session, through.epoch, origin)
             if way is not None:
                 self._come_through(session, way, through.origin)
 
@@ -75,49 +89,104 @@ class Turning:
         gate = session.gates.get(origin)
         if gate is not None and way.main:
             gate.through = True
-            self._release(session, origin)
-        self._progress(session, origin)
+            self.release(session, origin)
+        self.progress(session, origin)
 
-    def _release(self, session: Session, origin: NodeId) -> None:
+    def release(self, session: Session, origin: NodeId) -> None:
+        """What was kept back of this origin is the session's now."""
         for item in session.held.pop(origin, ()):
             self.switch.ledger.delete_item(session, item)
-            self.switch.take(session, item)
+            self.switch.take(session, item, origin)
 
-    def _progress(self, session: Session, origin: NodeId) -> None:
+    def progress(self, session: Session, origin: NodeId) -> None:
         """One origin has come further: keep that, and what follows from it."""
-        gate = session.gates.get(origin)
-        if gate is not None and gate.begun and gate.through:
-            del session.gates[origin]
-            self.switch.directory.changed()
-        for way in [way for way in session.upstreams if not way.origins]:
-            session.upstreams.remove(way)
-            self._asked.pop((session.client, way.epoch, way.source), None)
-        if not session.upstreams and not session.gates:
-            self._arriving.pop(session, None)
+        self._leave_behind(session)
         if session.moved_to is not None and self._is_through(session, origin):
             session.owed.discard(origin)
             self.switch.say((session.moved_to,), Through(session.client, session.next_epoch, origin))
-        if session.moved_to is not None and not session.owed:
-            self.registry.end(session)
-        elif session.durable:
+        if session.moved_to is not None:
+            self.end_if_done(session)
+        if session.durable and not session.ended:
             self.switch.ledger.put_session(session)
+        if not session.upstreams and not session.gates:
+            self.on_settled(session)
+
+    def _leave_behind(self, session: Session) -> None:
+        """Gates that are passed and ways that are done with. A copy keeps both, to tell whom it has heard of."""
+        if not any(way.copy for way in session.upstreams):
+            passed = [origin for origin, gate in session.gates.items() if gate.begun and gate.through]
+            for origin in passed:
+                del session.gates[origin]
+            if passed:
+                session.review()
+                self.switch.directory.changed()
+        for way in [way for way in session.upstreams if not way.origins and not way.copy]:
+            session.upstreams.remove(way)
+            self._asked.pop((session.client, way.epoch, way.source), None)
+        if not session.upstreams:
+            session.claims = ()
+        if not _is_arriving(session):
+            self._arriving.pop(session, None)
+
+    def end_if_done(self, shadow: Session) -> None:
+        """A shadow that owes nothing to anybody."""
+        if not shadow.owed and not shadow.unheard and not shadow.ended:
+            self.registry.end(shadow)
 
     def _is_through(self, shadow: Session, origin: NodeId) -> bool:
+        """The source of a copy comes last of all: there is more to hear of it until it has confirmed the copy."""
         return (
             origin in shadow.owed
             and origin not in shadow.open_origins
-            and not any(origin in way.origins for way in shadow.upstreams)
+            and not any(origin in way.origins or (way.copy and origin == way.source) for way in shadow.upstreams)
         )
 
     def on_forwarded(self, origin: NodeId, forwarded: Forwarded) -> None:
-        for session in self._all_of(forwarded.client):
-            if _way(session, forwarded.epoch, origin) is not None:
+        for session in self.all_of(forwarded.client):
+            if way_of(session, forwarded.epoch, origin) is not None:
                 self.switch.take(session, item_of(forwarded.kept, under_way=False))
 
     def loaded(self, session: Session) -> None:
         """It was here before a crash; what it waits for goes on."""
-        if session.upstreams or session.gates:
+        if _is_arriving(session):
             self._arriving[session] = None
+
+    def met(self, session: Session, brokers: Iterable[NodeId]) -> None:
+        """A copy, whose source may have heard of these brokers or not: from now on they are asked like the others."""
+        way = next((way for way in session.upstreams if way.copy), None)
+        strangers = sorted(set(brokers) - session.gates.keys())
+        if way is None or not strangers:
+            return
+        for name in strangers:
+            session.gates[name] = Gate()
+        way.origins.update(strangers)
+        self._arriving[session] = None
+        if session.durable:
+            self.switch.ledger.put_session(session)
+
+    def confirm(self, session: Session, way: Upstream | None, origins: Iterable[NodeId]) -> None:
+        """The source of a copy has said that the session is here, and of whom it still passes on."""
+        if way is None:
+            return
+        way.copy, way.origins = False, set(origins)
+        for origin in sorted(way.origins - session.gates.keys()):
+            session.gates[origin] = Gate()
+        for origin, gate in list(session.gates.items()):
+            if origin not in way.origins and not gate.through:
+                gate.through = True
+                self.release(session, origin)
+        session.review()
+        if way.origins:
+            self._arriving[session] = None
+            self._ask(session, way)
+        for origin in sorted(session.owed) or [way.source]:
+            self.progress(session, origin)
+
+    def forget(self, session: Session) -> None:
+        """It is here no longer, and nobody is to be asked for it."""
+        self._arriving.pop(session, None)
+        for way in session.upstreams:
+            self._asked.pop((session.client, way.epoch, way.source), None)
 
     def interests_changed(self) -> None:
         """Somebody's interest may be the one that a turn waits for, or a broker may be there that had to be asked."""
@@ -133,28 +202,52 @@ class Turning:
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
-        for session in [*self._arriving, *(one for some in self.registry.shadows.values() for one in some.values())]:
-            if session.ended:
-                continue
+        for session in self._moving():
             if session.moved_to == broker:
                 self.registry.end(session)
                 continue
-            for way in [way for way in session.upstreams if way.source == broker]:
+            ways = [way for way in session.upstreams if way.source == broker]
+            for way in ways:
+                way.copy = False
                 for origin in sorted(way.origins):
                     self._come_through(session, way, origin)
             gate = session.gates.get(broker)
             if gate is not None:
                 gate.begun = True
             session.open_origins.discard(broker)
-            if gate is not None or broker in session.owed:
-                self._progress(session, broker)
+            if ways or gate is not None or broker in session.owed:
+                self.progress(session, broker)
 
-    def _all_of(self, client: str) -> list[Session]:
-        shadows, live = self.registry.shadows.get(client, {}).values(), self.registry.sessions.get(client)
-        return [*shadows, live] if live is not None else list(shadows)
+    def _moving(self) -> list[Session]:
+        registry = self.registry
+        present = [*registry.sessions.values(), *(copy.session for copy in registry.copies.values())]
+        shadows = [one for some in registry.shadows.values() for one in some.values()]
+        return [one for one in present if one.upstreams or one.gates] + shadows
+
+    def all_of(self, client: str) -> list[Session]:
+        found = list(self.registry.shadows.get(client, {}).values())
+        live, copy = self.registry.sessions.get(client), self.registry.copies.get(client)
+        if live is not None:
+            found.append(live)
+        if copy is not None:
+            found.append(copy.session)
+        return found
 
 
-def _way(session: Session, epoch: int, source: NodeId) -> Upstream | None:
+def _ends(shadow: Session, turned: Turned) -> bool:
+    """Whether what this broker sends from now on is for a later place than the shadow's."""
+    if turned.copy:
+        return (turned.epoch, turned.copy) == (shadow.next_epoch, shadow.moved_to)
+    return turned.epoch >= shadow.next_epoch
+
+
+def _is_arriving(session: Session) -> bool:
+    return any(way.origins for way in session.upstreams) or any(
+        not (gate.begun and gate.through) for gate in session.gates.values()
+    )
+
+
+def way_of(session: Session, epoch: int, source: NodeId) -> Upstream | None:
     return next((way for way in session.upstreams if (way.epoch, way.source) == (epoch, source)), None)
 
 
