@@ -113,9 +113,10 @@ def install(what: str, *arguments: str, total: int) -> None:
 
 
 def offer_other_clients() -> None:
-    """MQTT clients of others that tests use; where one cannot be had, its tests say so and are skipped."""
-    if shutil.which("mosquitto_sub") is None and shutil.which("apt-get") and os.geteuid() == 0:
-        attempt("mosquitto-clients", ["apt-get", "install", "--yes", "--no-install-recommends", "mosquitto-clients"])
+    """MQTT clients of others, and what makes hosts of namespaces; where one cannot be had, its tests are skipped."""
+    for package, command in (("mosquitto-clients", "mosquitto_sub"), ("iproute2", "ip")):
+        if shutil.which(command) is None and shutil.which("apt-get") and os.geteuid() == 0:
+            attempt(package, ["apt-get", "install", "--yes", "--no-install-recommends", package])
     if not (NODE_MODULES / "mqtt").is_dir() and shutil.which("npm"):
         options = (
             "--no-audit",
