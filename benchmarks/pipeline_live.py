@@ -1,0 +1,203 @@
+"""Streaming match from a live broker: whether it keeps up, and how long an event takes to become a delivery on disk.
+
+    python benchmarks/pipeline_live.py                         20,000 events/s for a minute, 1,000 subscriptions
+    python benchmarks/pipeline_live.py --rate 5000 --seconds 20
+
+A broker process with an archive, a publisher process, and a Spark session of its own. An event's time is when the
+broker took it; it is delivered when Spark has committed the micro-batch of its deliveries. Run it on an idle machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mqttload import Client
+
+STEP_S = 0.02
+WARM_S = 15.0
+"""Compiling, starting workers and the first micro-batches are no part of what is measured."""
+GIVEN_UP_S = 120.0
+GOAL_RATE, GOAL_S = 20_000, 2.0
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What `measured` found; times in seconds."""
+
+    published: int
+    per_s: float
+    """As sent; a publisher that is held up by the broker sends less than it was asked to."""
+    deliveries: int
+    median_s: float
+    p95_s: float
+    late_median_s: float
+    """Of the last third alone: where the stream falls behind it is more."""
+    behind_s: float
+    """From the last event until all were delivered."""
+    batches: int
+
+    def line(self) -> str:
+        verdict = "keeps up" if self.late_median_s < 1.5 * max(self.median_s, 1.0) else "falls behind"
+        return (
+            f"streaming match from a live broker: {self.per_s:,.0f} events/s, {verdict} (goal {GOAL_RATE:,});"
+            f" end to end median {self.median_s:.2f} s (goal {GOAL_S:g}), 95 % {self.p95_s:.2f} s, last third"
+            f" {self.late_median_s:.2f} s; all delivered {self.behind_s:.1f} s after the last event;"
+            f" {self.deliveries:,} deliveries in {self.batches} micro-batches"
+        )
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rate", type=int, default=GOAL_RATE, help="events/s")
+    arguments.add_argument("--seconds", type=float, default=60.0)
+    arguments.add_argument("--subscriptions", type=int, default=1_000)
+    arguments.add_argument("--cores", type=int, default=2)
+    arguments.add_argument("--publish", type=int, metavar="PORT", help=argparse.SUPPRESS)
+    asked = arguments.parse_args()
+    if asked.publish is not None:
+        print(publish(asked.publish, asked.rate, asked.seconds))
+        return
+    print(measured(asked.rate, asked.seconds, asked.subscriptions, asked.cores).line())
+
+
+def measured(rate: int, seconds: float, subscriptions: int, cores: int = 2) -> Figures:
+    """One run, in a folder that is removed afterwards."""
+    from godwit.pipeline.match_job import MatchOptions, stream
+    from godwit.pipeline.session import Options, start
+    from godwit.pipeline.streaming import Pace
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "wishes.jsonl").write_text(wishes(subscriptions))
+        broker, ports = serving(folder)
+        try:
+            spark = start(Options(master=f"local[{cores}]", name="live benchmark", memory="3g"))
+            options = MatchOptions(
+                events=ports["archive"],
+                subscriptions=str(folder / "wishes.jsonl"),
+                out=str(folder / "out"),
+                key=("publisher", "sequence", "time"),
+            )
+            query, shipper = stream(spark, options, Pace(follow=True))
+            port = ports["mqtt"].rpartition(":")[2]
+            published(port, rate, WARM_S)
+            count, per_s = published(port, rate, seconds)
+            ended_s = time.time()
+            drained(folder, ended_s)
+            query.stop()
+            shipper.close()
+            spark.stop()
+            return figures(folder / "out", count, per_s, ended_s - count / per_s, ended_s)
+        finally:
+            broker.terminate()
+            broker.wait()
+
+
+def wishes(count: int) -> str:
+    """Each wants a narrow range of one of a hundred sensors: an event meets about one of ten at a thousand."""
+    dice = np.random.default_rng(5)
+    lines = []
+    for number in range(count):
+        low = int(dice.integers(0, 990))
+        wanted = f"sensor = {dice.integers(0, 100)} AND value >= {low} AND value < {low + 10}"
+        lines.append(json.dumps({"id": f"s{number}", "filter": wanted}))
+    return "\n".join(lines)
+
+
+def serving(folder: Path) -> tuple[subprocess.Popen[str], dict[str, str]]:
+    (folder / "broker.toml").write_text(
+        f'[archive]\nfolder = "{folder}/archive"\nlisten = "127.0.0.1:0"\nbatch_s = 0.1\n'
+    )
+    words = ["--name", "bench", "--data", str(folder / "data"), "--listen", "127.0.0.1:0"]
+    broker = subprocess.Popen(
+        [sys.executable, "-m", "godwit", "serve", *words, "--config", str(folder / "broker.toml")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    ports: dict[str, str] = {}
+    assert broker.stdout is not None
+    for line in broker.stdout:
+        what, _, where = line.strip().partition(" ")
+        ports[what] = where.strip()
+        if what == "access":
+            break
+    return broker, ports
+
+
+def published(port: str, rate: int, seconds: float) -> tuple[int, float]:
+    """By a process of its own: how many, and how many a second."""
+    words = [sys.executable, __file__, "--publish", port, "--rate", str(rate), "--seconds", str(seconds)]
+    count, took_s = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    return count, count / took_s
+
+
+def publish(port: int, rate: int, seconds: float) -> str:
+    """Bursts at a steady pace; when held up it goes on at its pace and does not catch up."""
+    client, dice = Client(port, "load", 5), np.random.default_rng(3)
+    step, sent = int(rate * STEP_S), 0
+    pool = [
+        client.publication("air", b'{"sensor": %d, "value": %.2f}' % (dice.integers(0, 100), dice.uniform(0, 1000)))
+        for _ in range(20_000)
+    ]
+    begun = due = time.perf_counter()
+    while due < begun + seconds:
+        at = sent % (len(pool) - step)
+        client.socket.sendall(b"".join(pool[at : at + step]))
+        sent += step
+        due = max(due + STEP_S, time.perf_counter() - STEP_S)
+        time.sleep(max(due - time.perf_counter(), 0))
+    return json.dumps([sent, time.perf_counter() - begun])
+
+
+def drained(folder: Path, ended_s: float) -> None:
+    """Until no micro-batch has been committed for five seconds."""
+    commits = folder / "out" / "_checkpoint" / "commits"
+    until = time.monotonic() + GIVEN_UP_S
+    last, since_s = -1, time.time()
+    while time.monotonic() < until:
+        newest = max((int(path.name) for path in commits.glob("[0-9]*")), default=-1)
+        last, since_s = (newest, time.time()) if newest != last else (last, since_s)
+        if time.time() - max(since_s, ended_s) > 5:
+            return
+        time.sleep(0.1)
+
+
+def figures(out: Path, count: int, per_s: float, begun_s: float, ended_s: float) -> Figures:
+    waits, times, last_s, batches = list[np.ndarray](), list[np.ndarray](), 0.0, 0
+    for folder in (out / "deliveries").glob("batch=*"):
+        commit = out / "_checkpoint" / "commits" / folder.name.removeprefix("batch=")
+        if not commit.exists():
+            continue
+        taken = pc.cast(pc.cast(pq.read_table(folder)["time"], "timestamp[us, UTC]"), "int64").to_numpy() / 1e6
+        taken = taken[(taken >= begun_s) & (taken <= ended_s + 1)]
+        if len(taken):
+            batches, last_s = batches + 1, max(last_s, commit.stat().st_mtime)
+            waits.append(commit.stat().st_mtime - taken)
+            times.append(taken)
+    wait, at = np.concatenate(waits), np.concatenate(times)
+    late = wait[at > begun_s + 2 / 3 * (ended_s - begun_s)]
+    return Figures(
+        count,
+        per_s,
+        len(wait),
+        float(np.median(wait)),
+        float(np.quantile(wait, 0.95)),
+        float(np.median(late)) if len(late) else float("inf"),
+        last_s - ended_s,
+        batches,
+    )
+
+
+if __name__ == "__main__":
+    main()
