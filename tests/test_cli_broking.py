@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from godwit.cli import app
 from godwit.commands.top import fetched, page
+from godwit.net.report import ClientRow, HandoffReport, NeighborRow, PeerRow, Report
 
 ANSWER_S = 60
 
@@ -106,6 +107,36 @@ def test_rates_are_what_has_come_since(broker: Process) -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(page(after, before, 0.5, rows=5))
     assert "2/s" in console.export_text()
+
+
+def test_top_shows_where_clients_go_what_copies_did_and_what_bounds_cost() -> None:
+    report = Report(
+        name="north",
+        version="0",
+        uptime_s=5.0,
+        peers=[PeerRow(name="south", linked=True, clients=1200, events_per_s=3400.0)],
+        handoff=HandoffReport(
+            scheme="proactive",
+            handoffs=50,
+            hit_rate=0.96,
+            copies_each=2.25,
+            copies_held=7,
+            copies_made=90,
+            copies_refused=3,
+        ),
+        neighbors=[NeighborRow(peer="south", share=0.75, uses=40, copied=True), NeighborRow(peer="west", share=0.25)],
+        clients=[ClientRow(client="van", connected=True), ClientRow(client="bus", connected=False, dropped=1234)],
+        counts={"redirected": 17},
+    )
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(page(report, None, 0.0, rows=5))
+    text = console.export_text()
+    lines = {line.split()[0]: line.split() for line in text.splitlines() if line.split()}
+    assert "50 left, 96% found a copy, 2.2 copies each" in text
+    assert "7 held, 90 made, 0 used, 3 refused; 17 clients sent elsewhere" in text
+    assert lines["west"][1] == "25.0%"
+    assert (lines["van"][1], lines["bus"][1], lines["bus"][-1]) == ("here", "away", "1,234")
+    assert ["1,200", "3,400"] in [line.split()[-2:] for line in text.splitlines()]
 
 
 def test_top_says_where_nobody_answers() -> None:

@@ -123,6 +123,25 @@ def test_a_client_whose_session_is_here_is_not_sent_away(tmp_path: Path) -> None
     played(scene)
 
 
+@pytest.mark.feature("proactive-handoff F48")
+def test_a_client_that_moves_to_a_broker_with_too_much_to_do_is_sent_on_and_its_session_follows(tmp_path: Path) -> None:
+    async def scene() -> None:
+        told = {**BALANCED, "handoff": "reactive"}
+        async with cluster(tmp_path, "a", "b", "c", **told) as (a, b, c), client(a, "one"), client(a, "two"):
+            async with asyncio.timeout(30), godwit.connect(at(b), client="van") as van:
+                events = await van.subscribe("n >= 0")
+                await burdened(a, [b, c])
+                await van.roam(at(a))
+                assert str(van.broker) in (at(b), at(c))
+                await van.publish({"n": 7})
+                async for event in events:
+                    assert event.attributes["n"] == 7
+                    break
+            assert parts(a).balance.redirected == 1
+
+    played(scene)
+
+
 def test_where_it_is_off_nobody_is_sent_anywhere(tmp_path: Path) -> None:
     async def scene() -> None:
         async with cluster(tmp_path, "a", "b") as (a, b), client(a, "one"), client(a, "two"):

@@ -131,8 +131,9 @@ def test_what_is_wrong_is_named(tmp_path: Path, name: str, content: str, complai
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(NeighborsError, match=r"none\.csv: No such file"):
-        read(tmp_path / "none.csv")
+    for name in ("none.csv", "none.parquet", "none"):
+        with pytest.raises(NeighborsError, match=f"{name}: No such file"):
+            read(tmp_path / name)
     with pytest.raises(NeighborsError, match=r"no \.parquet file in it"):
         read(tmp_path)
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")

@@ -362,3 +362,26 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"file/data: Not a directory; name a directory that this user may write"):
         asyncio.run(opened(tmp_path / "file" / "data"))
+
+
+def test_anybody_may_glance_at_what_is_on_the_disk_while_a_broker_writes(tmp_path: Path) -> None:
+    async def use(store: SqliteStore) -> None:
+        store.put("neighbours", "south", 0, b"x")
+        await store.flushed()
+        store.put("neighbours", "east", 0, b"later")
+        assert module.glance(tmp_path, "neighbours", "peers") == [[("south", 0, b"x")], []]
+        assert module.is_served(tmp_path)
+
+    with_store(tmp_path, use)
+    assert not module.is_served(tmp_path)
+    assert [owner for owner, _, _ in module.glance(tmp_path, "neighbours")[0]] == ["east", "south"]
+
+
+def test_where_no_broker_ever_was_there_is_nothing_to_glance_at(tmp_path: Path) -> None:
+    assert not module.is_served(tmp_path)
+    with pytest.raises(StoreError, match="name the data directory of a broker"):
+        module.glance(tmp_path, "meta")
+    (tmp_path / FILE).write_bytes(b"something else entirely, and more of it" * 100)
+    with pytest.raises(StoreError, match="this is no database"):
+        module.glance(tmp_path, "meta")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [FILE]

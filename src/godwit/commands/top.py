@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from godwit.commands.reports import InputError
-from godwit.net.report import ClientRow, Report
+from godwit.net.report import ClientRow, HandoffReport, Report
 
 FINISHED, INTERRUPTED = 0, 130
 ANSWER_S = 5.0
@@ -110,25 +110,29 @@ def _peers(report: Report) -> Table | None:
     return table
 
 
-def _neighbors(report: Report) -> Table:
-    told = report.handoff
-    last = f"last hour: {told.handoffs:,} left" + (
-        f", {told.hit_rate:.0%} found a copy of {told.copies_each:.1f} each" if told.handoffs else ""
-    )
-    wrong = f"ways not known {told.false_negatives:.0%}, ways unused {told.false_positives:.0%}"
-    held = f"copies: {told.copies_held:,} held, {told.copies_made:,} made, {told.copies_used:,} used"
-    refused = f", {told.copies_refused:,} refused" if told.copies_refused else ""
-    redirected = _total(report, "redirected")
-    sent = f"; {redirected:,.0f} clients sent elsewhere" if redirected else ""
-    title = f"handoff: {told.scheme}; {last}; {wrong}\n{held}{refused}{sent}"
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2), title_style="bold")
+def _neighbors(report: Report) -> RenderableType:
+    table = Table(box=None, padding=(0, 2))
     for heading in ("neighbor", "share", "moves", "last", "copies"):
         table.add_column(heading, justify="right" if heading in ("share", "moves") else "left")
     for row in report.neighbors[:NEIGHBORS_SHOWN]:
         last_used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.last_used))
         copies = Text("yes", "green") if row.copied else Text("no", "dim")
         table.add_row(row.peer, f"{row.share:.1%}", f"{row.uses:,}", last_used, copies)
-    return table
+    head = Text(_handoffs(report.handoff), "bold"), Text(_copies(report))
+    return Group(*head, table) if report.neighbors else Group(*head)
+
+
+def _handoffs(told: HandoffReport) -> str:
+    found = f", {told.hit_rate:.0%} found a copy, {told.copies_each:.1f} copies each" if told.handoffs else ""
+    wrong = f"ways not known {told.false_negatives:.0%}, ways unused {told.false_positives:.0%}"
+    return f"handoff: {told.scheme}; last hour: {told.handoffs:,} left{found}; {wrong}"
+
+
+def _copies(report: Report) -> str:
+    told, redirected = report.handoff, _total(report, "redirected")
+    refused = f", {told.copies_refused:,} refused" if told.copies_refused else ""
+    sent = f"; {redirected:,.0f} clients sent elsewhere" if redirected else ""
+    return f"copies: {told.copies_held:,} held, {told.copies_made:,} made, {told.copies_used:,} used{refused}{sent}"
 
 
 def _clients(report: Report, rows: int) -> Table:

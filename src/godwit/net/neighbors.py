@@ -163,6 +163,8 @@ def _number(where: str, row: Mapping[str, Any], column: str) -> float | None:
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    if not path.exists():
+        raise NeighborsError(f"{path}: No such file or directory")
     if path.is_dir() or path.suffix == ".parquet":
         yield from _parquet(path)
     elif path.suffix == ".json":
