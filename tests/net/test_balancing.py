@@ -123,6 +123,22 @@ def test_a_client_whose_session_is_here_is_not_sent_away(tmp_path: Path) -> None
     played(scene)
 
 
+def test_a_client_of_which_a_copy_is_here_is_not_sent_away(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with cluster(tmp_path, "a", "b", **BALANCED) as (a, b):
+            parts(b).neighbours.went("a", ())
+            async with client(b, "van") as van:
+                await van.subscribe("#", qos=1)
+            await until(lambda: parts(a).broker.counts.copies == 1)
+            async with client(a, "one"), client(a, "two"):
+                await burdened(a, [b])
+                async with asyncio.timeout(20), godwit.connect(at(a), client="van") as roamed:
+                    assert str(roamed.broker) == at(a)
+                assert parts(a).balance.redirected == 0
+
+    played(scene)
+
+
 @pytest.mark.feature("proactive-handoff F48")
 def test_a_client_that_moves_to_a_broker_with_too_much_to_do_is_sent_on_and_its_session_follows(tmp_path: Path) -> None:
     async def scene() -> None:

@@ -308,7 +308,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     links.on_linked = lambda peer: host.run(partial(fabric.linked, peer))
     links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
     traced = config.archive is not None and config.archive.traces
-    neighbours = Neighbours(identity.name, store, time.time, habits(config))
+    neighbours = Neighbours(identity.name, store, time.time, habits(config), lambda peer: peer in fabric.brokers)
     broker = Broker(
         host,
         store,

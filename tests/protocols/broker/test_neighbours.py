@@ -30,10 +30,12 @@ class Desk:
         self.options = msgspec.structs.replace(options, **changed)
         self.disk: Disk = {}
         self.clock = Clock()
+        self.gone: set[str] = set()
         self.neighbours = self.started()
 
     def started(self) -> Neighbours:
-        self.neighbours = Neighbours("own", Memory(self.disk, _at_once), self.clock, self.options)
+        store = Memory(self.disk, _at_once)
+        self.neighbours = Neighbours("own", store, self.clock, self.options, lambda peer: peer not in self.gone)
         return self.neighbours
 
     def leave(self, *names: str) -> None:
@@ -126,13 +128,15 @@ def test_an_unused_neighbour_is_forgotten_on_the_disk_too() -> None:
     assert [one.peer for one in desk.started().known()] == ["new"]
 
 
-def test_a_broker_that_was_given_up_gets_no_copies() -> None:
-    desk = Desk()
-    desk.leave("a", "b")
-    desk.neighbours.forget("a")
-    desk.neighbours.forget("never heard of")
-    assert desk.neighbours.likely() == ("b",)
-    assert desk.started().likely() == ("b",)
+def test_only_brokers_that_are_there_get_copies_and_they_make_up_the_mass() -> None:
+    desk = Desk(mass=0.95)
+    desk.leave(*("gone",) * 97, "a", "b", "a")
+    assert desk.neighbours.likely() == ("gone",)
+    desk.gone.add("gone")
+    assert desk.neighbours.likely() == ("a", "b")
+    assert [one.copied for one in desk.neighbours.known()] == [False, True, True]
+    desk.gone.clear()
+    assert desk.neighbours.likely() == ("gone",)
 
 
 def test_what_was_learned_outlives_a_restart() -> None:

@@ -99,8 +99,9 @@ class Broker:
         return self._registry.sessions
 
     def knows(self, client: str) -> bool:
-        """Whether its session is here, or on its way here."""
-        return client in self._registry.sessions or client in self._moves.waiting
+        """Whether its session is here, or a copy of it, or on its way here."""
+        registry = self._registry
+        return client in registry.sessions or client in registry.copies or client in self._moves.waiting
 
     @property
     def shadows(self) -> dict[str, dict[int, Session]]:

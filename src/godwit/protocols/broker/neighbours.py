@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from godwit.protocols.broker.store import Store
-from godwit.protocols.handoff.neighbors import Edge, GraphOptions, NeighborGraph
+from godwit.protocols.handoff.neighbors import Edge, GraphOptions, NeighborGraph, worthwhile
 from godwit.protocols.host import NodeId
 
 TABLE = "neighbours"
@@ -112,26 +112,33 @@ class Window:
 
 
 class Neighbours:
-    """Of the broker `own`. `clock` gives seconds since 1970; should it go back, time stands still here meanwhile.
+    """Of the broker `own`. `clock` gives seconds since 1970; should it go back, time stands still here meanwhile. Only
+    who is `present` is likely, however often clients went there.
 
     Everything that is learned is written to the store in the same turn. While nothing is known, nobody is likely.
     """
 
-    def __init__(self, own: NodeId, store: Store, clock: Callable[[], float], options: GraphOptions = HABITS) -> None:
+    def __init__(
+        self,
+        own: NodeId,
+        store: Store,
+        clock: Callable[[], float],
+        options: GraphOptions = HABITS,
+        present: Callable[[NodeId], bool] = lambda peer: True,
+    ) -> None:
         self.graph = NeighborGraph(own, options)
         self.totals = Totals()
         self._store = store
         self._clock = clock
+        self._present = present
         self._now_s = 0.0
         self._window = Window(options.window_s, 3)
-        self._likely: tuple[NodeId, ...] | None = None
         self._load()
 
     def likely(self) -> tuple[NodeId, ...]:
         self._age()
-        if self._likely is None:
-            self._likely = tuple(self.graph.targets())
-        return self._likely
+        weights = {peer: weight for peer, weight in self.graph.weights().items() if self._present(peer)}
+        return tuple(worthwhile(weights, self.graph.options))
 
     def went(self, to: NodeId, copied: Collection[NodeId]) -> None:
         now_s, hit = self._now(), to in copied
@@ -144,19 +151,14 @@ class Neighbours:
     def came(self, source: NodeId) -> None:
         self._use(source, self._now(), RETURN_WEIGHT, left=False)
 
-    def forget(self, peer: NodeId) -> None:
-        """That broker does not come back."""
-        self.graph.drop(peer, self._now())
-        self._drop(peer)
-
     def take(self, learned: Iterable[Learned]) -> None:
         """These instead of whatever was known. The newest of their times counts as now: what was learned from an old
         trace is meant to hold today."""
         edges = [edge for edge in learned if edge.peer != self.graph.own]
         now_s = self._now()
         newest = max((edge.last_used for edge in edges if edge.last_used is not None), default=now_s)
-        for peer in list(self.graph.edges):
-            self._drop(peer)
+        for peer in self.graph.edges:
+            self._store.delete(TABLE, peer, 0)
         self.graph.edges.clear()
         for edge in edges:
             last_used = now_s - (newest - edge.last_used) if edge.last_used is not None else now_s
@@ -206,14 +208,9 @@ class Neighbours:
 
     def _age(self) -> None:
         for peer in self.graph.aged(self._now()):
-            self._drop(peer)
-
-    def _drop(self, peer: NodeId) -> None:
-        self._likely = None
-        self._store.delete(TABLE, peer, 0)
+            self._store.delete(TABLE, peer, 0)
 
     def _write(self, peer: NodeId) -> None:
-        self._likely = None
         edge = self.graph.edges[peer]
         row = Row(edge.uses, edge.weight, edge.since_s, edge.last_used_s)
         self._store.put(TABLE, peer, 0, msgspec.msgpack.encode(row))
