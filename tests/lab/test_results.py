@@ -51,3 +51,48 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"seed": [1]}), path)
     with pytest.raises(ResultsError, match="column 'protocol' is missing"):
         kept(path)
+
+
+def test_rows_that_stand_beside_the_file_are_found_wherever_a_run_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("godwit.lab.results.RECENT_SHARE", 1.0)
+    path = tmp_path / "results.parquet"
+    running = kept(path)
+    ends = []
+    for seed in range(3):
+        running.add(Configuration(seed=seed), result(0.5, seed))
+        ends.append((tmp_path / "results.parquet.recent").stat().st_size)
+    whole = (tmp_path / "results.parquet.recent").read_bytes()
+    assert not path.exists()
+    for cut in (0, 10, ends[0] - 1, ends[0], ends[0] + 1, ends[1] - 1, ends[1], ends[2] - 1, ends[2]):
+        (tmp_path / "results.parquet.recent").write_bytes(whole[:cut])
+        assert [row.configuration.seed for row in kept(path).rows] == [n for n in range(3) if ends[n] <= cut]
+    killed = kept(path)
+    killed.add(Configuration(seed=3), result(0.5, 2.0))
+    assert len(pq.read_table(path)) == 4
+    assert not (tmp_path / "results.parquet.recent").exists()
+
+
+def test_rows_that_were_settled_just_before_a_run_was_killed_do_not_count_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("godwit.lab.results.RECENT_SHARE", 1.0)
+    path, recent = tmp_path / "results.parquet", tmp_path / "results.parquet.recent"
+    running = kept(path)
+    running.add(PLAIN, result(0.5, 2.0))
+    left = recent.read_bytes()
+    running.settle()
+    recent.write_bytes(left)
+    assert len(kept(path).rows) == 1
+
+
+def test_a_large_sweep_writes_the_whole_file_now_and_then_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "results.parquet"
+    running = kept(path)
+    for seed in range(300):
+        running.add(Configuration(seed=seed), result(0.5, 2.0))
+    assert 280 < len(pq.read_table(path)) < 300
+    assert len(kept(path).rows) == 300
+    running.settle()
+    assert len(pq.read_table(path)) == 300

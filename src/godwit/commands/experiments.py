@@ -30,6 +30,9 @@ Conf = Annotated[
 
 LAB, STRUCTURES = "godwit.commands.lab", "godwit.commands.structures"
 
+FUNCTIONS: dict[str, tuple[str, str]] = {}
+"""By the name of an experiment the module and the function that do it, imported when it is run."""
+
 
 def experiment(name: str, module: str = LAB) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function that has only a signature and a docstring.
@@ -39,12 +42,14 @@ def experiment(name: str, module: str = LAB) -> Callable[[Callable[..., None]], 
     """
 
     def made(signature: Callable[..., None]) -> Callable[..., None]:
+        FUNCTIONS[name] = module, signature.__name__
+
         @wraps(signature)
         def command(**typed: Any) -> None:
             from godwit.commands.reports import errors_told
 
             with errors_told():
-                status = _function(name, module, signature.__name__)(**_with_where(typed))
+                status = function(name)(**_with_where(typed))
             raise typer.Exit(status)
 
         return lab.command(name)(command)
@@ -52,9 +57,11 @@ def experiment(name: str, module: str = LAB) -> Callable[[Callable[..., None]], 
     return made
 
 
-def _function(name: str, module: str, function: str) -> Callable[..., int]:
+def function(name: str) -> Callable[..., int]:
+    """What does this experiment, or exit status 2 where a part of the installation is missing."""
+    module, attribute = FUNCTIONS[name]
     try:
-        found: Callable[..., int] = getattr(import_module(module), function)
+        found: Callable[..., int] = getattr(import_module(module), attribute)
     except ModuleNotFoundError as missing:
         typer.echo(f"godwit: lab {name} needs {missing.name}, which comes with godwit[lab]", err=True)
         raise typer.Exit(2) from None

@@ -59,6 +59,10 @@ def mobility(
     margin: Annotated[
         float, typer.Option(metavar="M", help="Fixes further outside the sites' box are bad; -1 for none.")
     ] = 0.0,
+    plane: Annotated[
+        float | None,
+        typer.Option(min=-89, max=89, metavar="LAT", help="Nearest on the plane of this latitude, not on the globe."),
+    ] = None,
     utc_offset: Annotated[float, typer.Option(metavar="H", help="Where days begin, as in -7.")] = 0.0,
     master: Master = "local[*]",
     memory: Memory = "2g",
@@ -94,6 +98,7 @@ def mobility(
             gap_s=gap,
             ping_pong_s=ping_pong,
             margin_m=margin,
+            plane_latitude=plane,
             utc_offset_h=utc_offset,
         )
     raise typer.Exit(status)
@@ -359,4 +364,33 @@ def ingest(
                 topics=live_topics,
             ),
         )
+    raise typer.Exit(status)
+
+
+@jobs.command()
+def sweep(
+    grid: Annotated[
+        str, typer.Argument(metavar="GRID", help="experiment, seeds, [fixed] and [grid] parameters: .toml or .json.")
+    ],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where results go; what is there is not run again.")],
+    master: Master = "local[*]",
+    conf: Conf = None,
+) -> None:
+    """Run any grid of experiments, a task for each run, and go on where an earlier sweep ended.
+
+    Writes results.parquet, one row for each run with its configuration, seed and version, and summary.parquet with the
+    mean and its confidence interval for each cell and measure. What fails for good is in failed.jsonl.
+
+    Example:
+
+        godwit pipeline sweep examples/sweeps/sizes.toml --out sizes
+
+    Exit status: 0; 1 where runs failed; 2 where the grid or DIR cannot be used; 130 after Ctrl-C.
+    """
+    from godwit.commands.reports import errors_told
+    from godwit.commands.sweeping import Where
+    from godwit.commands.sweeping import sweep as run
+
+    with errors_told():
+        status = run(grid, out, Where(spark=True, master=master, settings=tuple(conf or ())))
     raise typer.Exit(status)

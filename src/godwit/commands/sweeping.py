@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 import pyarrow.parquet as pq
+import typer
 
 from godwit.commands.pipeline import Spark, parts_told, started
 from godwit.commands.reports import Bar, InputError, Reports, shortened
-from godwit.lab import runner
+from godwit.lab import gridfile, runner
 from godwit.lab.results import Results, ResultsError
 from godwit.lab.runner import Failure, RunsFailedError
 from godwit.pipeline.errors import PipelineError
@@ -63,6 +64,18 @@ class Kept(Protocol[One, Given]):
     def add(self, one: One, done: Given, /) -> None: ...
 
     def settle(self) -> None: ...
+
+
+def sweep(grid: str, out: str, where: Where) -> int:
+    """`godwit pipeline sweep`: a grid that a file describes."""
+    try:
+        read = gridfile.read(Path(grid))
+    except gridfile.GridError as error:
+        raise InputError(str(error)) from None
+    with opened(out, lambda path: Results(path, read.configuration, read.result)) as results:
+        status = swept(read.runs, results, read.work, where, named=short)
+        typer.echo(f"{results.path}: {len(results.of(read.runs))} of {len(read.runs)} runs")
+    return status
 
 
 @contextmanager
@@ -197,11 +210,9 @@ def _session(where: Where, runs: int, reports: Reports) -> Iterator[SparkSession
         return
     try:
         with parts_told():
-            from godwit.pipeline.sweep import retrying
-        # What goes wrong in a run is told with its configuration; Spark would tell it for every attempt.
-        settings = ("spark.log.level=OFF", *where.settings)
-        master = retrying(where.master or LOCAL)
-        session = started("lab", Spark(master=master, memory="1g", settings=settings))
+            from godwit.pipeline.sweep import SETTINGS, retrying
+        settings = (*(f"{name}={value}" for name, value in SETTINGS.items()), *where.settings)
+        session = started("sweep", Spark(master=retrying(where.master or LOCAL), memory="1g", settings=settings))
     except InputError as error:
         if where.insists:
             raise

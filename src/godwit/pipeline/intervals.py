@@ -26,7 +26,8 @@ def intervals(runs: DataFrame, cell: Sequence[str], measures: Sequence[str], con
         .groupBy(*map(column, cell), "measure")
         .agg(sf.count("value").alias("runs"), sf.avg("value").alias("mean"), sf.stddev_samp("value").alias("spread"))
     )
-    quantile = sf.udf(_student, DOUBLE)(sf.col("runs") - 1, sf.lit(confidence))
+    # A function with type hints would be taken for one on whole columns.
+    quantile = sf.udf(lambda freedom: _student(freedom, confidence), DOUBLE)(sf.col("runs") - 1)
     half = quantile * sf.col("spread") / sf.sqrt("runs")
     with_half = grouped.withColumn("half", half)
     with_ends = with_half.withColumns({"low": sf.col("mean") - sf.col("half"), "high": sf.col("mean") + sf.col("half")})
@@ -41,7 +42,7 @@ def summary(spark: SparkSession, runs: pa.Table, cell: Sequence[str], beside: Co
         if field.name not in {*cell, *beside} and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
     ]
     frame = spark.createDataFrame(runs.select([*cell, *measures]))
-    return intervals(frame, cell, measures).orderBy(*map(column, cell), "measure").toArrow()
+    return intervals(frame, cell, measures).toArrow()
 
 
 def _student(freedom: int, confidence: float) -> float:

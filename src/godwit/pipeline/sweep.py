@@ -23,10 +23,21 @@ from pyspark.sql import SparkSession
 
 from godwit import __version__
 from godwit.pipeline.errors import PipelineError
+from godwit.pipeline.session import QUIET
 
 LOCAL = r"local(?:\[(\d+|\*)(?:,(\d+))?\])?"
 FAILURES_MAX = 4
 """Of a task, before Spark gives up the job: Spark's own default, which local masters do not have by themselves."""
+
+SETTINGS = {
+    # What goes wrong in a run is told with its configuration; Spark would tell it for every attempt.
+    "spark.log.level": "OFF",
+    # The driver only hands out tasks and sums up a few thousand rows: compiling for that costs more than it saves.
+    "spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Of a session that sweeps and does nothing else."""
 
 Found = tuple[int, bytes]
 Outcome = tuple[int, Any, str]
