@@ -17,6 +17,7 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -214,6 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller streams, no row of a million subscriptions")
     parser.add_argument("--only", default="", metavar="WORD", help="only rows whose workload has this in its name")
+    parser.add_argument("--data", type=Path, default=workloads.DATA, help="the folder of the recorded flights")
     options = parser.parse_args()
     scale = 4 if options.quick else 1
     many, few = 25_600 // scale, 10_240 // scale
@@ -225,9 +227,14 @@ def main() -> None:
         partial(uniform, 100_000, 0.001, events=few, goal=120_000),
         *([] if options.quick else [partial(uniform, 1_000_000, 0.0001, events=2_560, goal=20_000)]),
         *(partial(shape, size, stream) for shape in workloads.SHAPES),
-        partial(workloads.flights, 10_000, 5 * stream),
-        partial(workloads.flights, size, stream),
     ]
+    if (options.data / workloads.FLIGHTS).exists():
+        loads += [
+            partial(workloads.flights, count, rows, options.data)
+            for count, rows in ((10_000, 5 * stream), (size, stream))
+        ]
+    else:
+        console.print(f"flights: skipped, there is no {options.data / workloads.FLIGHTS}; --data names its folder")
     if options.only:
         loads = [make for make in loads if options.only in make.func.__name__]  # type: ignore[attr-defined]
     console.print(batch_table(loads))

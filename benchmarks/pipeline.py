@@ -1,34 +1,41 @@
-"""Speed of the data jobs beside baselines of the same run.
+"""Speed of the data jobs beside baselines of the same run, and how their cost grows.
 
-    python benchmarks/pipeline.py --data DIR --quick      a tenth of the flights
-    python benchmarks/pipeline.py --data DIR --taxis      all of them, and the week of taxis
+    python benchmarks/pipeline.py                       every row, six minutes on two idle cores
+    python benchmarks/pipeline.py --quick               a tenth of everything
+    python benchmarks/pipeline.py --only sql,mobility   some of: sql, cores, overhead, mobility, growth
 
-DIR is the folder of the shared data. Match is measured on flights that left New York and subscriptions widened from
-some of them; mobility on the week of San Francisco's taxis. Run it on an idle machine.
+Every row has a session in a process of its own, is run once to warm up (but mobility, which is measured as users find
+it, from a cold start), and is checked: both sides of a comparison must find the same deliveries. Memory is the largest
+sum over all processes of the row, Java and Python, of what they alone hold (Pss). Needs the shared data: `--data DIR`.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from rich.console import Console
+from rich.table import Table
 
-from godwit.filters.predicates import Kind
-from godwit.filters.spark import to_spark
+from godwit.filters.clauses import AttributeFilter
+from godwit.filters.filters import Filter
+from godwit.filters.predicates import Interval, Text
 from godwit.filters.text import to_text
-from godwit.pipeline import mobility
 from godwit.pipeline.match import deliveries
+from godwit.pipeline.mobility import Rules
 from godwit.pipeline.mobility_job import MobilityOptions, run
 from godwit.pipeline.reading import checked
 from godwit.pipeline.schemas import SUBSCRIPTIONS
@@ -36,37 +43,93 @@ from godwit.pipeline.session import Options, start
 from godwit.pipeline.subscriptions import Compiled, Shipper
 from godwit.tables.batch import Batch
 from godwit.tables.index import Index
-from workloads import Workload, _widened
+from workloads import DATA, EQUAL, FLIGHTS, NEAR, flights, uniform
 
-FLIGHTS, TAXIS, CELLS = "nyc_flights_2013.parquet", "sf_taxi_gps_week.parquet", "sf_lte_cells.csv.gz"
-JOINED = 200
-"""Subscriptions that the SQL baseline joins with: its time grows with their number, and 10,000 would take all day."""
+TAXIS, CELLS = "sf_taxi_gps_week.parquet", "sf_lte_cells.csv.gz"
+DAY = "time_s >= 1211958000 AND time_s < 1212044400"
+FILES = 8
+TASKS_MAX_S = 900
+
+Answer = dict[str, Any]
+"""A row of the table: measure, ours, baseline, ratio, goal."""
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--quick", action="store_true", help="a tenth of everything")
-    arguments.add_argument("--data", type=Path, required=True, help="the folder with flights, taxis and cells")
-    arguments.add_argument("--taxis", action="store_true", help="the week of taxis too")
-    arguments.add_argument("--cores", type=int, help=argparse.SUPPRESS)
-    asked = arguments.parse_args()
-    events, subscriptions = (33_000, 1_000) if asked.quick else (336_776, 10_000)
-    if asked.cores is not None:
-        print(matched_by_spark(asked.data, asked.cores, events, subscriptions))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    parser.add_argument("--only", default=",".join(ROWS), metavar="ROWS", help="some of the rows, with commas between")
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder with flights, taxis and cells")
+    parser.add_argument("--row", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    for name in (FLIGHTS, TAXIS, CELLS):
+        if not (asked.data / name).exists():
+            parser.error(f"there is no {asked.data / name}; --data names the folder of the shared data")
+    if asked.row:
+        row, _, number = asked.row.partition(":")
+        print(json.dumps(ROWS[row][int(number)](asked.data, 10 if asked.quick else 1)))
         return
-    in_one_process(asked.data, events, subscriptions)
-    one, two = (in_its_own_process(asked.data, cores, asked.quick) for cores in (1, 2))
-    print(f"match, local[1]: {one:.1f} s; local[2]: {two:.1f} s, {one / two:.2f} times faster (goal 1.7)")
-    if asked.taxis:
-        taxis(asked.data)
+    chosen = asked.only.split(",")
+    if unknown := set(chosen) - set(ROWS):
+        parser.error(f"--only {','.join(sorted(unknown))}: the rows are {', '.join(ROWS)}")
+    report(chosen, asked.data, asked.quick)
 
 
-def flights(data: Path, subscriptions: int, events: int) -> Workload:
-    """Flights of the shared data, since not every machine can import the package that they come from."""
-    table = pq.read_table(data / FLIGHTS).drop_columns(["time_hour"]).slice(0, events)
-    dice = np.random.default_rng(11)
-    rows = table.take(dice.integers(0, table.num_rows, subscriptions)).to_pylist()
-    return Workload("flights", [_widened(dice, row) for row in rows], table)
+def report(rows: list[str], data: Path, quick: bool) -> None:
+    console, started = Console(), time.monotonic()
+    table = Table(title=f"Data jobs{', a tenth of the size' if quick else ''}; load {os.getloadavg()[0]:.1f}")
+    for name in ("measure", "ours", "baseline", "ratio", "goal", "memory"):
+        table.add_column(name, justify="left" if name == "measure" else "right")
+    for row in rows:
+        for number in range(len(ROWS[row])):
+            with console.status(f"{row} {number + 1} of {len(ROWS[row])}, {time.monotonic() - started:.0f} s so far"):
+                answer, peak_mb = in_its_own_process(f"{row}:{number}", data, quick)
+            told = [str(answer.get(name, "")) for name in ("measure", "ours", "baseline", "ratio", "goal")]
+            console.print("  " + "; ".join(filter(None, told)), highlight=False)
+            table.add_row(*told, f"{peak_mb:,.0f} MB")
+    console.print(table)
+    console.print(f"{time.monotonic() - started:.0f} s in all, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+
+
+def in_its_own_process(row: str, data: Path, quick: bool) -> tuple[Answer, float]:
+    """What a row answers, and the most memory that it and its descendants held at one time, in MB."""
+    words = [sys.executable, __file__, "--data", str(data), "--row", row, *["--quick"] * quick]
+    with tempfile.TemporaryFile("w+") as told:
+        process = subprocess.Popen(words, stdout=told, stderr=subprocess.DEVNULL)
+        peak_b, deadline = 0, time.monotonic() + TASKS_MAX_S
+        while process.poll() is None and time.monotonic() < deadline:
+            peak_b = max(peak_b, sum(map(_held_b, _descendants(process.pid))))
+            time.sleep(0.25)
+        if process.poll() is None:
+            process.kill()
+            return {"measure": row, "ours": f"not done in {TASKS_MAX_S} s"}, peak_b / 1e6
+        told.seek(0)
+        lines = told.read().splitlines()
+    if process.returncode:
+        return {"measure": row, "ours": f"failed; try --row {row}"}, peak_b / 1e6
+    return json.loads(lines[-1]), peak_b / 1e6
+
+
+def _descendants(root: int) -> set[int]:
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found = {root}
+    while new := {child for child, parent in parents.items() if parent in found} - found:
+        found |= new
+    return found
+
+
+def _held_b(process: int) -> int:
+    """Resident memory, with what several processes share divided among them."""
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
 def timed(work: Callable[[], int]) -> tuple[float, int]:
@@ -75,94 +138,229 @@ def timed(work: Callable[[], int]) -> tuple[float, int]:
     return time.perf_counter() - started, result
 
 
-def in_its_own_process(data: Path, cores: int, quick: bool) -> float:
-    """A session's cores are decided when it starts."""
-    words = [sys.executable, __file__, "--data", str(data), "--cores", str(cores), *["--quick"] * quick]
-    return float(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.split()[-1])
+def in_files(table: pa.Table, folder: Path, files: int = FILES) -> str:
+    """Events in files of which each is a task."""
+    numbered = table.append_column("id", pa.array(np.arange(table.num_rows)))
+    share = -(-table.num_rows // files)
+    folder.mkdir()
+    for at in range(files):
+        pq.write_table(numbered.slice(at * share, share), folder / f"{at}.parquet")
+    return str(folder)
 
 
-def matched_by_spark(data: Path, cores: int, events: int, subscriptions: int) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        spark = start(Options(master=f"local[{cores}]"))
-        workload = flights(data, subscriptions, events)
-        frame, compiled = prepared(spark, workload, folder)
-        counted(frame, compiled)
-        seconds, _ = timed(lambda: counted(frame, compiled))
-        spark.stop()
-        return seconds
-
-
-def prepared(spark: SparkSession, workload: Workload, folder: str) -> tuple[DataFrame, Compiled]:
-    """Events in files of which each is a task, and subscriptions compiled."""
-    table, path = workload.events, Path(folder, "events")
-    path.mkdir()
-    numbered = table.append_column("id", pa.array(range(table.num_rows)))
-    for at in range(8):
-        share = -(-table.num_rows // 8)
-        pq.write_table(numbered.slice(at * share, share), path / f"{at}.parquet")
-    rows = [(str(at), to_text(one)) for at, one in enumerate(workload.filters)]
+def shipped(spark: SparkSession, filters: list[Filter]) -> Compiled:
+    rows = [(str(at), to_text(one)) for at, one in enumerate(filters)]
     known = checked(spark.createDataFrame(rows, SUBSCRIPTIONS), SUBSCRIPTIONS, "subscriptions")
-    return spark.read.parquet(str(path)), Shipper(spark).ship(known)
+    return Shipper(spark).ship(known)
 
 
-def counted(frame: DataFrame, compiled: Compiled) -> int:
-    return deliveries(frame, compiled, ["id"]).count()
+def matched(spark: SparkSession, path: str, compiled: Compiled) -> int:
+    return deliveries(spark.read.parquet(path), compiled, ["id"]).count()
 
 
-def in_one_process(data: Path, events: int, subscriptions: int) -> None:
-    """Plain Python, Spark, and a join in SQL, all on one core and with the same answer."""
-    workload = flights(data, subscriptions, events)
-    index = Index()
-    index.add_many(range(len(workload.filters)), workload.filters)
-    batch = Batch.from_arrow(workload.events)
-    index.match_batch(batch)
-    plain, pairs = timed(lambda: len(index.match_batch(batch).ids))
-    print(f"{events:,} flights x {subscriptions:,} subscriptions: {pairs:,} deliveries")
-    print(f"plain Python, the index alone: {plain:.1f} s")
+def warm(spark: SparkSession, path: str, compiled: Compiled) -> None:
+    """Workers are started, kernels loaded and Java has compiled what it finds hot."""
+    deliveries(spark.read.parquet(f"{path}/0.parquet"), compiled, ["id"]).count()
+
+
+def beside_sql(data: Path, scale: int) -> Answer:
+    """The index against a join: one row of bounds for each subscription, null where it does not care."""
+    load = flights(10_000 // scale, 336_776 // scale, data)
     with tempfile.TemporaryDirectory() as folder:
-        spark = start(Options(master="local[1]"))
-        frame, compiled = prepared(spark, workload, folder)
-        counted(frame, compiled)
-        seconds, found = timed(lambda: counted(frame, compiled))
-        assert found == pairs, (found, pairs)
-        print(f"local[1]: {seconds:.1f} s, {plain / seconds:.2f} of plain Python (goal 0.7)")
-        joined(spark, frame, workload, seconds, subscriptions)
+        spark = start(Options(master="local[2]"))
+        path, compiled = in_files(load.events, Path(folder, "events")), shipped(spark, load.filters)
+        warm(spark, path, compiled)
+        ours_s, found = timed(lambda: matched(spark, path, compiled))
+        events, wishes = spark.read.parquet(path), spark.createDataFrame(bounds(load.filters)).cache()
+        joined(spark.read.parquet(f"{path}/0.parquet").limit(1000), wishes).count()
+        theirs_s, also_found = timed(lambda: joined(events, wishes).count())
         spark.stop()
+    assert found == also_found, (found, also_found)
+    return {
+        "measure": f"match {len(load.events):,} flights x {len(load.filters):,}, {found:,} deliveries, local[2]",
+        "ours": f"{ours_s:.1f} s",
+        "baseline": f"SQL join {theirs_s:.1f} s",
+        "ratio": f"{theirs_s / ours_s:.1f}",
+        "goal": "20",
+    }
 
 
-def joined(spark: SparkSession, frame: DataFrame, workload: Workload, seconds: float, subscriptions: int) -> None:
-    """The baseline: every event against every condition in SQL, measured on some of them and scaled up."""
-    kinds = {field.name: _kind(field.dataType.simpleString()) for field in frame.schema}
-    some = workload.filters[:JOINED]
-    conditions = [sf.coalesce(sf.expr(to_spark(one, kinds)), sf.lit(False)).cast("long") for one in some]
-    wanted = sum(conditions[1:], conditions[0])
-    taken, found = timed(lambda: int(frame.agg(sf.sum(wanted)).collect()[0][0]))
+def bounds(filters: list[Filter]) -> pa.Table:
+    """Filters of the flights as columns that SQL can compare: a value for each equality, two for each range."""
+    columns: dict[str, list[Any]] = {name: [None] * len(filters) for name in EQUAL}
+    columns |= {f"{name}_{end}": [None] * len(filters) for name in NEAR for end in ("low", "high")}
+    for at, one in enumerate(filters):
+        for own in one.attributes:
+            low, high = _ends(own)
+            if own.name in EQUAL:
+                columns[own.name][at] = low
+            else:
+                columns[f"{own.name}_low"][at], columns[f"{own.name}_high"][at] = low, high
+    texts = {name: pa.string() for name in EQUAL}
+    wishes = {name: pa.array(values, texts.get(name, pa.int32())) for name, values in columns.items()}
+    return pa.table({"subscription": pa.array(map(str, range(len(filters)))), **wishes})
+
+
+def _ends(own: AttributeFilter) -> tuple[Any, Any]:
+    (predicate,) = own.clause
+    if isinstance(predicate, Text):
+        return predicate.operand, predicate.operand
+    assert isinstance(predicate, Interval)
+    return predicate.lo[0], predicate.hi[0]
+
+
+def joined(events: DataFrame, wishes: DataFrame) -> DataFrame:
+    e, w = events.alias("e"), sf.broadcast(wishes.alias("w"))
+    conditions = [_unasked_or(f"w.{name}", sf.col(f"e.{name}") == sf.col(f"w.{name}")) for name in EQUAL]
+    conditions += [
+        _unasked_or(f"w.{name}_low", sf.col(f"e.{name}").between(sf.col(f"w.{name}_low"), sf.col(f"w.{name}_high")))
+        for name in NEAR
+    ]
+    every = conditions[0]
+    for condition in conditions[1:]:
+        every &= condition
+    return e.join(w, every).select("e.id", "w.subscription")
+
+
+def _unasked_or(name: str, condition: Column) -> Column:
+    return sf.col(name).isNull() | condition
+
+
+def two_cores(data: Path, scale: int) -> Answer:
+    load = flights(10_000 // scale, 336_776 // scale, data)
+    seconds = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = in_files(load.events, Path(folder, "events"))
+        for cores in (1, 2):
+            spark = start(Options(master=f"local[{cores}]"))
+            compiled = shipped(spark, load.filters)
+            warm(spark, path, compiled)
+            warm(spark, path, compiled)
+            seconds[cores] = timed(lambda spark=spark, compiled=compiled: matched(spark, path, compiled))[0]  # type: ignore[misc]
+            spark.stop()
+    return {
+        "measure": "the same, 2 cores against 1",
+        "ours": f"{seconds[2]:.1f} s",
+        "baseline": f"local[1] {seconds[1]:.1f} s",
+        "ratio": f"{seconds[1] / seconds[2]:.2f}",
+        "goal": "1.7",
+    }
+
+
+def spark_overhead(data: Path, scale: int) -> Answer:
+    """The same files to the same columns, without Spark and with it; links make ten million events of 250,000."""
+    load = uniform(10_000, 0.0001, events=250_000 // scale)
     index = Index()
-    index.add_many(range(len(some)), some)
-    assert found == len(index.match_batch(Batch.from_arrow(workload.events)).ids)
-    whole = taken * subscriptions / len(some)
-    print(f"SQL, {len(some)} conditions: {taken:.1f} s; all: {whole:.0f} s, {whole / seconds:.0f} times ours (goal 20)")
+    index.add_many(range(len(load.filters)), load.filters)
+    names = pa.array([str(at) for at in range(len(load.filters))])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(in_files(load.events, Path(folder, "events"), files=1))
+        for copy in range(1, 40):
+            os.link(path / "0.parquet", path / f"{copy}.parquet")
+        files = sorted(path.iterdir())
+        plainly_matched(index, names, files[:1])
+        plain_s, found = timed(lambda: plainly_matched(index, names, files))
+        spark = start(Options(master="local[1]"))
+        compiled = shipped(spark, load.filters)
+        warm(spark, str(path), compiled)
+        ours_s, also_found = timed(lambda: matched(spark, str(path), compiled))
+        spark.stop()
+    assert found == also_found, (found, also_found)
+    return {
+        "measure": f"match {40 * len(load.events):,} events x {len(load.filters):,}, {found:,} deliveries, local[1]",
+        "ours": f"{ours_s:.1f} s",
+        "baseline": f"plain Python {plain_s:.1f} s",
+        "ratio": f"{plain_s / ours_s:.2f}",
+        "goal": "0.7",
+    }
 
 
-def _kind(name: str) -> Kind:
-    return {"string": Kind.STRING, "boolean": Kind.BOOL}.get(name, Kind.NUMBER)
+def plainly_matched(index: Index, names: pa.Array, files: list[Path]) -> int:
+    """One thread; what a program without Spark would do to have the same table of deliveries in memory."""
+    count = 0
+    for file in files:
+        for batch in pq.ParquetFile(file).iter_batches(batch_size=10_000, use_threads=False):
+            matches = index.match_batch(Batch.from_arrow(batch.drop_columns(["id"])))
+            rows = pa.array(np.repeat(np.arange(len(batch)), matches.counts))
+            found = pa.table([batch.column("id").take(rows), names.take(pa.array(matches.ids))], ["id", "subscription"])
+            count += found.num_rows
+    return count
 
 
-def taxis(data: Path) -> None:
+def week_of_taxis(data: Path, scale: int) -> Answer:
+    where = None if scale == 1 else DAY
+    seconds, rows = mobility(data, str(data / CELLS), "cell DIV 256 AS site, lat, lon", where)
+    size = f"{rows['positions']:,} fixes x {rows['sites']} sites, {rows['handoffs']:,} handoffs"
+    return {
+        "measure": f"mobility, {size}, local[2]",
+        "ours": f"{seconds:.1f} s",
+        "goal": "60 s, 4 GB" if where is None else "",
+    }
+
+
+def mobility(data: Path, sites: str, select: str, where: str | None) -> tuple[float, dict[str, int]]:
     with tempfile.TemporaryDirectory() as folder:
         spark = start(Options(master="local[2]"))
         options = MobilityOptions(
             positions=str(data / TAXIS),
-            sites=str(data / CELLS),
+            sites=sites,
             out=f"{folder}/out",
             positions_select="cab AS subscriber, t AS time_s, lat_e5 / 1e5 AS lat, lon_e5 / 1e5 AS lon",
-            sites_select="cell DIV 256 AS site, lat, lon",
-            rules=mobility.Rules(utc_offset_h=-7),
+            sites_select=select,
+            where=where,
+            rules=Rules(utc_offset_h=-7),
         )
-        print("\n".join(run(spark, options).lines()))
+        summary = run(spark, options)
         spark.stop()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"memory: driver's Python at most {peak:.0f} MiB, Java's heap at most 2 GiB (goal: 4 GB together)")
+    return summary.seconds, {**summary.rows_out, "positions": summary.rows_in}
+
+
+def match_growth(data: Path, scale: int) -> Answer:
+    """Ten times the events, and ten times the subscriptions."""
+    few_events, few = 33_677 // scale, 1_000 // scale
+    told = {}
+    with tempfile.TemporaryDirectory() as folder:
+        spark = start(Options(master="local[2]"))
+        for name, events, subscriptions in (
+            ("base", few_events, few),
+            ("events", 10 * few_events, few),
+            ("subscriptions", few_events, 10 * few),
+        ):
+            load = flights(subscriptions, events, data)
+            path, compiled = in_files(load.events, Path(folder, name)), shipped(spark, load.filters)
+            warm(spark, path, compiled)
+            seconds, found = timed(lambda path=path, compiled=compiled: matched(spark, path, compiled))  # type: ignore[misc]
+            told[name] = f"{seconds:.2f} s ({found:,})"
+        spark.stop()
+    return {
+        "measure": f"growth: {few_events:,} flights x {few:,} subscriptions takes {told['base']}",
+        "ours": f"10 x events {told['events']}",
+        "baseline": f"10 x subscriptions {told['subscriptions']}",
+    }
+
+
+def sites_growth(data: Path, scale: int) -> Answer:
+    """A day of taxis, and sites thrown over the same box."""
+    dice, told = np.random.default_rng(1), {}
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (549 // scale, 5_490 // scale):
+            path = Path(folder, f"{count}.csv")
+            lats, lons = dice.uniform(37.6002, 37.8098, count), dice.uniform(-122.5122, -122.3594, count)
+            lines = [f"{at},{lat},{lon}" for at, (lat, lon) in enumerate(zip(lats, lons, strict=True))]
+            path.write_text("\n".join(["site,lat,lon", *lines]))
+            seconds, rows = mobility(data, str(path), "site, lat, lon", DAY)
+            told[count] = f"{count:,} sites {seconds:.1f} s ({rows['handoffs']:,})"
+    ours, baseline = told.values()
+    return {"measure": "growth: mobility, one day, sites x 10 (handoffs)", "ours": baseline, "baseline": ours}
+
+
+ROWS: dict[str, list[Callable[[Path, int], Answer]]] = {
+    "sql": [beside_sql],
+    "cores": [two_cores],
+    "overhead": [spark_overhead],
+    "mobility": [week_of_taxis],
+    "growth": [match_growth, sites_growth],
+}
 
 
 if __name__ == "__main__":
