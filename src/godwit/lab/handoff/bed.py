@@ -10,6 +10,7 @@ import msgspec
 
 from godwit.protocols.handoff.broker import HandoffBroker
 from godwit.protocols.handoff.client import MobileClient
+from godwit.protocols.handoff.home import Home
 from godwit.protocols.handoff.messages import (
     Ack,
     Connect,
@@ -266,6 +267,8 @@ class Server:
                 return costs.ack_s
             case Connect():
                 return costs.connect_s
+            case FwdMsg() if isinstance(self.core, Home):
+                return costs.control_s + costs.deliver_s
             case FwdMsg():
                 return costs.moved_s(message.event.id not in self.core.buffer)
             case CtxResponse() | Recalled():

@@ -58,9 +58,9 @@ def _lead(grid: Grid, evidence: Evidence, command: str) -> str:
     versions = ", ".join(sorted({row.version for row in evidence.rows})) or __version__
     return (
         f"{kind}{len(evidence.rows)} of {len(grid.cells())} runs, {grid.seeds} seeds, {grid.warmup_s:g} s of warm-up"
-        f" and {grid.measure_s:g} s measured; published numbers in brackets. `pro-active` has all race rules; `ours` has"
-        f" the disk below its buffer and remembers the latest events; `memory` is ours without the disk, with pooled"
-        f" memory."
+        f" and {grid.measure_s:g} s measured; published numbers in brackets. `pro-active` has all race rules; `ours`"
+        f" has the disk below its buffer and remembers the latest events; `memory` is ours without the disk, with"
+        f" pooled memory."
         f" godwit {versions}."
         f" Made by `{command}`."
     )

@@ -21,6 +21,7 @@ from godwit.lab.models.topology import Graph, complete, six_brokers
 from godwit.protocols.handoff.broker import HandoffBroker, HandoffOptions
 from godwit.protocols.handoff.client import MobileClient
 from godwit.protocols.handoff.durable import Durable
+from godwit.protocols.handoff.home import Home
 from godwit.protocols.handoff.messages import Deliver, Publish
 from godwit.protocols.handoff.neighbors import GraphOptions
 from godwit.protocols.handoff.proactive import ProActive
@@ -29,10 +30,14 @@ from godwit.protocols.handoff.rules import CHECKED, HARDENED, OURS
 from godwit.protocols.host import Host, Message, NodeId, Record
 from godwit.sim.world import Node, World
 
-SCHEMES = ("durable", "reactive", "proactive", "ours", "memory", "literal")
+SCHEMES = (
+    *("durable", "reactive", "proactive", "ours", "memory", "literal"),
+    *("home", "prefetch", "announced", "oracle"),
+)
 """`proactive` follows all race rules. `ours` has the disk below its buffer, remembers the latest events, and its
 clients say what they have seen; `memory` is the same without the disk, with pooled memory instead. `literal` is the
-text with its own options and Z2."""
+text with its own options and Z2. The last four are the extra baselines of F30: a home broker, prefetching at
+disconnect, announced moves, and a prediction that is always right."""
 OWN = ("ours", "memory")
 LATEST_SHARE = 0.1
 """Of the buffer, for the latest events."""
@@ -90,8 +95,14 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         buffer_b = self.queue_mb * 1e6
         graph = GraphOptions(mass=self.mass)
         if self.scheme not in OWN:
-            rules = CHECKED if self.scheme == "literal" else HARDENED
-            return HandoffOptions(buffer_b=buffer_b, timeout_s=5 * self.disconnect_s, rules=rules, chunk=1, graph=graph)
+            return HandoffOptions(
+                buffer_b=buffer_b,
+                timeout_s=5 * self.disconnect_s,
+                rules=CHECKED if self.scheme == "literal" else HARDENED,
+                chunk=1,
+                prefetch=self.scheme == "prefetch",
+                graph=graph,
+            )
         return HandoffOptions(
             buffer_b=buffer_b,
             disk=self.scheme == "ours",
@@ -147,6 +158,10 @@ SCHEME_CLASSES: dict[str, Callable[[Host, HandoffOptions], HandoffBroker]] = {
     "ours": ProActive,
     "memory": ProActive,
     "literal": ProActive,
+    "home": Home,
+    "prefetch": ProActive,
+    "announced": ProActive,
+    "oracle": ProActive,
 }
 
 
@@ -230,6 +245,7 @@ class Run:
         self.dummies: dict[NodeId, list[int]] = {name: [] for name in names}
         self.negatives: list[float] = []
         self.moving = configuration.moving
+        self.next_places: dict[NodeId, NodeId] = {}
         self.sent: Counter[tuple[NodeId, str]] = Counter()
         self.sent_b: Counter[NodeId] = Counter()
         self.publisher: Publisher
@@ -255,6 +271,8 @@ class Run:
 
     def _server(self, node: Node) -> Server:
         core = SCHEME_CLASSES[self.configuration.scheme](node, self.configuration.options)
+        if self.configuration.scheme == "oracle" and isinstance(core, ProActive):
+            core.oracle = self.next_places.__getitem__
         slowness = WEAKER.get(node.name, 1.0)
         express = self.configuration.scheme in OWN
         server = Server(node, core, self.costs, slowness, self.bed, self.publisher.accepted, express=express)
@@ -349,7 +367,6 @@ class Run:
             return
         configuration = self.configuration
         here = target = self.clients[name].broker
-        self._vanish(name)
         away_s = 0.0
         back = False
         if dice.random() < 0.5:
@@ -358,6 +375,8 @@ class Run:
         if not back:
             away_s += dice.expovariate(1 / configuration.handoff_s)
             target = self._next_place(here, dice)
+        self.next_places[name] = target
+        self._vanish(name)
         self.world.engine.after(away_s, lambda: self._appear(name, target, dice))
 
     def _next_place(self, here: NodeId, dice: Random) -> NodeId:
@@ -372,6 +391,8 @@ class Run:
     def _vanish(self, name: NodeId) -> None:
         client = self.clients[name]
         broker, number = client.broker, client.number
+        if self.configuration.scheme == "announced":
+            client.leave(self.next_places[name])
         client.vanish()
         self.tallies[name].arrived_at_s = None
 

@@ -38,6 +38,8 @@ class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Pro-active: no copy is placed for who wants nothing that another copy from here does not want already (2.11)."""
     prefetch: bool = False
     """Pro-active: nothing is placed before the disconnect, and nothing kept for later (Burcea's prefetching, 2.15)."""
+    nearest_holder: bool = False
+    """Pro-active: on a miss a common neighbor that collects already is asked before the old broker (2.8)."""
     pool: bool = False
     """Pro-active: those who collect for one subscriber share out what to keep when memory is short, and fetch the rest
     from each other when it appears."""

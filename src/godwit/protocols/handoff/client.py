@@ -21,13 +21,26 @@ class LastBrokerLog:
     def previous(self) -> NodeId:
         return str(self._disk.get("previous", ""))
 
-    def next_attachment(self) -> int:
+    @property
+    def tried(self) -> tuple[NodeId, ...]:
+        """Brokers that were called since, the last first; any of them may have let the client in."""
+        return tuple(self._disk.get("tried", ()))
+
+    @property
+    def home(self) -> NodeId:
+        """The broker that accepted the client first."""
+        return str(self._disk.get("home", ""))
+
+    def next_attachment(self, broker: NodeId) -> int:
         """Z1: raised with every attempt, also one that fails."""
         self._disk["attachments"] = self._disk.get("attachments", 0) + 1
+        self._disk["tried"] = [broker, *(other for other in self.tried if other != broker)]
         return int(self._disk["attachments"])
 
     def accepted_by(self, broker: NodeId) -> None:
+        self._disk.setdefault("home", broker)
         self._disk["previous"] = broker
+        self._disk["tried"] = []
 
 
 class MobileClient:
@@ -56,11 +69,14 @@ class MobileClient:
 
     def connect(self, broker: NodeId) -> None:
         """Appear at a broker; where the client was before it says by itself."""
-        self.number = self.log.next_attachment()
+        tried = self.log.tried
+        self.number = self.log.next_attachment(broker)
         self.broker = broker
         marks = merged(self.since or {}, self.seen)
         sure = self.since is not None
-        message = Connect(self.host.name, self.number, self.log.previous, self.wishes, marks, sure)
+        message = Connect(
+            self.host.name, self.number, self.log.previous, self.wishes, marks, sure, tried, self.log.home
+        )
         self.host.send(broker, message)
 
     def vanish(self) -> None:

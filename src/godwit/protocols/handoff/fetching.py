@@ -31,10 +31,14 @@ class Fetching(HandoffBroker):
         attach(record, message.epoch)
         record.moved = None
         record.came_from = message.previous
-        record.fetches[message.epoch] = message.previous
+        record.fallbacks[message.epoch] = list(message.tried)
         self.trace("attached", record.subscriber, "miss")
-        self.host.send(message.previous, CtxRequest(record.subscriber, message.epoch, dict(self.seen)))
+        self._ask(record, message.epoch, message.previous)
         return record
+
+    def _ask(self, record: Record, epoch: int, place: NodeId) -> None:
+        record.fetches[epoch] = place
+        self.host.send(place, CtxRequest(record.subscriber, epoch, dict(self.seen)))
 
     def asked(self, sender: NodeId, message: CtxRequest) -> None:
         raise NotImplementedError
@@ -69,8 +73,12 @@ class Fetching(HandoffBroker):
         pieces = self._pieces.setdefault((message.subscriber, message.epoch), [])
         pieces.extend(message.events)
         record.marks = merged(record.marks, message.marks)
-        if message.last:
+        others = record.fallbacks.get(message.epoch)
+        if message.unknown and others:
+            self._ask(record, message.epoch, others.pop(0))
+        elif message.last:
             del record.fetches[message.epoch]
+            record.fallbacks.pop(message.epoch, None)
             events = self._pieces.pop((message.subscriber, message.epoch))
             if message.unknown:
                 self.trace("unknown", record.subscriber)

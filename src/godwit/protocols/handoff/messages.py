@@ -34,12 +34,16 @@ class Control(Message, frozen=True):
 
 class Connect(Control, frozen=True):
     """A client comes; `previous` is the last broker that accepted it, empty at first. `marks` is what it has seen, and
-    where `sure` is set, all that it wants is above them."""
+    where `sure` is set, all that it wants is above them. `tried` are brokers that it has called since `previous`, the
+    last first, without hearing whether it was let in."""
 
     previous: NodeId = ""
     wishes: Wishes = NO_WISHES
     marks: Marks = NOTHING
     sure: bool = False
+    tried: tuple[NodeId, ...] = ()
+    home: NodeId = ""
+    """The first broker that let the client in (home-broker scheme)."""
 
 
 class Connected(Control, frozen=True):
@@ -56,6 +60,10 @@ class Leaving(Control, frozen=True):
     """An announced departure (JEDI's moveOut); `to` is the next broker, empty where the client does not know."""
 
     to: NodeId = ""
+
+
+class Visit(Control, frozen=True):
+    """Home-broker scheme: the subscriber is with the sender; what comes for it goes there."""
 
 
 class Ping(Control, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from godwit.events import Event
 from godwit.protocols.handoff.broker import HandoffOptions, attach, leave
 from godwit.protocols.handoff.lifecycle import Life, Step
-from godwit.protocols.handoff.marks import merged
+from godwit.protocols.handoff.marks import merged, reaches
 from godwit.protocols.handoff.messages import (
     Connect,
     CtxRequest,
@@ -36,6 +37,8 @@ class ProActive(Pooled):
     def __init__(self, host: Host, options: HandoffOptions) -> None:
         super().__init__(host, options)
         self.graph = NeighborGraph(host.name, options.graph)
+        self.oracle: Callable[[NodeId], NodeId] | None = None
+        """Perfect prediction (2.11): names the one broker where a subscriber will appear; set by a world that knows."""
         self.covered: dict[NodeId, NodeId] = {}
         """Who has no copies of its own, and on whose it relies."""
         self.on(Moved, self.moved_on)
@@ -67,7 +70,7 @@ class ProActive(Pooled):
         self.graph.lists[sender] = message.neighbors
 
     def _place(self, record: Record, peer: NodeId) -> None:
-        if not self.options.prefetch and not self._is_covered(record):
+        if not self.options.prefetch and self.oracle is None and not self._is_covered(record):
             self.host.send(peer, StoreSub(record.subscriber, record.epoch, record.wishes))
 
     def _is_covered(self, record: Record) -> bool:
@@ -100,6 +103,23 @@ class ProActive(Pooled):
             self.host.send(peer, NbrList(self.graph.names))
 
     # Cases 1 to 3: connect, disconnect, reconnect (2.7)
+
+    def connected(self, sender: NodeId, message: Connect) -> None:
+        """A client that vanished before it heard that it was let in may have left its context with any of those it has
+        called since. Where its own record is here and knows of no move, it has everything, and they hear of it."""
+        if not self.rules.chase or not message.tried:
+            super().connected(sender, message)
+            return
+        record = self.records.get(message.subscriber)
+        own = self.host.name
+        others = [place for place in dict.fromkeys((*message.tried, message.previous)) if place not in ("", own)]
+        if record is not None and record.is_real and record.moved is None:
+            super().connected(sender, msgspec.structs.replace(message, previous=own))
+            record.untold += [(place, message.epoch) for place in others]
+            self.all_here(record)
+        else:
+            previous, tried = (others[0], tuple(others[1:])) if others else ("", ())
+            super().connected(sender, msgspec.structs.replace(message, previous=previous, tried=tried))
 
     def first_contact(self, message: Connect) -> None:
         record = self.new_real(message.subscriber, message.wishes, message.epoch)
@@ -142,6 +162,8 @@ class ProActive(Pooled):
         self._disconnected(subscriber, self._targets(subscriber))
 
     def _targets(self, subscriber: NodeId) -> list[NodeId]:
+        if self.oracle is not None:
+            return [place for place in [self.oracle(subscriber)] if place != self.host.name]
         record = self.records.get(subscriber)
         return self.graph.targets(record.came_from if record is not None else "")
 
@@ -165,13 +187,14 @@ class ProActive(Pooled):
             record.timeout = self.host.after(self.options.timeout_s, lambda: self.timed_out(record))
         self.share_out(record, peers)
         for peer in peers:
-            whole = self.options.prefetch or record.subscriber in self.covered
+            whole = self.options.prefetch or self.oracle is not None or record.subscriber in self.covered
             self.wake(record, peer, record.wishes if whole else {})
 
     # Cases 4 to 8: handoff, unsubscribe, timeout (2.8)
 
     def arrived(self, message: Connect) -> None:
         self.graph.handoff_seen(self.host.now())
+        near = self._nearest_holders(message.previous)
         self.touch(message.previous, left=False)
         record = self.records.get(message.subscriber)
         if record is not None:
@@ -179,13 +202,22 @@ class ProActive(Pooled):
         if record is not None and self.is_hit(record, message):
             self._take_over(record, message)
         else:
-            record = self._from_memory(message) or self._miss(message)
-        record.untold = message.previous, record.epoch
+            asked = (*near, message.previous, *message.tried)
+            asking = msgspec.structs.replace(message, previous=asked[0], tried=asked[1:])
+            record = self._from_memory(message) or self._miss(asking)
+            record.came_from = message.previous
+        record.untold += [(place, record.epoch) for place in (message.previous, *message.tried)]
         self.all_here(record)
         known = self.graph.lists.get(message.previous, frozenset())
         for peer in self.graph.targets(record.came_from):
             if peer != message.previous and peer not in known:
                 self._place(record, peer)
+
+    def _nearest_holders(self, previous: NodeId) -> list[NodeId]:
+        """Who is next to both, where the old broker itself is not known to be near."""
+        if not self.options.nearest_holder or previous in self.graph:
+            return []
+        return [peer for peer in self.graph.edges if peer in self.graph.lists.get(previous, ())][:1]
 
     def _heed(self, record: Record, message: Connect) -> None:
         if self.rules.client_marks and message.sure:
@@ -193,11 +225,12 @@ class ProActive(Pooled):
             self.buffer.drop(record.subscriber, record.marks)
 
     def all_here(self, record: Record) -> None:
-        """Nobody else's memory is needed any more: whom the subscriber has left may hear of it."""
-        if record.untold is not None and not record.recalls:
-            previous, epoch = record.untold
-            self.host.send(previous, Moved(record.subscriber, epoch, self.graph.names))
-            record.untold = None
+        """Whom the subscriber has left hears of it once nothing is needed of it any more; who is asked for the context
+        hears of it behind the question."""
+        for place, epoch in record.untold[:]:
+            if not record.recalls and record.fetches.get(epoch, place) == place:
+                record.untold.remove((place, epoch))
+                self.host.send(place, Moved(record.subscriber, epoch, self.graph.names))
 
     def is_hit(self, record: Record, message: Connect) -> bool:
         if not self.rules.numbered_hits:
@@ -318,6 +351,9 @@ class ProActive(Pooled):
         sender = message.place or sender
         self.touch(sender, left=True)
         record = self.records.get(message.subscriber)
+        if record is not None and self._stands_in(record, message):
+            self.answer(record, sender, message)
+            return
         if record is None or (self.rules.attach_no and not record.is_real):
             self._chase(sender, message)
             return
@@ -331,6 +367,12 @@ class ProActive(Pooled):
         record.requests.append((sender, message))
         self.waiting[record.subscriber] = None
         self.settle(record)
+
+    def _stands_in(self, record: Record, message: CtxRequest) -> bool:
+        """`nearestHolder`: a stand-in that lacks nothing answers as the old broker would."""
+        whole = record.kind is Kind.DUMMY and record.is_active and not record.catching_up
+        current = record.epoch == message.epoch - 1 and reaches(self.seen, message.seen)
+        return self.options.nearest_holder and whole and current
 
     def _chase(self, asker: NodeId, message: CtxRequest) -> None:
         """Not here any more: pass the question on to where it went since, if anywhere."""
@@ -363,6 +405,7 @@ class ProActive(Pooled):
 
     def completed(self, record: Record) -> None:
         """Something that was under way has come, or will not come any more."""
+        self.all_here(record)
         self.deliver_if_ready(record)
         if record.is_real and record.whole and not record.attached and record.life is Life.CONNECTED:
             leave(record, self.host.now())
@@ -404,7 +447,7 @@ class ProActive(Pooled):
             return
         record.attached = False
         self._uncover(record.subscriber)
-        for peer in self.graph.edges:
+        for peer in dict.fromkeys((*self.graph.edges, *(place for place, _ in record.untold))):
             self.host.send(peer, Delete(record.subscriber, record.epoch, privileged=True))
         self.remove(record, record.epoch, privileged=True)
 

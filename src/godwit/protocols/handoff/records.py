@@ -45,6 +45,8 @@ class Record:
         self.timeout: Timer | None = None
         self.fetches: dict[int, NodeId] = {}
         """Contexts under way to here: the attachment they were asked for, and who was asked."""
+        self.fallbacks: dict[int, list[NodeId]] = {}
+        """For the same attachments: who else may have the context, if that one does not know it."""
         self.forwarded: Marks = {}
         self.woken_for = 0
         """The attachment on whose behalf this copy was woken last."""
@@ -57,8 +59,8 @@ class Record:
         """Pooled memory: all who collect for this subscriber, as told when they were woken."""
         self.recalls: set[tuple[NodeId, int]] = set()
         """Who was asked for events that gave way here, and for which attachment. Nothing is delivered before."""
-        self.untold: tuple[NodeId, int] | None = None
-        """The broker that hears of the move when those events have come, since then they may be thrown away."""
+        self.untold: list[tuple[NodeId, int]] = []
+        """Who hears of which move when those events have come, since then they may be thrown away."""
         self.moved: tuple[NodeId, Moved] | None = None
         """The subscriber is elsewhere; this record goes as soon as nobody needs it."""
         self.requests: list[tuple[NodeId, CtxRequest]] = []

@@ -60,8 +60,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Z13: a missing copy is replaced only while it is still of use."""
 
     chase: bool = False
-    """Ours: a client may vanish before it hears that it was let in, and then names the broker before. Requests for it
-    and news of it are passed on to where it went."""
+    """Ours: a client may vanish before it hears that it was let in, and that several times in a row. It names all whom
+    it has called since; they are asked one after the other, and requests for it are passed on to where it went."""
 
     spread: bool = False
     """Ours: an unsubscription that meets a record which does not know yet that it is history goes on to its copies."""
