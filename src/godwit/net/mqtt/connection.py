@@ -149,7 +149,11 @@ class Connection(Requests):
                     return
                 data = bytes(self._rest) + data
                 self._rest.clear()
-            self._take(data)
+            self.front.reading = True
+            try:
+                self._take(data)
+            finally:
+                self.front.flush()
         elif self.state is not State.GONE:
             self._wait_with(data)
 

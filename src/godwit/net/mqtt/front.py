@@ -73,6 +73,8 @@ class Front:
         """What waits for clients that do not read, all together."""
         self.slowed: list[Connection] = []
         self._routes: dict[bytes, Route] = {}
+        self.reading = False
+        """What a client said is looked at: answers and deliveries need not wait for another turn of the loop."""
         self._written: list[Connection] = []
         self._tasks: set[asyncio.Future[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -130,12 +132,14 @@ class Front:
             route.packet_max = min((connection.packet_max for connection in route.fives), default=1 << 30) - 2
 
     def flush_soon(self, connection: Connection) -> None:
-        """One write for each connection and turn of the loop."""
-        if not self._written:
-            self.loop.call_soon(self._flush)
+        """One write for each connection, at the end of what is read now, or of this turn of the loop."""
+        if not self._written and not self.reading:
+            self.loop.call_soon(self.flush)
         self._written.append(connection)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what was said. Whoever sets `reading` calls this before anything else is read."""
+        self.reading = False
         written, self._written = self._written, []
         self.forms.forget()
         for connection in written:
