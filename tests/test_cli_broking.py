@@ -121,6 +121,8 @@ def test_top_shows_where_clients_go_what_copies_did_and_what_bounds_cost() -> No
             hit_rate=0.96,
             copies_each=2.25,
             copies_held=7,
+            copies_bytes=3 << 20,
+            copies_bytes_max=64 << 20,
             copies_made=90,
             copies_refused=3,
         ),
@@ -133,7 +135,7 @@ def test_top_shows_where_clients_go_what_copies_did_and_what_bounds_cost() -> No
     text = console.export_text()
     lines = {line.split()[0]: line.split() for line in text.splitlines() if line.split()}
     assert "50 left, 96% found a copy, 2.2 copies each" in text
-    assert "7 held, 90 made, 0 used, 3 refused; 17 clients sent elsewhere" in text
+    assert "7 held in 3.0 of 64 MB, 90 made, 0 used, 3 refused; 17 clients sent elsewhere" in text
     assert lines["west"][1] == "25.0%"
     assert (lines["van"][1], lines["bus"][1], lines["bus"][-1]) == ("here", "away", "1,234")
     assert ["1,200", "3,400"] in [line.split()[-2:] for line in text.splitlines()]

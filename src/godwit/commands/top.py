@@ -17,6 +17,7 @@ from godwit.net.report import ClientRow, HandoffReport, Report
 
 FINISHED, INTERRUPTED = 0, 130
 ANSWER_S = 5.0
+MB = 1024 * 1024
 NEIGHBORS_SHOWN = 8
 RATES = ("published", "delivered", "forwarded", "dropped")
 
@@ -132,7 +133,8 @@ def _copies(report: Report) -> str:
     told, redirected = report.handoff, _total(report, "redirected")
     refused = f", {told.copies_refused:,} refused" if told.copies_refused else ""
     sent = f"; {redirected:,.0f} clients sent elsewhere" if redirected else ""
-    return f"copies: {told.copies_held:,} held, {told.copies_made:,} made, {told.copies_used:,} used{refused}{sent}"
+    held = f"{told.copies_held:,} held in {told.copies_bytes / MB:,.1f} of {told.copies_bytes_max / MB:,.0f} MB"
+    return f"copies: {held}, {told.copies_made:,} made, {told.copies_used:,} used{refused}{sent}"
 
 
 def _clients(report: Report, rows: int) -> Table:

@@ -66,6 +66,9 @@ class HandoffReport(msgspec.Struct, frozen=True, kw_only=True):
     false_negatives: float = 0.0
     false_positives: float = 0.0
     copies_held: int = 0
+    copies_bytes: int = 0
+    """What those held take, of what they may."""
+    copies_bytes_max: int = 0
     copies_made: int = 0
     copies_used: int = 0
     copies_refused: int = 0

@@ -98,6 +98,11 @@ class Broker:
         """By client; to look at."""
         return self._registry.sessions
 
+    @property
+    def copies_bytes(self) -> int:
+        """What copies of other brokers' sessions take here."""
+        return self._moves.holding.bytes
+
     def knows(self, client: str) -> bool:
         """Whether its session is here, or a copy of it, or on its way here."""
         registry = self._registry
