@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from godwit.cli import app
 
-JOBS = ("audit", "gathering", "ingest", "match", "mobility")
+JOBS = ("audit", "gathering", "ingest", "match", "mobility", "sweep")
 
 
 def test_all_jobs_are_listed() -> None:

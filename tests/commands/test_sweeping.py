@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -69,6 +70,19 @@ def test_the_costliest_run_first(tmp_path: Path) -> None:
     with opened(str(tmp_path), kept) as results:
         swept(toys, results, noted, HERE, cost=lambda toy: toy.seed)
     assert ran == [9, 4, 2]
+
+
+def test_a_disk_that_is_full_is_told_and_what_was_kept_is_still_there(tmp_path: Path) -> None:
+    class Full(Results[Toy, Played]):
+        def add(self, configuration: Toy, result: Played) -> None:
+            if len(self.rows) == 2:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().add(configuration, result)
+
+    full = Full(tmp_path / "results.parquet", Toy, Played)
+    with pytest.raises(InputError, match="No space left on device; what was kept before is still there"):
+        swept(TOYS, full, play, HERE)
+    assert len(kept(full.path).rows) == 2
 
 
 def test_without_pyspark_runs_go_one_after_the_other_and_it_is_said(

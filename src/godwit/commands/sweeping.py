@@ -122,6 +122,7 @@ def swept(
     """
     where.check()
     reports = Reports()
+    wanted = list(dict.fromkeys(wanted))
     missing = sorted(kept.missing(wanted), key=cost, reverse=True)
     before = len(wanted) - len(missing)
     reports.say(f"{len(wanted)} runs" + (f", {before} finished before" if before else ""))
@@ -137,6 +138,10 @@ def swept(
         return INTERRUPTED
     except PipelineError as error:
         raise InputError(f"{error}; what has finished is kept in {kept.path.parent}") from None
+    except OSError as error:
+        raise InputError(
+            f"{kept.path.parent}: {error.strerror or error}; what was kept before is still there"
+        ) from None
     return status
 
 
