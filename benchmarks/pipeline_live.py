@@ -10,7 +10,9 @@ broker took it; it is delivered when Spark has committed the micro-batch of its 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -45,6 +47,9 @@ class Figures(msgspec.Struct, frozen=True):
     behind_s: float
     """From the last event until all were delivered."""
     batches: int
+    broker_cores: float
+    spark_cores: float
+    """Busy on average while events came: CPU time, which a busy machine changes less than it changes waiting."""
 
     def line(self) -> str:
         verdict = "keeps up" if self.late_median_s < 1.5 * max(self.median_s, 1.0) else "falls behind"
@@ -52,7 +57,8 @@ class Figures(msgspec.Struct, frozen=True):
             f"streaming match from a live broker: {self.per_s:,.0f} events/s, {verdict} (goal {GOAL_RATE:,});"
             f" end to end median {self.median_s:.2f} s (goal {GOAL_S:g}), 95 % {self.p95_s:.2f} s, last third"
             f" {self.late_median_s:.2f} s; all delivered {self.behind_s:.1f} s after the last event;"
-            f" {self.deliveries:,} deliveries in {self.batches} micro-batches"
+            f" {self.deliveries:,} deliveries in {self.batches} micro-batches; cores busy: broker"
+            f" {self.broker_cores:.2f}, Spark {self.spark_cores:.2f}; load of the machine {os.getloadavg()[0]:.1f}"
         )
 
 
@@ -91,20 +97,23 @@ def measured(rate: int, seconds: float, subscriptions: int, cores: int = 2) -> F
             query, shipper = stream(spark, options, Pace(follow=True))
             port = ports["mqtt"].rpartition(":")[2]
             published(port, rate, WARM_S)
+            before = cpu_s(broker.pid), cpu_s(os.getpid()) - cpu_s(broker.pid)
             count, per_s = published(port, rate, seconds)
             ended_s = time.time()
+            after = cpu_s(broker.pid), cpu_s(os.getpid()) - cpu_s(broker.pid)
+            busy = [(more - less) * per_s / count for less, more in zip(before, after, strict=True)]
             drained(folder, ended_s)
             query.stop()
             shipper.close()
             spark.stop()
-            return figures(folder / "out", count, per_s, ended_s - count / per_s, ended_s)
+            return figures(folder / "out", count, per_s, ended_s, busy)
         finally:
             broker.terminate()
             broker.wait()
 
 
 def wishes(count: int) -> str:
-    """Each wants a narrow range of one of a hundred sensors: an event meets about one of ten at a thousand."""
+    """Each wants a narrow range of one of a hundred sensors; a thousand of them want one event in ten."""
     dice = np.random.default_rng(5)
     lines = []
     for number in range(count):
@@ -173,7 +182,23 @@ def drained(folder: Path, ended_s: float) -> None:
         time.sleep(0.1)
 
 
-def figures(out: Path, count: int, per_s: float, begun_s: float, ended_s: float) -> Figures:
+def cpu_s(root: int) -> float:
+    """CPU time of a process and of all that it has started and that still runs."""
+    spent, parents = dict[int, float](), dict[int, int]()
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = place.read_text().rpartition(")")[2].split()
+            pid = int(place.parent.name)
+            parents[pid], spent[pid] = int(words[1]), sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
+    found, more = {root}, {root}
+    while more:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= more
+    return sum(spent.get(pid, 0.0) for pid in found)
+
+
+def figures(out: Path, count: int, per_s: float, ended_s: float, cores: list[float]) -> Figures:
+    begun_s = ended_s - count / per_s
     waits, times, last_s, batches = list[np.ndarray](), list[np.ndarray](), 0.0, 0
     for folder in (out / "deliveries").glob("batch=*"):
         commit = out / "_checkpoint" / "commits" / folder.name.removeprefix("batch=")
@@ -196,6 +221,7 @@ def figures(out: Path, count: int, per_s: float, begun_s: float, ended_s: float)
         float(np.median(late)) if len(late) else float("inf"),
         last_s - ended_s,
         batches,
+        *cores,
     )
 
 
