@@ -10,7 +10,7 @@ import pytest
 from godwit.filters.filters import FilterSet
 from godwit.net.security import Access, Admitted, Credentials, SecurityError, hashed
 from godwit.protocols.broker import topics
-from godwit.protocols.broker.outlet import Reason, RefusedError
+from godwit.protocols.broker.outlet import Limits, Reason, RefusedError
 from godwit.protocols.broker.publication import Publication
 
 SECRET = hashed("secret")
@@ -79,6 +79,15 @@ def granted(tmp_path: Path, grants: str) -> Admitted:
 
 def wanted(topic_filter: str) -> FilterSet:
     return FilterSet((topics.meaning(topic_filter),))
+
+
+def test_limits_are_the_brokers_unless_an_entry_has_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "users.toml"
+    path.write_text(f"{USER}[users.ann]\npassword = '{SECRET}'\nlimits = {{ queue_max = 9 }}\n")
+    users = Access(path, Limits(queue_max=5))
+    assert admitted(users, peer="::1").limits.queue_max == 5
+    assert admitted(users, user="van-7", password=b"secret").limits.queue_max == 5
+    assert admitted(users, user="ann", password=b"secret").limits.queue_max == 9
 
 
 def test_a_grant_covers_what_lies_below_its_topics(tmp_path: Path) -> None:
