@@ -93,6 +93,10 @@ class Wire:
     def heard(self, broker: NodeId) -> int:
         return self.site.heard.get(broker, (0, ()))[0]
 
+    @property
+    def sent(self) -> int:
+        return self.world.number
+
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
         receivers = list(to)
         assert self.host.name not in receivers, content
@@ -242,7 +246,7 @@ class World:
         self.said: list[tuple[NodeId, tuple[NodeId, ...], Content]] = []
         """Everything that brokers have said to one another, in its order."""
         self.sites: dict[NodeId, Site] = {}
-        self._number = 0
+        self.number = 0
         self._moving: set[tuple[NodeId, NodeId]] = set()
         self._times: dict[tuple[NodeId, NodeId], float] = {}
         self._slow: dict[tuple[NodeId, NodeId], Random] = {}
@@ -270,8 +274,8 @@ class World:
         self.engine.run(self.engine.now + duration_s)
 
     def next_number(self) -> int:
-        self._number += 1
-        return self._number
+        self.number += 1
+        return self.number
 
     def _delay(self, sender: NodeId, receiver: NodeId) -> float:
         """Each stream has its own pace, which changes all the time."""

@@ -6,15 +6,17 @@ To the broker all others together are one, `AIR`, which wants everything and has
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Set
+from typing import Protocol
 
 import msgspec
 
 from godwit.events import Event
 from godwit.filters.filters import Filter, FilterSet
 from godwit.protocols.adhoc.clients import Statement
+from godwit.protocols.adhoc.digest import EventId
 from godwit.protocols.adhoc.messages import Data
 from godwit.protocols.adhoc.options import Options
-from godwit.protocols.adhoc.proximity import ProximityBroker, Withdraw
+from godwit.protocols.adhoc.proximity import ProximityBroker
 from godwit.protocols.adhoc.table import Entry
 from godwit.protocols.broker.air import ALL_TOPICS, Aired, aired
 from godwit.protocols.broker.airmemory import AirMemory
@@ -29,6 +31,19 @@ AIR: NodeId = "/air"
 
 LINES_MAX = 4_096
 """Of so many brokers it is known what came last from them."""
+
+
+class Queue(Protocol):
+    """What waits in a radio."""
+
+    def withdraw(self, message: Message) -> bool:
+        """Take back a message that was broadcast, if nothing of it has left."""
+
+    def is_waiting(self, event: EventId) -> bool: ...
+
+
+def _nothing_waits(event: EventId) -> bool:
+    return False
 
 
 class AirCounts(msgspec.Struct):
@@ -48,11 +63,11 @@ class AdhocFabric:
     """A `Fabric`, as far as there can be one without streams: what is sent may be lost, comes at most once to each
     broker, and in the order of sending unless it had to be carried or came another way.
 
-    `clock` gives seconds since 1970; `withdraw` takes back what waits in the radio's queue.
+    `clock` gives seconds since 1970; `queue` is what waits in the radio, where the world can tell.
     """
 
     def __init__(
-        self, host: Host, store: Store, options: Options, clock: Callable[[], float], withdraw: Withdraw | None = None
+        self, host: Host, store: Store, options: Options, clock: Callable[[], float], queue: Queue | None = None
     ) -> None:
         self.host = host
         self.clock = clock
@@ -61,7 +76,13 @@ class AdhocFabric:
         self.on_change: Callable[[], None] = lambda: None
         self._clients = Statement(host.name, options.summary_max_b)
         self.core = ProximityBroker(
-            host, options, on_event=self._on_event, withdraw=withdraw, clients=self._clients, traced=False
+            host,
+            options,
+            on_event=self._on_event,
+            withdraw=None if queue is None else queue.withdraw,
+            is_waiting=_nothing_waits if queue is None else queue.is_waiting,
+            clients=self._clients,
+            traced=False,
         )
         self._memory = AirMemory(store, options.seen_s, clock)
         for passage in self._memory:
@@ -105,6 +126,10 @@ class AdhocFabric:
         return self._statement
 
     def heard(self, broker: NodeId) -> int:
+        return 0
+
+    @property
+    def sent(self) -> int:
         return 0
 
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:

@@ -30,6 +30,10 @@ class Alone:
     def heard(self, broker: NodeId) -> int:
         return 0
 
+    @property
+    def sent(self) -> int:
+        return 0
+
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
         pass
 

@@ -62,6 +62,10 @@ class Bridge:
     def heard(self, broker: NodeId) -> int:
         return self.tree.heard(broker)
 
+    @property
+    def sent(self) -> int:
+        return self.tree.sent
+
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
         names = tuple(to)
         linked = tuple(name for name in names if name != AIR)

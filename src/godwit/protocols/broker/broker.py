@@ -302,7 +302,9 @@ class Broker:
         match content:
             case Publication():
                 self.counts.taken += 1
+                self._switch.stamp = (origin, number)
                 self._switch.spread(origin, (content,))
+                self._switch.stamp = None
             case Forwarded():
                 turning.on_forwarded(origin, content)
             case Place():

@@ -56,6 +56,8 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     received: bool = False
     group: tuple[str, str, str] | None = None
     """The shared subscription that it came by: name, topics, condition."""
+    stamp: tuple[NodeId, int] | None = None
+    """The broker that published it, and its number in that broker's stream, where it came by one."""
 
 
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
@@ -81,6 +83,8 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     unheard: tuple[tuple[int, NodeId], ...] = ()
     """The brokers that may not have all yet that the client said elsewhere; each tells the receiver with `Heard`."""
     claims: tuple[Claim, ...] = ()
+    firsts: dict[NodeId, dict[str, int]] | None = None
+    """Where an older session may turn up: by broker and subscription, the first number that came for this one."""
 
 
 class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
@@ -100,6 +104,7 @@ class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
     kept: tuple[Kept, ...]
     origins: tuple[NodeId, ...]
     clean: bool = False
+    firsts: dict[NodeId, dict[str, int]] | None = None
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop", array_like=True):

@@ -119,6 +119,7 @@ class Copying:
             tuple(kept_of(item) for item in session.flying.values()),
             tuple(sorted({switch.name, *switch.fabric.brokers})),
             session.clean,
+            session.firsts,
         )
 
     def _follow(self, session: Session, item: Item, origin: NodeId) -> None:

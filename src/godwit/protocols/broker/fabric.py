@@ -39,6 +39,10 @@ class Fabric(Protocol):
     def heard(self, broker: NodeId) -> int:
         """The number of the newest statement of that broker known here."""
 
+    @property
+    def sent(self) -> int:
+        """The last number in the stream of this broker, whoever got it; 0 where nobody gets any."""
+
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
         """Into the streams of these brokers, one copy where they share the way."""
 

@@ -57,6 +57,7 @@ class Holding:
     def _session(self, origin: NodeId, content: contents.Copy) -> Session:
         session = Session(content.client, content.epoch)
         session.clean = content.clean
+        session.firsts = content.firsts
         session.incoming = set(content.incoming)
         for wanted in content.subscriptions:
             session.row += 1

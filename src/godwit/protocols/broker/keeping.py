@@ -38,6 +38,7 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     copied: int = 0
     copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
+    firsts: dict[NodeId, dict[str, int]] | None = None
 
 
 class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -51,6 +52,7 @@ class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     group: GroupKey | None = None
     held: NodeId = ""
     """The origin for whose earlier publications it must wait."""
+    stamp: tuple[NodeId, int] | None = None
 
 
 DONE_WITH = Publication("", 0, "")
@@ -96,6 +98,7 @@ class Ledger:
             session.copied,
             session.copies,
             session.claims,
+            session.firsts,
         )
         self._put("sessions", session.owner, 0, _encode(row))
 
@@ -125,6 +128,7 @@ class Ledger:
             item.identifiers,
             item.group,
             held,
+            item.stamp,
         )
         self._put("queues", session.owner, item.position, _encode(row))
 
@@ -234,6 +238,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.copied = row.copied
     session.copies = row.copies
     session.claims = row.claims
+    session.firsts = row.firsts
     session.review()
     return session
 
@@ -255,6 +260,7 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
         received=row.received,
         body=body,
         group=row.group,
+        stamp=row.stamp,
     )
     item.position = position
     session.position = max(session.position, position)

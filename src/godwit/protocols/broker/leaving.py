@@ -51,6 +51,7 @@ class Leaving:
             session.clean,
             unheard,
             self.claims(session),
+            session.firsts,
         )
         waiting = [kept_of(item) for item in session.waiting]
         self._become_shadow(session, to, epoch, origins)
@@ -64,7 +65,7 @@ class Leaving:
         """The copy that `to` holds is the session from now on: only what it does not get by itself is passed on."""
         switch, client, copied = self.switch, session.client, session.copied
         origins = {self.name, to, *switch.fabric.brokers} - session.copies[to]
-        epoch = self._begin(session, to, epoch)
+        epoch = self._begin(session, to, max(epoch, copied + 1))
         unheard = self.speaking.leave_copy(session, to, copied)
         self._become_shadow(session, to, copied, origins)
         session.unheard = unheard
@@ -82,7 +83,8 @@ class Leaving:
         # leave two shadows of the same epoch.
         while session.epoch in shadows:
             session.epoch += 1
-        epoch = max(epoch, session.epoch + 1, session.copied + 1, known.epoch + 1 if known is not None else 0)
+        epoch = max(epoch, session.epoch + 1, known.epoch + 1 if known is not None else 0)
+        epoch += epoch == session.copied  # the copies' own, by which brokers may still turn to them
         self.copying.went(session, to)
         self.copying.drop(session, but=to)
         self._hang_up(session)

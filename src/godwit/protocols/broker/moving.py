@@ -13,6 +13,7 @@ from godwit.protocols.broker.leaving import Leaving
 from godwit.protocols.broker.outlet import Opening, Outlet, Reason
 from godwit.protocols.broker.places import At, Places, at_of
 from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.reunion import begin
 from godwit.protocols.broker.sessions import Gate, Session, Upstream
 from godwit.protocols.broker.speaking import Speaking
 from godwit.protocols.broker.taking import Taking
@@ -180,6 +181,7 @@ class Moves:
         present = session is not None
         if session is None:
             session = self.registry.create(waiting.opening, self.next_epoch(client))
+            begin(session)
         self.announce(session)
         self._begin(session, waiting, present=present)
 
@@ -257,6 +259,7 @@ class Moves:
         session.clean = moved.clean
         session.unheard = set(moved.unheard)
         session.claims = moved.claims
+        session.firsts = moved.firsts
         session.upstreams.append(way)
         session.gates = {origin: Gate() for origin in moved.origins}
         session.review()
@@ -292,7 +295,7 @@ class Moves:
         self.announce(session)
         for kept in moved.kept:
             if not kept.received:
-                self.switch.take(session, item_of(kept, under_way=False))
+                self.turning.pass_to(session, way, item_of(kept, under_way=False))
 
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
         client, waiting = nothing.client, self.waiting.get(nothing.client)

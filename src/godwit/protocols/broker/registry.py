@@ -20,6 +20,7 @@ from godwit.protocols.broker.outlet import (
     Subscription,
 )
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.reunion import subscribed, unsubscribed
 from godwit.protocols.broker.sessions import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.broker.switch import Switch
 from godwit.protocols.broker.topics import problem_of_filter
@@ -257,6 +258,7 @@ class Registry:
     def _set(self, session: Session, wanted: Subscription, condition: FilterSet | None, old: Sub | None) -> None:
         if old is None:
             session.row += 1
+        subscribed(session, wanted, old, self.switch.name, self.switch.fabric.sent + 1)
         sub = Sub(session, wanted, condition, session.row if old is None else old.row)
         session.subscriptions[wanted.key] = sub
         self.switch.add_sub(sub)
@@ -270,6 +272,7 @@ class Registry:
         if sub is None:
             return Reason.NO_SUBSCRIPTION
         self.switch.remove_sub(sub)
+        unsubscribed(session, key)
         if session.durable:
             self.switch.ledger.delete_sub(sub)
         return Reason.OK

@@ -49,6 +49,7 @@ class Item:
         "retain",
         "safe",
         "sent",
+        "stamp",
     )
 
     def __init__(
@@ -62,6 +63,7 @@ class Item:
         received: bool = False,
         body: Body | None = None,
         group: GroupKey | None = None,
+        stamp: tuple[NodeId, int] | None = None,
     ) -> None:
         self.publication = publication
         self.qos = qos
@@ -73,6 +75,8 @@ class Item:
         """The client has it and must still be told to forget the number (QoS 2)."""
         self.body = body
         self.group = group
+        self.stamp = stamp
+        """The broker from whose stream it came, and its number there."""
         self.position = 0
         """Its place in the session's queue, by which the store knows it."""
         self.safe = False
@@ -142,6 +146,7 @@ class Session:
         "epoch",
         "expiry_s",
         "expiry_timer",
+        "firsts",
         "flying",
         "gates",
         "grant",
@@ -251,6 +256,9 @@ class Session:
         """Who holds such a copy, and which brokers' publications come to it there by themselves."""
         self.copy: Copy | None = None
         """What it is only a copy of."""
+        self.firsts: dict[NodeId, dict[str, int]] | None = None
+        """Where an older session of the client may turn up: by broker and subscription, since which number of that
+        broker's stream all that is wanted has come."""
         self.claims: tuple[Claim, ...] = ()
         """The copies by which it came from brokers that may not know it yet."""
 
@@ -260,7 +268,9 @@ class Session:
 
     def review(self) -> None:
         """After a change of what `plain` rests on."""
-        self.plain = not self.gates and self.moved_to is None and not self.copies and self.copy is None
+        self.plain = (
+            not self.gates and self.moved_to is None and not self.copies and self.copy is None and self.firsts is None
+        )
 
     def next_sequence(self) -> int:
         """The number of this client's next publication."""

@@ -12,6 +12,7 @@ from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.keeping import Ledger, size_b
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.retained import Retained
+from godwit.protocols.broker.reunion import note
 from godwit.protocols.broker.sessions import Body, Copy, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.wants import Wants
@@ -41,6 +42,8 @@ class Switch:
         self.forward: Callable[[Session, Item], None] = lambda shadow, item: None
         self.follow: Callable[[Session, Item, NodeId], None] = lambda session, item, origin: None
         self.weigh: Callable[[Copy, Item], None] = lambda copy, item: None
+        self.stamp: tuple[NodeId, int] | None = None
+        """The broker from whose stream comes what is being spread, and its number there; None: it is published here."""
         self.said_to: dict[str, set[NodeId]] = {}
         """By publisher: the brokers to which something that it said here was sent."""
         self.on_published: Callable[[Publication], None] | None = None
@@ -169,15 +172,23 @@ class Switch:
         """To a session, wherever it is by now."""
         if session.plain:
             if qos:
-                self.flows.take(session, Item(publication, qos, retain, identifiers, body=body, group=group))
+                item = Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp)
+                self.flows.take(session, item)
             else:
                 self.flows.pass_on(session, publication, retain, identifiers)
         elif takes(session, origin):
+            if session.firsts is not None:
+                self._note(session, publication)
             if qos:
-                item = Item(publication, qos, retain, identifiers, body=body, group=group)
+                item = Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp)
                 self._give_moving(session, origin, item)
             elif session.outlet is not None:
                 self.flows.pass_on(session, publication, retain, identifiers)
+
+    def _note(self, session: Session, publication: Publication) -> None:
+        origin, number = self.stamp or ("", 0)
+        if note(session, origin, number, publication) and session.durable:
+            self.ledger.put_session(session)
 
     def _give_moving(self, session: Session, origin: NodeId, item: Item) -> None:
         gate = session.gates.get(origin)

@@ -101,10 +101,11 @@ class Taking:
         self.moves.holding.forget(copy)
         if present.clean:
             return
-        present.upstreams.append(Upstream(given.copy, copy.source, (), set(given.origins), main=False))
+        way = Upstream(given.copy, copy.source, (), set(given.origins), main=False)
+        present.upstreams.append(way)
         for item in items:
             if not item.received:
-                self.switch.take(present, item_of(kept_of(item), under_way=False))
+                self.moves.turning.pass_to(present, way, item_of(kept_of(item), under_way=False))
         self.moves.turning.progress(present, copy.source)
 
     def disclaim(self, source: NodeId, nothing: Nothing) -> None:

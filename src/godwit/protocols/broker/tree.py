@@ -123,6 +123,10 @@ class TreeFabric:
         peer = self._interests.peers.get(broker)
         return 0 if peer is None else peer.number
 
+    @property
+    def sent(self) -> int:
+        return self.streams.sender.numbers.last
+
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
         self.streams.send(to, content, durable=durable)
 

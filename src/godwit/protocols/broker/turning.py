@@ -8,6 +8,7 @@ from godwit.protocols.broker.contents import Forwarded, Kept, Through, Turn, Tur
 from godwit.protocols.broker.keeping import DONE_WITH
 from godwit.protocols.broker.places import Asked, Places
 from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.reunion import had
 from godwit.protocols.broker.sessions import Gate, Item, Session, Upstream
 from godwit.protocols.host import NodeId
 
@@ -122,6 +123,9 @@ class Turning:
                 self.switch.directory.changed()
         for way in [way for way in session.upstreams if not way.origins and not way.copy]:
             session.upstreams.remove(way)
+            if not way.main and not session.upstreams:
+                session.firsts = None
+                session.review()
             self._asked.pop((session.client, way.epoch, way.source), None)
         if not session.upstreams:
             session.claims = ()
@@ -143,8 +147,16 @@ class Turning:
 
     def on_forwarded(self, origin: NodeId, forwarded: Forwarded) -> None:
         for session in self.all_of(forwarded.client):
-            if way_of(session, forwarded.epoch, origin) is not None:
-                self.switch.take(session, item_of(forwarded.kept, under_way=False))
+            way = way_of(session, forwarded.epoch, origin)
+            if way is not None:
+                self.pass_to(session, way, item_of(forwarded.kept, under_way=False))
+
+    def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
+        """What came on this way; unless it is from an older session, and this one has had it."""
+        if not way.main and had(session, item):
+            self.switch.counts.late_duplicates += 1
+        else:
+            self.switch.take(session, item)
 
     def loaded(self, session: Session) -> None:
         """It was here before a crash; what it waits for goes on."""
@@ -253,7 +265,9 @@ def way_of(session: Session, epoch: int, source: NodeId) -> Upstream | None:
 
 def kept_of(item: Item) -> Kept:
     publication = DONE_WITH if item.received else item.publication
-    return Kept(publication, item.qos, item.retain, item.identifiers, item.number, item.received, item.group)
+    return Kept(
+        publication, item.qos, item.retain, item.identifiers, item.number, item.received, item.group, item.stamp
+    )
 
 
 def item_of(kept: Kept, *, under_way: bool) -> Item:
@@ -265,6 +279,7 @@ def item_of(kept: Kept, *, under_way: bool) -> Item:
         number=kept.number if under_way else 0,
         received=kept.received and under_way,
         group=kept.group,
+        stamp=kept.stamp,
     )
     # The old broker has the number on its disk until this one has: it comes again from there after a crash.
     item.safe = item.sent = under_way
