@@ -79,6 +79,8 @@ class Stage:
         self.disks: dict[NodeId, dict[str, Any]] = {}
         self.got: dict[NodeId, list[int]] = {}
         self.published = 0
+        self.publishers: list[str] = []
+        """Of each event."""
         self.lossy: set[NodeId] = set()
         """Clients whose acknowledgements are lost on the air."""
         self.deaf: set[NodeId] = set()
@@ -114,6 +116,7 @@ class Stage:
         """To these brokers at once, to the others when `carry` says so."""
         event = Event(publisher, self.published, attributes={"value": value}, payload=b".")
         self.published += 1
+        self.publishers.append(publisher)
         for name in self.brokers:
             self.mail.setdefault((publisher, name), deque()).append(Publish(event))
         for name in to:

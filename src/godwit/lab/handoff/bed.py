@@ -19,6 +19,7 @@ from godwit.protocols.handoff.messages import (
     CtxResponse,
     Deliver,
     FwdMsg,
+    Leaving,
     Publish,
     Recall,
     Recalled,
@@ -140,7 +141,8 @@ class Testbed(Wired):
         number = client.number
 
         def arrive() -> None:
-            if client.broker == broker and client.number == number:
+            goodbye = isinstance(message, Leaving)
+            if goodbye or (client.broker == broker and client.number == number):
                 self.world.deliver(sender, to, message)
 
         self.world.engine.at(time_s, arrive)

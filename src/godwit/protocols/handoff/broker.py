@@ -11,7 +11,7 @@ from godwit.events import Event, Value
 from godwit.filters.filters import Filter
 from godwit.protocols.handoff.buffer import SharedBuffer
 from godwit.protocols.handoff.lifecycle import Life, Step
-from godwit.protocols.handoff.marks import above, merged
+from godwit.protocols.handoff.marks import above, merged, ordered
 from godwit.protocols.handoff.messages import Ack, Connect, Connected, Deliver, Leaving, Publish, Unsubscribe, Wishes
 from godwit.protocols.handoff.neighbors import GraphOptions
 from godwit.protocols.handoff.records import Kind, Mode, Record
@@ -38,6 +38,8 @@ class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Pro-active: no copy is placed for who wants nothing that another copy from here does not want already (2.11)."""
     prefetch: bool = False
     """Pro-active: nothing is placed before the disconnect, and nothing kept for later (Burcea's prefetching, 2.15)."""
+    summaries: bool = False
+    """Pro-active: copies that sleep are one filter that covers all wishes; the client brings them again (2.11)."""
     nearest_holder: bool = False
     """Pro-active: on a miss a common neighbor that collects already is asked before the old broker (2.8)."""
     pool: bool = False
@@ -95,6 +97,8 @@ class HandoffBroker:
         self.buffer = SharedBuffer(options.buffer_b, self._overflown, disk=options.disk, latest_b=options.latest_b)
         self.seen: dict[str, int] = {}
         """The last event of each publisher that has come by."""
+        self.overlay: tuple[NodeId, ...] = ()
+        """Who gets each publication from here, where publishers do not reach every broker themselves."""
         self.handlers: dict[type[Message], Callable[[NodeId, Message], None]] = {}
         self.on(Publish, self.published)
         self.on(Connect, self.connected)
@@ -143,10 +147,14 @@ class HandoffBroker:
         raise NotImplementedError
 
     def published(self, sender: NodeId, message: Publish) -> None:
-        """Once per broker, whoever passes it on: what was seen is dropped."""
+        """Once per broker, whoever passes it on: what was seen is dropped. Over links that keep their order a flood
+        does, too: who sends a publication on has sent all before it on."""
         event = message.event
         if above(event, self.seen):
             self.seen[event.publisher] = event.sequence
+            for peer in self.overlay:
+                if peer != sender:
+                    self.host.send(peer, message)
             self.take(event)
 
     def take(self, event: Event) -> None:
@@ -182,9 +190,20 @@ class HandoffBroker:
         """All that waits, as published; while held only what no late catch-up can come before."""
         if record.recalls:
             return
-        for event in self.buffer.peek(record.subscriber, merged(record.marks, record.sent)):
+        had = merged(record.marks, record.sent)
+        waiting = {event.id: event for event in self.buffer.peek(record.subscriber, had)}
+        waiting |= {event.id: event for event in record.called_in if above(event, had)}
+        self.put_back(record)
+        for event in ordered(waiting.values()):
             if not record.held or not above(event, record.forwarded):
                 self.deliver(record, event)
+
+    def put_back(self, record: Record) -> None:
+        """What was called in is kept like everything else, as far as there is room."""
+        called_in, record.called_in = record.called_in, []
+        for event in called_in:
+            if above(event, record.marks):
+                self.buffer.put(event, [record.subscriber], moved=True)
 
     def acknowledged(self, sender: NodeId, message: Ack) -> None:
         record = self.records.get(message.subscriber)

@@ -119,6 +119,10 @@ class SharedBuffer:
         wanted = self._by_key.get(key, {})
         self._release(key, [name for name in wanted if name[1] <= up_to.get(name[0], -1)])
 
+    def discard(self, key: str, unwanted: Callable[[Event], bool]) -> None:
+        names = [name for name in self._by_key.get(key, ()) if unwanted(self._entries[name].event)]
+        self._release(key, names)
+
     def purge(self, key: str) -> None:
         self.missing.pop(key, None)
         self._release(key, list(self._by_key.get(key, ())))

@@ -69,14 +69,12 @@ class MobileClient:
 
     def connect(self, broker: NodeId) -> None:
         """Appear at a broker; where the client was before it says by itself."""
-        tried = self.log.tried
-        self.number = self.log.next_attachment(broker)
+        log, tried = self.log, self.log.tried
+        self.number = log.next_attachment(broker)
         self.broker = broker
         marks = merged(self.since or {}, self.seen)
         sure = self.since is not None
-        message = Connect(
-            self.host.name, self.number, self.log.previous, self.wishes, marks, sure, tried, self.log.home
-        )
+        message = Connect(self.host.name, self.number, log.previous, self.wishes, marks, sure, tried, log.home)
         self.host.send(broker, message)
 
     def vanish(self) -> None:

@@ -8,7 +8,6 @@ from math import isfinite
 from godwit.events import Event
 from godwit.protocols.handoff.broker import HandoffOptions
 from godwit.protocols.handoff.buffer import EventId
-from godwit.protocols.handoff.marks import merged
 from godwit.protocols.handoff.messages import Recall, Recalled
 from godwit.protocols.handoff.records import Record
 from godwit.protocols.handoff.replicas import Replicas
@@ -64,10 +63,7 @@ class Pooled(Replicas):
         record = self.records.get(message.subscriber)
         if record is None or (sender, message.epoch) not in record.recalls:
             return
-        had = merged(record.marks, record.sent)
-        for event in message.events:
-            if event.sequence > had.get(event.publisher, -1):
-                self.buffer.put(event, [record.subscriber], moved=True)
+        record.called_in += message.events
         record.recalls.discard((sender, message.epoch))
         self._see(record)
 
@@ -79,7 +75,8 @@ class Pooled(Replicas):
 
     def _see(self, record: Record) -> None:
         if not record.recalls:
-            self.all_here(record)
+            if not record.attached:
+                self.put_back(record)
             self.completed(record)
 
     def all_here(self, record: Record) -> None:

@@ -8,6 +8,8 @@ from math import isfinite
 import msgspec
 
 from godwit.events import Event
+from godwit.filters.filters import Filter
+from godwit.filters.language import Filters
 from godwit.protocols.handoff.broker import HandoffOptions, attach, leave
 from godwit.protocols.handoff.lifecycle import Life, Step
 from godwit.protocols.handoff.marks import merged, reaches
@@ -28,6 +30,8 @@ from godwit.protocols.handoff.neighbors import NeighborGraph
 from godwit.protocols.handoff.pooled import Pooled
 from godwit.protocols.handoff.records import Kind, Mode, Record
 from godwit.protocols.host import Host, NodeId
+
+SUMMARIZING = Filters(imperfect=True)
 
 
 class ProActive(Pooled):
@@ -71,7 +75,8 @@ class ProActive(Pooled):
 
     def _place(self, record: Record, peer: NodeId) -> None:
         if not self.options.prefetch and self.oracle is None and not self._is_covered(record):
-            self.host.send(peer, StoreSub(record.subscriber, record.epoch, record.wishes))
+            wishes = summary(record.wishes) if self.options.summaries else record.wishes
+            self.host.send(peer, StoreSub(record.subscriber, record.epoch, wishes))
 
     def _is_covered(self, record: Record) -> bool:
         """Whether another's copy, placed from here, wants all that this one wants; it may not go while one relies on
@@ -245,6 +250,8 @@ class ProActive(Pooled):
         attach(record, self.next_epoch(record, message))
         record.kind, record.controller = Kind.REAL, ""
         self._heed(record, message)
+        if self.options.summaries:
+            self._rebuild(record, message.wishes)
         record.arrive()
         record.step(Step.READY)
         record.fetches.clear()
@@ -256,6 +263,13 @@ class ProActive(Pooled):
         self.call_in(record)
         self.trace("attached", record.subscriber, "hit")
         self.deliver_backlog(record)
+
+    def _rebuild(self, record: Record, wishes: Wishes) -> None:
+        """What a summary has collected too much goes when the client says what it wants."""
+        self.interest.remove(record.subscriber, record.wishes.values())
+        record.wishes = wishes
+        self.interest.add(record.subscriber, wishes.values())
+        self.buffer.discard(record.subscriber, lambda event: not record.matches(event))
 
     def _from_memory(self, message: Connect) -> Record | None:
         """Gone so shortly that nobody was woken for it: what it lacks may be among the latest events here. Not where
@@ -459,6 +473,23 @@ class ProActive(Pooled):
         for peer in self.graph.edges:
             self.host.send(peer, Delete(record.subscriber, record.epoch))
         self.remove(record, record.epoch)
+
+
+def summary(wishes: Wishes) -> Wishes:
+    """As few filters as cover them all, under one name each."""
+    left = list(dict.fromkeys(wishes.values()))
+    found: list[Filter] = []
+    while left:
+        one = left.pop()
+        for other in found:
+            joined = SUMMARIZING.merge(one, other)
+            if joined is not None:
+                found.remove(other)
+                left.append(joined)
+                break
+        else:
+            found.append(one)
+    return {f"summary {i}": one for i, one in enumerate(found)}
 
 
 def covers(some: Wishes, others: Wishes) -> bool:

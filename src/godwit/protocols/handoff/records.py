@@ -59,6 +59,8 @@ class Record:
         """Pooled memory: all who collect for this subscriber, as told when they were woken."""
         self.recalls: set[tuple[NodeId, int]] = set()
         """Who was asked for events that gave way here, and for which attachment. Nothing is delivered before."""
+        self.called_in: list[Event] = []
+        """What has come of them; it goes out with the backlog, however small the memory."""
         self.untold: list[tuple[NodeId, int]] = []
         """Who hears of which move when those events have come, since then they may be thrown away."""
         self.moved: tuple[NodeId, Moved] | None = None
