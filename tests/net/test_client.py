@@ -207,9 +207,34 @@ def test_whoever_roams_under_load_gets_everything_once_and_in_order(tmp_path: Pa
     played(scene)
 
 
-async def spoken(speaker: Client, count: int) -> None:
+@pytest.mark.feature("proactive-handoff F13", "proactive-handoff F17", "proactive-handoff F24")
+def test_whoever_goes_where_many_go_finds_a_copy_of_its_session_there(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            cluster(tmp_path, "a", "b", "c") as (a, b, c),
+            connect(at(a), client="walker") as walker,
+            connect(at(b), client="speaker") as speaker,
+        ):
+            numbers = await walker.subscribe("n >= 0")
+            await wanted_by(a, [b, c])
+            async with asyncio.TaskGroup() as group:
+                group.create_task(spoken(speaker, 150, pause_s=0.02))
+                taking = group.create_task(taken(numbers, 150))
+                for there in (c, a, c, a, c):
+                    await walker.roam(at(there), away_s=0.5)
+            assert taking.result() == list(range(150))
+            await comes_nothing(walker, numbers)
+            assert walker._token
+            used = [one.parts.broker.counts.copies_used for one in (a, c) if one.parts is not None]
+            assert sum(used) > 0
+
+    played(scene)
+
+
+async def spoken(speaker: Client, count: int, pause_s: float = 0.0) -> None:
     for number in range(count):
         await speaker.publish({"n": number})
+        await asyncio.sleep(pause_s)
 
 
 @pytest.mark.parametrize(

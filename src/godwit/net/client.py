@@ -26,6 +26,7 @@ from godwit.events import EventError, Place, Value, check_attribute, check_place
 from godwit.net.address import Address, AddressError
 from godwit.net.received import Received, Subscription
 from godwit.net.wire import Wire
+from godwit.protocols.broker.outlet import TOKEN, UNSURE
 from godwit.protocols.broker.publication import ATTRIBUTES
 
 FATAL = (
@@ -86,6 +87,8 @@ class Client:
         """Where it is connected."""
         self._next = 0
         self._redirections = 0
+        self._token = ""
+        """What we were given where we were let in last, to be shown at the next broker."""
         self._wire: Wire | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._connected = asyncio.Event()
@@ -248,10 +251,14 @@ class Client:
             wire.on_packet = first
             try:
                 wire.write(self._hello().write())
+                # Without an answer nobody knows whether the broker has let us in.
+                shown, self._token = self._token, self._token and UNSURE + self._token.removeprefix(UNSURE)
                 answer = await wire.unless_closed(acknowledged)
             except BaseException:
                 wire.abort()
                 raise
+        if int(answer.reason_code) >= REFUSED:
+            self._token = shown
         if answer.reason_code in ELSEWHERE and self._redirect(target, answer.server_reference):
             wire.close()
             return None
@@ -294,7 +301,10 @@ class Client:
             session_expiry_interval=min(int(options.keep_s), 0xFFFFFFFF),
             keep_alive=options.keep_alive_s,
             receive_max=options.inflight_max,
-            user_properties=[] if self.broker is None else [("previous", str(self.broker))],
+            user_properties=[
+                *([] if self.broker is None else [("previous", str(self.broker))]),
+                *([(TOKEN, self._token)] if self._token else []),
+            ],
         )
 
     def _welcome(self, wire: Wire, answer: mqtt5.ConnAckPacket) -> None:
@@ -302,6 +312,7 @@ class Client:
         self._wire = wire
         self._limit = min(self.options.inflight_max, answer.receive_max)
         wire.on_packet = self._receive
+        self._token = next((value for name, value in answer.user_properties if name == TOKEN), "")
         if not answer.session_present:
             self._life += 1
             self._open.clear()

@@ -13,7 +13,7 @@ from godwit.net.mqtt import packets3
 from godwit.net.mqtt.options import Options
 from godwit.net.mqtt.packets3 import FOREVER
 from godwit.net.security import Admitted, Credentials
-from godwit.protocols.broker.outlet import Opening, Will
+from godwit.protocols.broker.outlet import TOKEN, Opening, Will
 from godwit.protocols.broker.publication import PLAIN, Properties, Publication
 
 PREVIOUS = "previous"
@@ -64,10 +64,15 @@ def opening_of(client: str, packet: mqtt5.ConnectPacket, admitted: Admitted, opt
         expiry_s=expiry_of(packet.session_expiry_interval, options),
         inflight_max=min(packet.receive_max, options.inflight_out_max),
         will=will_of(client, packet.will, now) if packet.will is not None else None,
-        previous=next((value for name, value in packet.user_properties if name == PREVIOUS), ""),
+        previous=_property(packet, PREVIOUS),
+        token=_property(packet, TOKEN),
         grant=admitted.grant,
         limits=admitted.limits,
     )
+
+
+def _property(packet: mqtt5.ConnectPacket, wanted: str) -> str:
+    return next((value for name, value in packet.user_properties if name == wanted), "")
 
 
 def expiry_of(interval_s: int, options: Options) -> float:
@@ -112,9 +117,9 @@ def keep_alive_of(packet: mqtt5.ConnectPacket, version: int, options: Options) -
 
 
 def welcome(
-    packet: mqtt5.ConnectPacket, version: int, options: Options, client: str, broker: str, *, present: bool
+    packet: mqtt5.ConnectPacket, version: int, options: Options, client: str, broker: str, token: str, *, present: bool
 ) -> bytes:
-    """The CONNACK that lets a client in and tells it the limits."""
+    """The CONNACK that lets a client in and tells it the limits, and what to show at the next broker."""
     if version < 5:
         return packets3.write(mqtt5.ConnAckPacket(session_present=present))
     keep_alive_s = keep_alive_of(packet, version, options)
@@ -128,7 +133,7 @@ def welcome(
         receive_max=options.inflight_max,
         topic_alias_max=options.topic_alias_max,
         max_packet_size=options.packet_bytes_max,
-        user_properties=[("broker", broker)],
+        user_properties=[("broker", broker), *([(TOKEN, token)] if token else [])],
     ).write()
 
 

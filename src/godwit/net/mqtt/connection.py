@@ -336,7 +336,7 @@ class Connection(Requests):
         self._opening = None
         packet, options = self._connect, self.front.options
         name = self.front.broker.host.name
-        self.send(welcome(packet, self.version, options, self._client, name, present=present))
+        self.send(welcome(packet, self.version, options, self._client, name, session.token, present=present))
         self.front.counts.connected += 1
         keep_alive_s = keep_alive_of(packet, self.version, options)
         self.patience = int(1.5 * keep_alive_s / TICK_S) + 1 if keep_alive_s else 0

@@ -100,6 +100,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     queue_age_max_s: float = 7 * 24 * 3600.0
 
 
+TOKEN = "godwit-token"
+"""The user property by which an MQTT client is given a token, and shows it."""
+
+UNSURE = "?"
+"""Before a token: the client has asked to be let in since it was given it, and had no answer."""
+
+
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """A client that wants in, known to be who it says."""
 
@@ -116,7 +123,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     token: str = ""
     """What the session's `token` was when the client was in last, wherever that was: it says where the session is, and
     proves that nothing can have happened to it since then, so that a copy of it is good. A client that has asked to be
-    let in since then and had no answer puts a question mark before it, since it can no longer be sure."""
+    let in since then and had no answer puts `UNSURE` before it."""
     grant: Grant = ALL
     limits: Limits = Limits()
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from godwit.protocols.broker.contents import Turn
+from godwit.protocols.broker.outlet import UNSURE
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
 
 EPOCH_DIGITS_MAX = 19
-
-UNSURE = "?"
-"""Before a token: the client has asked elsewhere since it was given it, and had no answer."""
 
 
 class At(msgspec.Struct, frozen=True, array_like=True, order=True):
