@@ -7,9 +7,14 @@ draws the same examples every time, so that a red run means a change and not the
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Timing says more about the neighbours on a shared machine than about the code.
 settings.register_profile("dev", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -24,3 +29,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One Spark session for all tests: to start one takes longer than most of them."""
+    pytest.importorskip("pyspark")
+    from godwit.pipeline.session import QUIET, Options, start
+
+    # Small frames, and many of them: what is compiled for them is hardly ever used twice.
+    quick = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    running = start(Options(master="local[2]", name="tests", memory="1g", settings=quick))
+    yield running
+    running.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -22,8 +21,6 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, expr, lit
-
-from godwit.pipeline.session import QUIET, Options, start
 
 COLUMNS = {
     "i": (pa.int64(), Kind.NUMBER),
@@ -60,16 +57,6 @@ STRINGS = [
 ]
 DEGREES = [-90.0, -45.5, -0.1, 0.0, 0.1, 45.5, 89.9, 90.0, 91.0, math.nan]
 MERIDIANS = [-180.0, -179.9, -90.0, 0.0, 0.1, 116.42, 179.9, 180.0, 180.1, 270.0, 360.0, 361.0]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    # Hundreds of conditions on as many rows: to compile them would take longer than to interpret them.
-    interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    interpreted["spark.driver.extraJavaOptions"] = f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    running = start(Options(master="local[1]", name="tests", memory="1g", settings=interpreted))
-    yield running
-    running.stop()
 
 
 @pytest.fixture(scope="module")
@@ -204,10 +191,11 @@ def test_another_kind_is_false_and_never_cast() -> None:
 
 
 def test_where_takes_the_condition_compiled_too(spark: SparkSession) -> None:
-    spark.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
-    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    compiling = spark.newSession()
+    compiling.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
+    compiling.conf.set("spark.sql.codegen.wholeStage", "true")
     events = {"kind": ["reading", "reading", "alarm"], "pm25": [160.0, math.nan, 200.0]}
-    frame = spark.createDataFrame(pa.table(events))
+    frame = compiling.createDataFrame(pa.table(events))
     found = frame.where(to_spark(parse("kind = 'reading' AND pm25 > 150"))).collect()
     assert [tuple(row) for row in found] == [("reading", 160.0)]
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from godwit.pipeline.audit_job import PAGE, AuditOptions, run
+from godwit.pipeline.audit_job import PAGE, AuditOptions, run, run_stream
+from godwit.pipeline.streaming import Pace
 from godwit.protocols import records
 from godwit.protocols.host import Record
 from godwit.sim.recorder import Trace
@@ -50,3 +51,26 @@ def test_where_brokers_do_not_say_who_should_get_what_the_match_job_does(spark: 
         expected_select="publisher, sequence, subscription AS client",
     )
     assert run(spark, informed).notes[0] == "2 expected, 1 delivered, 1 lost (0 of them dropped knowingly)"
+
+
+def test_a_stream_judges_what_has_ended_and_calls_nothing_lost_that_is_on_its_way(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    trace = Trace()
+    for sequence, time_s in enumerate((0.0, 1.0, 2.0, 100.0)):
+        trace.record(time_s, "p", Record("published", ("p", sequence), client="p"))
+        trace.record(time_s, "p", Record("matched", ("p", sequence), client="c"))
+    for time_s, sequence in ((0.5, 0), (1.5, 1), (1.6, 1)):
+        trace.record(time_s, "c", Record("delivered", ("p", sequence), client="c", hops=2))
+    trace.record(3.0, "c", Record("attached", client="c", peer="b"))
+    (tmp_path / "traces").mkdir()
+    trace.write(tmp_path / "traces" / "run.parquet")
+    asked = AuditOptions(traces=str(tmp_path / "traces"), out=str(tmp_path / "out"), late="10 seconds")
+    summary = run_stream(spark, asked, Pace())
+    assert summary.notes[:2] == [
+        "3 expected, 2 delivered, 1 lost (0 of them dropped knowingly)",
+        "1 came twice, 0 out of order, 0 unasked",
+    ]
+    assert (tmp_path / "out" / "judged" / PAGE).exists()
+    kept = pq.read_table(tmp_path / "out" / "ended").num_rows, pq.read_table(tmp_path / "out" / "others").num_rows
+    assert kept == (9, 1)

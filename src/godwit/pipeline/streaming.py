@@ -77,7 +77,7 @@ def written(spark: SparkSession, table: str, schema: StructType) -> DataFrame:
     """All that micro-batches have written to a table so far."""
     if not Files(spark).exists(table):
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(table)
+    return spark.read.schema(schema).parquet(table).select(*schema.names)
 
 
 def finished(*queries: StreamingQuery, meanwhile: Callable[[], None] | None = None) -> None:
