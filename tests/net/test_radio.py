@@ -56,7 +56,7 @@ async def radios(*names: str, key: bytes = KEY, **more: Any) -> AsyncIterator[li
     made = [Radio(name, key, options(**more)) for name in names]
     try:
         for one in made:
-            await one.start()
+            one.start()
         yield made
     finally:
         for one in made:
@@ -73,9 +73,9 @@ def frame_sizes(radio: Radio) -> list[int]:
     """Of all that its antennas hear from now on."""
     sizes: list[int] = []
 
-    def hear(frame: bytes) -> None:
+    def hear(frame: bytes, age_s: float) -> None:
         sizes.append(len(frame))
-        radio.seals.open(frame)
+        radio.seals.open(frame, age_s)
 
     for antenna in radio.antennas:
         antenna.on_frame = hear
@@ -140,7 +140,9 @@ async def test_what_waits_can_be_taken_back() -> None:
         for one in events:
             a.broadcast(one)
         before = a.waiting_b
+        assert a.is_waiting(events[-1].event.id)
         assert a.withdraw(events[-1])
+        assert not a.is_waiting(events[-1].event.id)
         assert not a.withdraw(events[-1])
         assert not a.withdraw(events[0])
         assert a.waiting_b < before
@@ -172,7 +174,7 @@ async def test_what_is_sealed_and_yet_nonsense_is_malformed() -> None:
 async def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> None:
     radio = Radio("a", KEY, options(interfaces=("wlan99",)))
     with pytest.raises(AntennaError, match=r"wlan99: there is no such interface; this machine has .*lo"):
-        await radio.start()
+        radio.start()
     radio.stop()
 
 
@@ -180,7 +182,7 @@ async def test_an_interface_that_is_not_there_is_named_with_those_that_are() -> 
 async def test_frames_that_an_interface_cannot_take_are_refused_at_the_start() -> None:
     radio = Radio("a", KEY, options(frame_b_max=65_530))
     with pytest.raises(AntennaError, match=r"lo takes 65,536 bytes at a time; right would be .* = 65508"):
-        await radio.start()
+        radio.start()
     radio.stop()
 
 

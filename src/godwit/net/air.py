@@ -95,7 +95,7 @@ def in_the_air(config: Config, name: NodeId, store: Store) -> AdhocFabric:
         carry_bytes=told.carry_bytes,
         beacon_max_b=radio.room_b,
     )
-    fabric = AdhocFabric(host, store, beacons, time.time, radio.withdraw)
+    fabric = AdhocFabric(host, store, beacons, time.time, radio)
     host.core = fabric
     radio.on_message = host.deliver
     return fabric

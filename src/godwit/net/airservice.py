@@ -13,7 +13,7 @@ class RadioService(Service):
 
     async def start(self) -> None:
         try:
-            await self.air.radio.start()
+            self.air.radio.start()
         except AntennaError as error:
             raise ServeError(f"adhoc.interfaces: {error}") from None
 

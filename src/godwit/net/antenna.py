@@ -9,8 +9,8 @@ import ipaddress
 import logging
 import socket
 import struct
+import time
 from collections.abc import Callable
-from typing import cast
 
 log = logging.getLogger("godwit.radio")
 
@@ -19,17 +19,24 @@ SIOCGIFMTU = 0x8921
 HEADERS_B = 28
 """Of IP and UDP."""
 BUFFER_B = 1024 * 1024
+SO_TIMESTAMPNS = 35
+AT_ONCE = 64
+AGE_MAX_S = 60.0
 
 
 class AntennaError(OSError):
     """It cannot be opened; the text says why, and what would be right."""
 
 
-class Antenna(asyncio.DatagramProtocol):
-    """`interface` empty: whichever the machine takes for the group. It may vanish and come back: `mend` looks."""
+class Antenna:
+    """`interface` empty: whichever the machine takes for the group. It may vanish and come back: `mend` looks.
+
+    `on_frame(frame, age_s)` gets what comes, and how long it has waited here: a busy node must not take that for the
+    sender's delay.
+    """
 
     def __init__(
-        self, interface: str, group: str, port: int, frame_b_max: int, on_frame: Callable[[bytes], None]
+        self, interface: str, group: str, port: int, frame_b_max: int, on_frame: Callable[[bytes, float], None]
     ) -> None:
         self.interface = interface
         self.frame_b_max = frame_b_max
@@ -38,20 +45,16 @@ class Antenna(asyncio.DatagramProtocol):
         self.on_frame = on_frame
         self.failure = ""
         """Why the last frame was not sent, or why it is closed."""
-        self._transport: asyncio.DatagramTransport | None = None
+        self._socket: socket.socket | None = None
         self._index = 0
-        self._failed = False
 
-    async def open(self) -> None:
-        opened = self._socket()
-        try:
-            await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=opened)
-        except BaseException:
-            opened.close()
-            raise
+    def open(self) -> None:
+        """`AntennaError` where it cannot be."""
+        self._socket = self._opened()
+        asyncio.get_running_loop().add_reader(self._socket, self._read)
         self.failure = ""
 
-    def _socket(self) -> socket.socket:
+    def _opened(self) -> socket.socket:
         """`AntennaError` where there is no such interface, or it cannot be used so."""
         self._index = self._find()
         opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -60,6 +63,7 @@ class Antenna(asyncio.DatagramProtocol):
             opened.setblocking(False)
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_B)
+            opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             if ipaddress.ip_address(self.group).is_multicast:
                 self._join(opened)
                 opened.bind((self.group, self.port))
@@ -111,55 +115,67 @@ class Antenna(asyncio.DatagramProtocol):
     def where(self) -> str:
         return f"{self.group}:{self.port}" + (f" on {self.interface}" if self.interface else "")
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.DatagramTransport, transport)
-
-    def datagram_received(self, data: bytes, addr: object) -> None:
-        self.on_frame(data)
-
-    def error_received(self, exc: Exception) -> None:
-        self._fail(exc)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
+    def _read(self) -> None:
+        """All that has come, up to a point: others want to run too."""
+        for _ in range(AT_ONCE):
+            if self._socket is None:
+                return
+            try:
+                data, ancillary, _, _ = self._socket.recvmsg(65_536, 64)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                self._fail(error)
+                return
+            self.on_frame(data, _age_s(ancillary))
 
     def send(self, frame: bytes) -> bool:
-        """False where it is known at once that it was not sent."""
-        if self._transport is None:
+        """False where it was not sent."""
+        if self._socket is None:
             return False
-        self._failed = False
         try:
-            self._transport.sendto(frame, (self.group, self.port))
+            self._socket.sendto(frame, (self.group, self.port))
         except OSError as error:
             self._fail(error)
-        if not self._failed:
-            self.failure = ""
-        return not self._failed
+            return False
+        self.failure = ""
+        return True
 
     def _fail(self, error: Exception) -> None:
-        self._failed = True
         reason = getattr(error, "strerror", None) or str(error)
         if reason != self.failure:
             log.warning("radio: %s: %s; this goes on trying", self.where, reason)
         self.failure = reason
 
-    async def mend(self) -> None:
+    def mend(self) -> None:
         """Open it again where its interface has gone and come back, or was never there."""
         try:
             is_same = self._find() == self._index
         except AntennaError as error:
             self._fail(error)
             return
-        if is_same and self._transport is not None:
+        if is_same and self._socket is not None:
             return
         self.close()
         try:
-            await self.open()
+            self.open()
             log.info("radio: %s is open again", self.where)
         except OSError as error:
             self._fail(error)
 
     def close(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-            self._transport = None
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
+
+
+def _age_s(ancillary: list[tuple[int, int, bytes]]) -> float:
+    """Since the machine got it, as far as it says so."""
+    for level, kind, value in ancillary:
+        if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(value) == 16:
+            seconds, nanoseconds = struct.unpack("@qq", value)
+            # Both by the wall clock: if it was set meanwhile, better no age than a wrong one.
+            age_s = time.time() - seconds - nanoseconds / 1e9
+            return age_s if 0.0 <= age_s <= AGE_MAX_S else 0.0
+    return 0.0

@@ -19,6 +19,7 @@ import msgspec
 from godwit.net.antenna import Antenna
 from godwit.net.fragments import Assembly, cut
 from godwit.net.sealing import Kind, Opened, Seals
+from godwit.protocols.adhoc.digest import EventId
 from godwit.protocols.adhoc.messages import Beacon, Data
 from godwit.protocols.broker import air
 from godwit.protocols.host import Message, NodeId, RemoteError
@@ -46,9 +47,11 @@ class RadioOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Waiting:
     """A message in the queue, in as many parts as it takes."""
 
-    __slots__ = ("kind", "message", "parts")
+    __slots__ = ("begun", "kind", "message", "parts")
 
-    def __init__(self, message: Message | None, kind: Kind, parts: list[bytes]) -> None:
+    def __init__(self, message: Message, kind: Kind, parts: list[bytes]) -> None:
+        self.begun = False
+        """Something of it is on the air."""
         self.message = message
         self.kind = kind
         self.parts = deque(parts)
@@ -80,7 +83,9 @@ class Radio:
         self._filled_s = self._loop.time()
         self._pumping: asyncio.TimerHandle | None = None
         self._greeting: asyncio.TimerHandle | None = None
-        self._mending: asyncio.Task[None] | None = None
+        self._mending: asyncio.TimerHandle | None = None
+        self._events: Counter[EventId] = Counter()
+        """Those of which something waits."""
         self._number = 0
 
     @property
@@ -97,11 +102,11 @@ class Radio:
     def _burst_b(self) -> float:
         return max(BURST_S * self.options.bytes_per_s, 2.0 * self.options.frame_b_max)
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """`AntennaError` where an interface cannot be used."""
         for antenna in self.antennas:
-            await antenna.open()
-        self._mending = self._loop.create_task(self._mend())
+            antenna.open()
+        self._mending = self._loop.call_later(MENDING_S, self._mend)
 
     def stop(self) -> None:
         for handle in (self._pumping, self._greeting, self._mending):
@@ -134,12 +139,17 @@ class Radio:
     def withdraw(self, message: Message) -> bool:
         """Take back a message of which nothing has left yet; whether there was one."""
         for waiting in self._then:
-            if waiting.message is message:
+            if waiting.message is message and not waiting.begun:
                 self._then.remove(waiting)
                 self._waiting_b -= sum(map(len, waiting.parts))
+                self._left(waiting)
                 self.sent["withdrawn"] += 1
                 return True
         return False
+
+    def is_waiting(self, event: EventId) -> bool:
+        """Whether this event is in the queue: then nobody lacks it for want of a sender."""
+        return event in self._events
 
     def drop(self, peer: NodeId, reason: str) -> None:
         """Nobody can be hung up on; it is counted, and told once in a while."""
@@ -153,6 +163,8 @@ class Radio:
             return
         self._waiting_b += sum(map(len, waiting.parts))
         queue.append(waiting)
+        if isinstance(waiting.message, Data):
+            self._events[waiting.message.event.id] += 1
         if self._pumping is None:
             self._pump()
 
@@ -177,9 +189,16 @@ class Radio:
         self._waiting_b -= len(part)
         if not waiting.parts:
             queue.popleft()
-        # Once something of it is on the air it cannot be taken back.
-        waiting.message = None
+            self._left(waiting)
+        waiting.begun = True
         self._emit(waiting.kind, self.seals.seal(waiting.kind, part))
+
+    def _left(self, waiting: Waiting) -> None:
+        if isinstance(waiting.message, Data):
+            event = waiting.message.event.id
+            self._events[event] -= 1
+            if not self._events[event]:
+                del self._events[event]
 
     def _emit(self, kind: Kind, frame: bytes) -> None:
         for antenna in self.antennas:
@@ -189,9 +208,9 @@ class Radio:
             else:
                 self.dropped["not sent"] += 1
 
-    def _hear(self, frame: bytes) -> None:
+    def _hear(self, frame: bytes, age_s: float) -> None:
         self.bytes_received += len(frame)
-        self.seals.open(frame)
+        self.seals.open(frame, age_s)
 
     def _on_frame(self, opened: Opened) -> None:
         self.received[opened.kind.name.lower()] += 1
@@ -221,11 +240,10 @@ class Radio:
             self._tokens_b -= len(frame)
             self._emit(Kind.GREETING, frame)
 
-    async def _mend(self) -> None:
-        while True:
-            await asyncio.sleep(MENDING_S)
-            for antenna in self.antennas:
-                await antenna.mend()
+    def _mend(self) -> None:
+        for antenna in self.antennas:
+            antenna.mend()
+        self._mending = self._loop.call_later(MENDING_S, self._mend)
 
 
 def boot_time_s() -> float:

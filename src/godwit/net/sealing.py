@@ -144,7 +144,7 @@ class Seals:
         self._name = name.encode()
         if not 0 < len(self._name) <= NAME_B_MAX:
             raise ValueError(f"name {name!r}: 1 to {NAME_B_MAX} bytes")
-        self._stamp = 0
+        self._stamp = self._heard_us = 0
         self._peers: OrderedDict[Life, Peer] = OrderedDict()
         self._strangers: OrderedDict[Life, Stranger] = OrderedDict()
         self._challenge = self._before = draw()
@@ -170,8 +170,9 @@ class Seals:
             return None
         return self.seal(Kind.GREETING, msgspec.msgpack.encode([Answer(*one) for one in answers.items()]))
 
-    def open(self, data: bytes) -> None:
-        """What came over the air."""
+    def open(self, data: bytes, age_s: float = 0.0) -> None:
+        """What came over the air, so long ago."""
+        self._heard_us = int((self.now() - age_s) * 1e6)
         frame = self._read(data)
         if frame is None or frame.life == self.life:
             return
@@ -183,10 +184,10 @@ class Seals:
             self.dropped["replayed"] += 1
         elif frame.kind is Kind.GREETING and self._is_proof(frame):
             self._admit(frame)
-        elif peer is None or peer.is_late(frame.stamp, self._now_us()):
+        elif peer is None or peer.is_late(frame.stamp, self._heard_us):
             self._meet(frame)
         else:
-            peer.take(frame.stamp, self._now_us())
+            peer.take(frame.stamp, self._heard_us)
             self._peers.move_to_end((frame.sender, frame.life))
             self._believe(frame)
 
@@ -211,9 +212,6 @@ class Seals:
 
     def _tag(self, said: bytes) -> bytes:
         return blake2b(said, key=self._key, digest_size=TAG_B).digest()
-
-    def _now_us(self) -> int:
-        return int(self.now() * 1e6)
 
     def _renew(self) -> None:
         if self.now() - self._renewed_s >= CHALLENGE_S:
@@ -254,7 +252,7 @@ class Seals:
 
     def _admit(self, frame: Frame) -> None:
         """It has answered what was asked a moment ago; so its stamp is of now, whatever its clock did before."""
-        life, now_us = (frame.sender, frame.life), self._now_us()
+        life, now_us = (frame.sender, frame.life), self._heard_us
         if life not in self._peers:
             # What it said before it was asked can only be what was kept here since.
             self._peers[life] = Peer(floor=frame.stamp - int(HELD_S * 1e6))

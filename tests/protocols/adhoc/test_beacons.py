@@ -135,6 +135,17 @@ def test_what_is_asked_for_beyond_a_relay_crosses_it() -> None:
     assert net.delivered() == ["c"]
 
 
+@pytest.mark.parametrize(("thrifty", "senders"), [(False, ["s", "a", "d"]), (True, ["s", "a"])])
+def test_a_thrifty_broker_spends_no_credit_where_somebody_is_known(thrifty: bool, senders: list[str]) -> None:
+    net = line("sad", Options(period_s=1000.0, credits=1, thrifty=thrifty))
+    net["d"].subscribe(BLACK, "app")
+    net.meet("a", {"d": 0})
+    net["s"].publish(black())
+    net.run(3)
+    assert net.senders() == senders
+    assert net.delivered() == ["d"]
+
+
 def test_prompt_brokers_tell_news_before_the_period_is_over() -> None:
     hurried = line("abcd", Options(period_s=20.0, beacon_when_empty=True, prompt=True, hints_max=9, hints_relayed=True))
     hurried.run(60)

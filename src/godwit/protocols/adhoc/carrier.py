@@ -8,11 +8,11 @@ for again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from godwit.events import Event
 from godwit.filters.filters import FilterSet
-from godwit.protocols.adhoc.digest import Digest, digest_of, digest_within
+from godwit.protocols.adhoc.digest import Digest, EventId, digest_of, digest_within
 from godwit.protocols.adhoc.messages import Beacon, Data
 from godwit.protocols.adhoc.options import Carry
 from godwit.protocols.adhoc.seen import Recent
@@ -65,9 +65,16 @@ class Carrier:
         self._turn += len(digest.runs)
         return digest
 
-    def offers(self, to: NodeId, beacon: Beacon, now_s: float, beyond: Sequence[FilterSet] = ()) -> Iterator[Data]:
+    def offers(
+        self,
+        to: NodeId,
+        beacon: Beacon,
+        now_s: float,
+        beyond: Sequence[FilterSet] = (),
+        besides: Callable[[EventId], bool] = lambda event: False,
+    ) -> Iterator[Data]:
         """What that broker lacks and wants, itself or for those `beyond` it, the oldest first, since it is the first to
-        be dropped."""
+        be dropped; `besides` is on its way already."""
         if beacon.have is None:
             return
         self._forget(now_s)
@@ -75,6 +82,8 @@ class Carrier:
         for carried in self._lacking(to, beacon.have, now_s, (beacon.wanted, *beyond)):
             if left == 0:
                 return
+            if besides(carried.event.id):
+                continue
             left -= 1
             carried.offered[to] += 1
             carried.destinations[to] = 0

@@ -57,6 +57,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     period_s: float = 5.0
     missed_max: int = 10
     credits: int = 0
+    thrifty: bool = False
+    """Credit is spent only on an event of which nobody knows yet who wants it."""
     delay_max_s: float = 0.3
     """The wait at proximity 1; a tenth of it must exceed the time a frame takes, or nobody can be silenced."""
     jitter: float = 0.1

@@ -46,7 +46,8 @@ class Pending:
 class ProximityBroker:
     """One broker, of one node, for its local clients; `on_event(client, event)` is called for what each wants.
 
-    `withdraw(message)` takes a message that was broadcast back from the queue of the radio, where the world can do so.
+    `withdraw(message)` takes a message that was broadcast back from the queue of the radio, where the world can do so;
+    `is_waiting(event)` says whether a message with this event is still in it.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class ProximityBroker:
         *,
         on_event: Notify = lambda client, event: None,
         withdraw: Withdraw | None = None,
+        is_waiting: Callable[[EventId], bool] = lambda event: False,
         clients: Clients | Statement | None = None,
         traced: bool = True,
     ) -> None:
@@ -74,6 +76,7 @@ class ProximityBroker:
         self.pending: dict[EventId, Pending] = {}
         self.carrier = None if options.carry is None else Carrier(options.carry)
         self._withdraw = withdraw if options.withdraw else None
+        self._is_waiting = is_waiting
         self._farewell = False
         self._beacons = Beacons(options, self.table, self.carrier)
         self._due_s: dict[str, float] = {}
@@ -179,7 +182,7 @@ class ProximityBroker:
             self._hasten()
         if self.carrier is None:
             return
-        for data in self.carrier.offers(sender, beacon, now, self._beyond(beacon, now)):
+        for data in self.carrier.offers(sender, beacon, now, self._beyond(beacon, now), self._is_waiting):
             waiting = self.pending.get(data.event.id)
             if waiting is None or waiting.timer is None:
                 self._schedule(data, self.host.random.random() * self.options.delay_max_s)
@@ -211,7 +214,7 @@ class ProximityBroker:
         self._take(event, destinations, now)
         closest = self._approach(event, destinations, now)
         credit = data.credit
-        if closest is None and credit > 0:
+        if closest is None and credit > 0 and not (self.options.thrifty and data.destinations):
             credit -= 1
             closest = FARTHEST
         onward = Data(event, credit, destinations, age_s=data.age_s)

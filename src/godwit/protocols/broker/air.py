@@ -85,6 +85,7 @@ def field_options(
         period_s=period_s,
         period_jitter=0.05,
         credits=credit,
+        thrifty=True,
         delay_max_s=min(0.2, period_s / 4),
         beacon_when_empty=True,
         tell_period=True,
