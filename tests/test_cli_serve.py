@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ import pytest
 from tests.brokers import FREE, Process, running
 from typer.testing import CliRunner, Result
 
+import godwit
 from godwit import __version__
 from godwit.cli import app
 
@@ -86,6 +88,32 @@ def test_it_says_where_it_listens_and_stops_when_asked(tmp_path: Path) -> None:
         assert any(str(tmp_path / "north") in line for line in one.block)
         assert one.end(signal.SIGINT) == 0
     assert "Traceback" not in one.log.read_text()
+
+
+def test_a_broker_that_is_told_to_stop_may_send_its_clients_elsewhere_first(tmp_path: Path) -> None:
+    config = tmp_path / "drain.toml"
+    config.write_text("[balance]\ndrain_s = 30\n")
+    a = Process(tmp_path, "a", *FREE, "--config", str(config))
+    b = Process(tmp_path, "b", *FREE, "--peer", a.at("peers"))
+
+    async def scene() -> None:
+        async with asyncio.timeout(60), godwit.connect(a.at("mqtt"), client="van") as van:
+            events = await van.subscribe("n = 7")
+            a.process.send_signal(signal.SIGTERM)
+            while str(van.broker) != b.at("mqtt"):
+                await asyncio.sleep(0.02)
+            await van.publish({"n": 7})
+            async for event in events:
+                assert event.attributes["n"] == 7
+                break
+
+    with running(a, b):
+        arrives(lambda: "linked with a" in b.log.read_text())
+        # Each says what it has to do every two seconds.
+        time.sleep(3)
+        asyncio.run(scene())
+        assert a.process.wait(ANSWER_S) == 0
+    assert "1 clients were sent to other brokers, and 0 sessions are still here" in a.log.read_text()
 
 
 def test_users_are_read_again_at_a_hangup(tmp_path: Path) -> None:

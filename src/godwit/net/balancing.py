@@ -78,8 +78,8 @@ def _reachable(config: Config, kind: str, listening: Iterable[tuple[str, Address
 
 
 async def drain(balance: Balance, front: Front, drain_s: float) -> None:
-    """Send clients to other brokers, one after the other, and stay until their sessions have followed them; new ones
-    are sent on. Takes no longer than `drain_s`."""
+    """Send clients to other brokers, one after the other, and stay until their sessions have followed them and nothing
+    is left here to be passed on; new ones are sent on. Takes no longer than `drain_s`."""
     now = asyncio.get_running_loop().time
     end = now() + drain_s
     balance.leave()
@@ -89,7 +89,7 @@ async def drain(balance: Balance, front: Front, drain_s: float) -> None:
         sent.add(connection.go_elsewhere(lambda client, tls: balance.elsewhere(client, tls=tls)))
         await asyncio.sleep(min(PAUSE_MAX_S, drain_s / 2 / len(connections)))
     sent.discard("")
-    sessions = front.broker.sessions
-    while now() < end and any(client in sessions for client in sent):
+    sessions, shadows = front.broker.sessions, front.broker.shadows
+    while now() < end and not sent.isdisjoint(sessions.keys() | shadows.keys()):
         await asyncio.sleep(PAUSE_MAX_S)
     log.info("%d clients were sent to other brokers, and %d sessions are still here", len(sent), len(sessions))
