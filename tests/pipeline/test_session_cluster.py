@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,8 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from godwit.pipeline import mobility
+from godwit.lab.mft.runs import Configuration, run
+from godwit.pipeline import mobility, sweep
 from godwit.pipeline.match_job import MatchOptions
 from godwit.pipeline.match_job import run as run_match
 from godwit.pipeline.mobility_job import MobilityOptions
@@ -31,11 +32,13 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 START_S = 90
 
 SUBMIT = """
+import json
 import sys
 import msgspec
-from godwit.pipeline import match_job, mobility_job
+from godwit.lab.mft.runs import Configuration, run
+from godwit.pipeline import match_job, mobility_job, sweep
 from godwit.pipeline.session import QUIET, Options, start
-master, match, mobility = sys.argv[1:]
+master, match, mobility, runs = sys.argv[1:]
 settings = {
     "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "512m",
     "spark.executor.cores": "1", "spark.sql.shuffle.partitions": "4", "spark.task.maxFailures": "8",
@@ -49,14 +52,27 @@ match_job.run(spark, msgspec.json.decode(match, type=match_job.MatchOptions))
 print("matched", flush=True)
 mobility_job.run(spark, msgspec.json.decode(mobility, type=mobility_job.MobilityOptions))
 print("learned", flush=True)
+sys.stdin.readline()
+found = {}
+for number, result, error in sweep.outcomes(spark, run, msgspec.json.decode(runs, type=list[Configuration])):
+    found[number] = error or result.digest
+    if len(found) == 5:
+        print("sweeping", flush=True)
+print(json.dumps(found), flush=True)
 spark.stop()
 """
 
 
 @dataclass
 class Cluster:
+    """A master, which is the first process, and its workers; more may join."""
+
     master: str
-    workers: list[subprocess.Popen[bytes]]
+    processes: list[subprocess.Popen[bytes]]
+    join: Callable[[str], None]
+
+    def lose(self, worker: int) -> None:
+        end(self.processes[worker])
 
 
 @pytest.fixture
@@ -69,12 +85,16 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         told = ("--port", str(port), "--webui-port", "0")
         processes.append(spark_class(tmp_path, "master", f"{deploy}.master.Master", *told))
         url = f"spark://127.0.0.1:{port}"
-        for name in ("first", "second"):
+
+        def join(name: str) -> None:
             folder = tmp_path / f"work-{name}"
             share = ("--cores", "1", "--memory", "700m", "--webui-port", "0", "--work-dir", str(folder), url)
             processes.append(spark_class(tmp_path, name, f"{deploy}.worker.Worker", *share))
+
+        join("first")
+        join("second")
         registered(tmp_path / "master.log", 2)
-        yield Cluster(url, processes[1:])
+        yield Cluster(url, processes, join)
     finally:
         for process in processes:
             end(process)
@@ -123,7 +143,7 @@ def tables(out: Path, *names: str) -> dict[str, list[str]]:
     return {name: sorted(map(str, pq.read_table(out / name).to_pylist())) for name in names}
 
 
-def test_a_worker_dies_in_the_middle_and_the_results_are_the_local_ones(
+def test_workers_die_in_the_middle_and_the_results_are_the_local_ones(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     wishes = tmp_path / "wishes.jsonl"
@@ -142,9 +162,12 @@ def test_a_worker_dies_in_the_middle_and_the_results_are_the_local_ones(
         positions_select="cab AS subscriber, t AS time_s, lat_e5 / 1e5 AS lat, lon_e5 / 1e5 AS lon",
         rules=mobility.Rules(utc_offset_h=-7),
     )
-    words = [cluster.master, msgspec.json.encode(match).decode(), msgspec.json.encode(learn).decode()]
-    driver = subprocess.Popen([sys.executable, "-c", SUBMIT, *words], stdout=subprocess.PIPE, start_new_session=True)
+    runs = [Configuration(size=4, speed_mps=8.0, seed=seed, publish_s=20.0, drain_s=8.0) for seed in range(24)]
+    words = [cluster.master, *(msgspec.json.encode(one).decode() for one in (match, learn, runs))]
+    command = [sys.executable, "-c", SUBMIT, *words]
+    driver = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     try:
+        assert driver.stdin is not None
         assert driver.stdout is not None
         said = []
         for line in driver.stdout:
@@ -152,11 +175,19 @@ def test_a_worker_dies_in_the_middle_and_the_results_are_the_local_ones(
             if said[-1] == "matched":
                 # Mobility has begun, with shuffles and broadcasts on both workers, when one of them goes.
                 time.sleep(1.0)
-                end(cluster.workers[0])
+                cluster.lose(1)
+            elif said[-1] == "learned":
+                cluster.join("third")
+                driver.stdin.write(b"\n")
+                driver.stdin.flush()
+            elif said[-1] == "sweeping":
+                cluster.lose(2)
         assert driver.wait(timeout=60) == 0
     finally:
         end(driver)
-    assert said == ["started", "matched", "learned"]
+    assert said[:-1] == ["started", "matched", "learned", "sweeping"]
+    local = {str(number): error or done.digest for number, done, error in sweep.outcomes(spark, run, runs)}
+    assert json.loads(said[-1]) == local
     run_match(spark, msgspec.structs.replace(match, out=str(tmp_path / "matched here")))
     run_mobility(spark, msgspec.structs.replace(learn, out=str(tmp_path / "learned here")))
     assert tables(tmp_path / "matched", "deliveries") == tables(tmp_path / "matched here", "deliveries")
