@@ -7,7 +7,7 @@ from pathlib import Path
 
 import aiomqtt
 import pytest
-from tests.net.servers import cluster, port, server, serving, wanted_by
+from tests.net.servers import cluster, parts, port, server, serving, wanted_by
 from tests.net.stations import played, until
 
 from godwit.events import EventError, Place
@@ -15,6 +15,7 @@ from godwit.net.client import Client, ClientError, connect
 from godwit.net.received import Received, Subscription
 from godwit.net.security import hashed
 from godwit.net.server import Server
+from godwit.protocols.broker.outlet import Opening, Outlet
 
 
 def at(one: Server) -> str:
@@ -380,5 +381,22 @@ def test_a_stopped_subscription_gets_nothing_more_and_a_closed_client_ends_its_l
             assert await lasting.next() is None
             with pytest.raises(ClientError, match="closed"):
                 await client.publish({"n": 2}, qos=0)
+
+    played(scene)
+
+
+def test_a_client_that_moves_names_the_broker_where_it_was(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with cluster(tmp_path, "a", "b") as (a, b), connect(at(a), client="van") as van:
+            openings: list[Opening] = []
+            opened = parts(b).broker.open
+
+            def noted(opening: Opening, outlet: Outlet) -> None:
+                openings.append(opening)
+                opened(opening, outlet)
+
+            parts(b).broker.open = noted  # type: ignore[method-assign]
+            await van.roam(at(b))
+            assert [opening.previous for opening in openings] == ["a"]
 
     played(scene)

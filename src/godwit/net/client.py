@@ -87,6 +87,8 @@ class Client:
         """Where it is connected."""
         self._next = 0
         self._redirections = 0
+        self._name = ""
+        """The broker where we were let in last, as it calls itself."""
         self._token = ""
         """What we were given where we were let in last, to be shown at the next broker."""
         self._wire: Wire | None = None
@@ -302,7 +304,7 @@ class Client:
             keep_alive=options.keep_alive_s,
             receive_max=options.inflight_max,
             user_properties=[
-                *([] if self.broker is None else [("previous", str(self.broker))]),
+                *([("previous", self._name)] if self._name else []),
                 *([(TOKEN, self._token)] if self._token else []),
             ],
         )
@@ -312,6 +314,7 @@ class Client:
         self._wire = wire
         self._limit = min(self.options.inflight_max, answer.receive_max)
         wire.on_packet = self._receive
+        self._name = next((value for name, value in answer.user_properties if name == "broker"), "")
         self._token = next((value for name, value in answer.user_properties if name == TOKEN), "")
         if not answer.session_present:
             self._life += 1
