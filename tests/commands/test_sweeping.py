@@ -88,6 +88,7 @@ def test_a_disk_that_is_full_is_told_and_what_was_kept_is_still_there(tmp_path: 
 def test_without_pyspark_runs_go_one_after_the_other_and_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(sweeping, "START_S", 0.0)
     monkeypatch.delitem(sys.modules, "godwit.pipeline.sweep", raising=False)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with opened(str(tmp_path), kept) as results:
@@ -107,10 +108,31 @@ def test_whoever_asks_for_spark_gets_it_or_an_error(
         swept(TOYS, results, play, where)
 
 
-def test_a_single_run_is_no_reason_to_start_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("runs", [1, 4])
+def test_runs_that_are_over_before_spark_had_started_are_no_reason_to_start_it(
+    runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweeping, "started", lambda *_: pytest.fail("Spark was started"))
     with opened(str(tmp_path), kept) as results:
-        assert swept(TOYS[:1], results, play, Where()) == 0
+        assert swept(TOYS[:runs], results, play, Where()) == 0
+        assert len(results.rows) == runs
+
+
+def test_the_cheapest_run_tells_whether_the_others_are_worth_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[int]] = []
+
+    def spark_missing(*_: object) -> None:
+        asked.append([row.configuration.seed for row in results.rows])
+        raise InputError("no Spark today")
+
+    monkeypatch.setattr(sweeping, "started", spark_missing)
+    toys = [Toy(seed=seed, takes_s=0.01 * seed) for seed in (1, 2, 3)]
+    with opened(str(tmp_path), kept) as results:
+        assert swept(toys, results, play, Where(), cost=lambda toy: toy.seed**20) == 0
+    assert asked == [[1]]
+    assert len(results.rows) == 3
 
 
 def test_no_spark_and_a_master_contradict_each_other(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+import godwit
 from godwit.pipeline import sweep
 from godwit.pipeline.errors import PipelineError
 
@@ -95,6 +97,16 @@ def test_leaving_early_ends_what_is_under_way(spark: SparkSession, tmp_path: Pat
         if not (tmp_path / "alive").exists():
             return
     raise AssertionError("a run goes on though nobody waits for it")
+
+
+def test_nothing_to_run_is_nothing_to_wait_for(spark: SparkSession) -> None:
+    assert found(spark, abs, []) == {}
+
+
+def test_an_executor_with_another_version_says_so() -> None:
+    done, error = pickle.loads(sweep._tried(abs, -1, 1, version="0.0.0"))
+    assert done is None
+    assert f"this executor has godwit {godwit.__version__}, the driver 0.0.0" in error
 
 
 def test_work_that_cannot_be_sent_is_told(spark: SparkSession, tmp_path: Path) -> None:

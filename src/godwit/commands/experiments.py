@@ -18,7 +18,9 @@ Out = Annotated[str, typer.Option(metavar="DIR", help="Where results and pages g
 ReportOnly = Annotated[bool, typer.Option("--report-only", help="Write the report again, run nothing.")]
 OnSpark = Annotated[
     bool | None,
-    typer.Option("--spark/--no-spark", help="Runs as tasks of Spark, or one after the other. Spark where it can be."),
+    typer.Option(
+        "--spark/--no-spark", help="Runs as tasks of Spark, or one by one. Spark, if all is not over at once."
+    ),
 ]
 Master = Annotated[
     str | None, typer.Option(metavar="URL", help="Where Spark runs: local[N], spark://, yarn, k8s://; local[*].")

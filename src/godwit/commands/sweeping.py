@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -33,21 +34,26 @@ FAILED_STATUS, INTERRUPTED = 1, 130
 LOCAL = "local[*]"
 TOLD_MAX = 5
 """Failed runs that are told one by one; all are in the file."""
+START_S = 10.0
+"""What the start of Spark and its workers takes, about."""
 LINES = 20
 """Without a terminal, so many lines tell how far it is."""
 SEED = "seed"
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
-    """Who runs. `spark` None: Spark, if it is there and there are several runs; where it is asked for it must be."""
+    """Who runs: Spark, which must be there then, or this process.
+
+    Where neither is asked for it is Spark, if it is there, unless all will be over before it would have started.
+    """
 
     spark: bool | None = None
     master: str | None = None
     settings: tuple[str, ...] = ()
 
     @property
-    def insists(self) -> bool:
-        return bool(self.spark or self.master or self.settings)
+    def is_open(self) -> bool:
+        return self.spark is None and not self.master and not self.settings
 
     def check(self) -> None:
         if self.spark is False and (self.master or self.settings):
@@ -72,9 +78,11 @@ def sweep(grid: str, out: str, where: Where) -> int:
         read = gridfile.read(Path(grid))
     except gridfile.GridError as error:
         raise InputError(str(error)) from None
+    began_s = time.monotonic()
     with opened(out, lambda path: Results(path, read.configuration, read.result)) as results:
         status = swept(read.runs, results, read.work, where, named=short)
-        typer.echo(f"{results.path}: {len(results.of(read.runs))} of {len(read.runs)} runs")
+        there, wanted = len(results.of(read.runs)), len(read.runs)
+    typer.echo(f"sweep: {there} of {wanted} runs are in {results.path}, {time.monotonic() - began_s:.1f} s")
     return status
 
 
@@ -129,9 +137,7 @@ def swept(
     if not missing:
         return 0
     try:
-        with _session(where, len(missing), reports) as spark:
-            status = _run(missing, kept, work, spark, Steps(reports, missing, cost, named))
-            _summarise(kept, spark)
+        return _run(missing, kept, work, where, Steps(reports, missing, cost, named))
     except KeyboardInterrupt:
         folder = kept.path.parent
         reports.say(f"interrupted; what has finished is kept in {folder}, and the same command goes on from there")
@@ -142,15 +148,10 @@ def swept(
         raise InputError(
             f"{kept.path.parent}: {error.strerror or error}; what was kept before is still there"
         ) from None
-    return status
 
 
 def _run(
-    missing: Sequence[One],
-    kept: Kept[One, Done],
-    work: Callable[[One], Done],
-    spark: SparkSession | None,
-    steps: Steps[One],
+    missing: Sequence[One], kept: Kept[One, Done], work: Callable[[One], Done], where: Where, steps: Steps[One]
 ) -> int:
     folder = kept.path.parent
     (folder / FAILED).unlink(missing_ok=True)
@@ -159,15 +160,29 @@ def _run(
         kept.add(one, done)
         steps.forward(one)
 
-    try:
-        with steps:
-            runner.each(work, missing, keep, by=_workers(spark))
-    except RunsFailedError as failed:
-        _tell(failed.failures, folder, steps.reports)
-        return FAILED_STATUS
-    finally:
-        kept.settle()
-    return 0
+    def run(runs: Sequence[One], by: runner.Workers = runner.one_by_one) -> Sequence[Failure[One]]:
+        try:
+            runner.each(work, runs, keep, by=by)
+        except RunsFailedError as failed:
+            return failed.failures
+        finally:
+            kept.settle()
+        return ()
+
+    with steps:
+        if where.is_open:
+            began_s = time.monotonic()
+            *others, cheapest = missing
+            # One that fails here is tried again with the others.
+            missing = missing if run([cheapest]) else others
+            left_s = (time.monotonic() - began_s) * steps.times(cheapest, missing)
+            where = Where(spark=None if left_s > START_S else False)
+        with _session(where, steps.reports) as spark:
+            failures = run(missing, _workers(spark))
+            _summarise(kept, spark)
+    if failures:
+        _tell(failures, folder, steps.reports)
+    return FAILED_STATUS if failures else 0
 
 
 class Steps(Generic[One]):
@@ -187,6 +202,10 @@ class Steps(Generic[One]):
 
     def __exit__(self, *error: Any) -> None:
         self._bar.__exit__(*error)
+
+    def times(self, one: One, others: Sequence[One]) -> float:
+        """How many times as much as one of them the others cost."""
+        return sum(map(self._cost, others)) / self._cost(one)
 
     def forward(self, one: One) -> None:
         self._done += 1
@@ -208,9 +227,9 @@ def _workers(spark: SparkSession | None) -> runner.Workers:
 
 
 @contextmanager
-def _session(where: Where, runs: int, reports: Reports) -> Iterator[SparkSession | None]:
+def _session(where: Where, reports: Reports) -> Iterator[SparkSession | None]:
     """A session, or None where runs go one after the other in this process."""
-    if where.spark is False or (runs < 2 and not where.insists):
+    if where.spark is False:
         yield None
         return
     try:
@@ -219,7 +238,7 @@ def _session(where: Where, runs: int, reports: Reports) -> Iterator[SparkSession
         settings = (*(f"{name}={value}" for name, value in SETTINGS.items()), *where.settings)
         session = started("sweep", Spark(master=retrying(where.master or LOCAL), memory="1g", settings=settings))
     except InputError as error:
-        if where.insists:
+        if not where.is_open:
             raise
         reports.say(f"{error}; without Spark, runs go one after the other")
         yield None

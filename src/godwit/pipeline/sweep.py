@@ -64,6 +64,8 @@ def outcomes(spark: SparkSession, work: Callable[[Any], Any], tasks: Sequence[An
     `work` and what it needs must be importable on the executors. Closed early, or interrupted, it ends the runs that
     are under way. Raises `PipelineError` where Spark gives up, for which no single run is to blame.
     """
+    if not tasks:
+        return
     arrived: queue.SimpleQueue[Found | Exception | None] = queue.SimpleQueue()
     job = _Job(spark.sparkContext, work, tasks, arrived)
     job.start()
