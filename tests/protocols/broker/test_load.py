@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import inf, nan
 
 import pytest
 from hypothesis import given, settings
@@ -187,6 +188,13 @@ def test_a_broker_that_is_silent_or_names_no_address_is_not_counted_on() -> None
     assert town.come("new", "b0") == ["b0"]
 
 
+def test_a_client_with_an_endless_name_is_sent_without_a_word() -> None:
+    town = Town(2)
+    town.fill("b0", 100)
+    town.run(5)
+    assert town.come("x" * 60_000, "b0", way_s=1) == ["b0", "b1"]
+
+
 def test_tls_clients_are_sent_to_tls() -> None:
     town = Town(2)
     town.fill("b0", 100)
@@ -234,7 +242,7 @@ def test_a_broker_that_leaves_lets_nobody_in_and_is_nowhere_to_be_sent_to() -> N
 def test_what_is_said_of_loads_travels_beside_what_fabrics_say() -> None:
     for message in (Load(3, 2.5, "a:1", "", open=False), Sent("c"), Ask("a", 1, "b")):
         assert decode(wire.encode(message)) == message
-    for wrong in (Load(-1, 0.0), Load(0, -1.0), Sent("x" * 2000)):
+    for wrong in (Load(-1, 0.0), Load(0, -1.0), Load(0, inf), Load(0, nan), Sent("x" * 2000)):
         with pytest.raises(RemoteError):
             decode(wire.encode(wrong))
     with pytest.raises(RemoteError):

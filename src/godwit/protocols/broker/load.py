@@ -28,14 +28,15 @@ CLIENTS_FEW, EVENTS_FEW_PER_S = 10, 1_000.0
 REMEMBER_S = 60.0
 REMEMBERED_MAX = 10_000
 
-Text = Annotated[str, msgspec.Meta(max_length=1_024)]
+TEXT_MAX = 1_024
+Text = Annotated[str, msgspec.Meta(max_length=TEXT_MAX)]
 
 
 class Load(Message, frozen=True):
     """What I have to do. `address` is where clients reach me, and with TLS `address_tls`; empty: nowhere."""
 
     clients: Count
-    events_per_s: Annotated[float, msgspec.Meta(ge=0)]
+    events_per_s: Annotated[float, msgspec.Meta(ge=0, le=1e15)]
     address: Text = ""
     address_tls: Text = ""
     open: bool = True
@@ -176,7 +177,8 @@ class Balance:
         self.loads[name] = msgspec.structs.replace(load, clients=load.clients + 1)
         self._sent.add(client)
         self.redirected += 1
-        self.host.send(name, Sent(client))
+        if len(client) <= TEXT_MAX:
+            self.host.send(name, Sent(client))
         return self._address(name, tls)
 
     def _is_settled(self, client: str) -> bool:
