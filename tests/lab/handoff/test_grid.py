@@ -17,6 +17,8 @@ def test_the_whole_grid_has_every_published_cell() -> None:
     assert {c.bandwidth_mbps for c in cells} == {1.0, 11.0}
     assert {c.moving for c in cells} == {True, False}
     assert {c.seed for c in cells} == {1, 2, 3, 4, 5}
+    assert {c.mass for c in cells if c.skew} == {1.0, 0.97, 0.93, 0.85, 0.7}
+    assert {c.subscribers for c in cells if c.scheme == "memory"} == {10, 50, 100, 150, 200}
 
 
 @pytest.mark.feature("proactive-handoff F36")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from godwit.lab.handoff.runs import Configuration, Result, run, selectors
@@ -14,7 +16,7 @@ def small(scheme: str, seed: int = 1, **others: object) -> Result:
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Result]:
-    return {scheme: small(scheme) for scheme in ("durable", "reactive", "proactive", "ours")}
+    return {scheme: small(scheme) for scheme in ("durable", "reactive", "proactive", "ours", "memory")}
 
 
 @pytest.mark.feature("proactive-handoff F34")
@@ -42,8 +44,38 @@ def test_ours_loses_and_repeats_nothing_where_the_others_do(results: dict[str, R
 
 @pytest.mark.feature("proactive-handoff F4")
 def test_the_disk_saves_what_a_small_memory_loses() -> None:
-    assert small("proactive", queue_mb=0.05).lost > 0
-    assert small("ours", queue_mb=0.05).lost == 0
+    alone, pooled, disk = (small(scheme, queue_mb=0.05) for scheme in ("proactive", "memory", "ours"))
+    assert alone.lost > pooled.lost > disk.lost == 0
+
+
+@pytest.mark.feature("proactive-handoff F14", "proactive-handoff F34")
+def test_brokers_that_remember_the_latest_events_send_fewer_copies_and_are_found_asleep_less_often(
+    results: dict[str, Result],
+) -> None:
+    published, ours = results["proactive"], results["ours"]
+    assert ours.copies_per_handoff < 0.7 * published.copies_per_handoff
+    assert ours.misses <= published.misses
+
+
+@pytest.mark.feature("proactive-handoff F30")
+@pytest.mark.parametrize("scheme", ["home", "prefetch", "announced", "oracle"])
+def test_the_other_baselines_run_on_the_same_bed(scheme: str, results: dict[str, Result]) -> None:
+    result = small(scheme)
+    assert result.handoffs == results["durable"].handoffs
+    assert result.unique > 0
+    assert result.loss < 0.2
+    if scheme == "home":
+        assert result.transfer_share > 0.5
+    if scheme == "oracle":
+        assert result.copies_per_handoff < results["proactive"].copies_per_handoff
+
+
+@pytest.mark.feature("proactive-handoff F11")
+def test_leaving_out_unlikely_neighbors_saves_copies() -> None:
+    uneven: dict[str, Any] = {"pattern": "NBR", "skew": 0.6, "strays": 0.05, "sleep_s": 0.1, "measure_s": 40.0}
+    everybody, some = small("ours", **uneven), small("ours", mass=0.8, **uneven)
+    assert some.copies_per_handoff < 0.9 * everybody.copies_per_handoff
+    assert some.lost == 0
 
 
 @pytest.mark.feature("proactive-handoff F35")
@@ -86,5 +118,7 @@ def test_moves_follow_the_pattern() -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ValueError, match="scheme 'x': one of durable"):
         Configuration(scheme="x", seed=1)
+    with pytest.raises(ValueError, match="skew 1: must be from 0 to less than 1"):
+        Configuration(scheme="durable", seed=1, skew=1.0)
     with pytest.raises(ValueError, match="queue_mb 0: must be more than 0"):
         Configuration(scheme="durable", seed=1, queue_mb=0.0)

@@ -89,3 +89,28 @@ def test_never_more_than_the_capacity_and_always_what_a_plain_list_would_hold(
             buffer.purge(key)
             plain = [(sequence, keys - {key}) for sequence, keys in plain if keys - {key}]
         assert buffer.used_b == 10 * len(plain) <= max(capacity_b, 0)
+
+
+@pytest.mark.feature("proactive-handoff F4")
+def test_the_latest_are_remembered_for_nobody_in_particular_and_said_where_they_do_not_reach() -> None:
+    buffer = SharedBuffer(100, latest_b=30)
+    assert buffer.recall({}) == []
+    for sequence in range(3, 8):
+        buffer.remember(event(sequence))
+    assert [e.sequence for e in buffer.recall({"P": 4}) or ()] == [5, 6, 7]
+    assert [e.sequence for e in buffer.recall({"P": 6}) or ()] == [7]
+    assert buffer.recall({"P": 3}) is None
+    assert (len(buffer), buffer.used_b, buffer.lost) == (3, 30, Counter())
+
+
+@pytest.mark.feature("proactive-handoff F4")
+def test_what_others_keep_gives_way_first() -> None:
+    buffer = SharedBuffer(30, keeps=lambda key, one: one.sequence % 2 == 0)
+    for sequence in range(5):
+        buffer.put(event(sequence), ["a"])
+    assert [e.sequence for e in buffer.peek("a", {})] == [0, 2, 4]
+    assert list(buffer.missing["a"]) == [("P", 1), ("P", 3)]
+    assert [e.sequence for e in buffer.found([("P", 1), ("P", 2)])] == [2]
+    buffer.purge("a")
+    assert buffer.missing == {}
+    assert (len(buffer), buffer.used_b) == (0, 0)

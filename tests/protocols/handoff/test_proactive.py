@@ -6,8 +6,9 @@ from tests.protocols.handoff.stages import UNBOUNDED, Stage, between, joined
 
 from godwit.protocols.handoff.broker import HandoffOptions
 from godwit.protocols.handoff.messages import Activate, CtxResponse, NbrList, Ping, Publish
+from godwit.protocols.handoff.proactive import summary
 from godwit.protocols.handoff.records import Kind, Mode
-from godwit.protocols.handoff.rules import HARDENED, LITERAL, SPARING, Rules
+from godwit.protocols.handoff.rules import HARDENED, LITERAL, OURS, SPARING, Rules
 from godwit.protocols.host import RemoteError
 
 
@@ -559,3 +560,177 @@ def test_an_unsubscription_that_overtakes_the_news_of_a_move_reaches_the_copies_
     stage.carry_all("C", "D")
     stage.settle()
     assert [copy(stage, name) for name in "ABCD"] == [None, None, None, None]
+
+
+def remembering(events: int) -> HandoffOptions:
+    return msgspec.structs.replace(UNBOUNDED, rules=OURS, latest_b=events)
+
+
+@pytest.mark.feature("proactive-handoff F13", "proactive-handoff F14")
+@pytest.mark.parametrize(("memory", "sent_after"), [(5, 0), (1, 2)])
+def test_a_stand_in_that_remembers_the_latest_events_needs_nobody_to_send_them_after(
+    memory: int, sent_after: int
+) -> None:
+    stage = joined("AB", "AB", options=remembering(memory))
+    stage.client("s", "A")
+    stage.settle()
+    stage.lossy.add("s")
+    stage.publish(to="AB")
+    stage.publish(to="AB")
+    stage.vanish("s")
+    stage.carry_all("A", "B")
+    stage.carry_all("B", "A")
+    assert stage.waiting("A", "B").count("FwdMsg") == sent_after
+    stage.settle()
+    assert len(stage.brokers["B"].buffer.peek("s", {})) == 2
+
+
+@pytest.mark.feature("proactive-handoff F18")
+@pytest.mark.parametrize(("memory", "how"), [(5, "hit"), (1, "miss")])
+@pytest.mark.parametrize("place", ["B", "C"])
+def test_a_client_gone_so_shortly_that_nobody_was_woken_is_served_from_memory(
+    memory: int, how: str, place: str
+) -> None:
+    stage = joined("ABC", "AB", options=remembering(memory))
+    stage.client("s", "A")
+    stage.settle()
+    stage.publish(to="ABC")
+    stage.clients["s"].vanish()
+    stage.publish(to="BCA")
+    stage.publish(to="BCA")
+    stage.clients["s"].connect(place)
+    if how == "hit":
+        assert stage.got["s"] == [0, 1, 2]
+    stage.settle()
+    stage.publish(to="ABC")
+    assert stage.got["s"] == [0, 1, 2, 3]
+    assert stage.notes("attached") == [how]
+    assert [name for name in "ABC" if copy(stage, name) == OWN] == [place]
+
+
+@pytest.mark.feature("proactive-handoff F24")
+def test_a_client_that_says_what_it_has_seen_gets_nothing_twice_though_acknowledgements_are_lost() -> None:
+    stage = joined("AB", "AB", options=remembering(1))
+    stage.client("s", "A")
+    stage.settle()
+    stage.lossy.add("s")
+    stage.publish(to="AB")
+    stage.publish(to="AB")
+    for place in "BA":
+        stage.move("s", place)
+        stage.settle()
+    stage.publish(to="AB")
+    assert stage.got["s"] == [0, 1, 2]
+
+
+def test_a_restarted_client_is_not_taken_at_its_word() -> None:
+    stage = joined("AB", "AB", options=remembering(5))
+    stage.client("s", "A")
+    stage.settle()
+    stage.publish(to="AB")
+    stage.vanish("s")
+    stage.client("s", "B")
+    stage.settle()
+    assert stage.got["s"] == [0]
+
+
+@pytest.mark.feature("proactive-handoff F18")
+@pytest.mark.parametrize(("nearest", "asked"), [(True, "B"), (False, "A")])
+def test_on_a_miss_a_common_neighbor_may_be_asked_instead_of_the_old_broker(nearest: bool, asked: str) -> None:
+    options = msgspec.structs.replace(UNBOUNDED, nearest_holder=nearest)
+    stage = joined("ABC", "AB", "BC", options=options)
+    stage.brokers["C"].graph.lists["A"] = frozenset("B")
+    stage.client("s", "A")
+    stage.settle()
+    stage.vanish("s")
+    stage.settle()
+    stage.publish(to="ABC")
+    stage.clients["s"].connect("C")
+    assert "CtxRequest" in stage.waiting("C", asked)
+    stage.settle()
+    stage.publish(to="ABC")
+    assert stage.got["s"] == [0, 1]
+    assert [name for name in "ABC" if copy(stage, name) == OWN] == ["C"]
+
+
+@pytest.mark.feature("proactive-handoff F18")
+def test_a_common_neighbor_that_lacks_something_passes_and_the_old_broker_is_asked() -> None:
+    stage = joined("ABC", "AB", "BC", options=msgspec.structs.replace(UNBOUNDED, nearest_holder=True))
+    stage.brokers["C"].graph.lists["A"] = frozenset("B")
+    stage.client("s", "A")
+    stage.settle()
+    stage.vanish("s")
+    stage.publish(to="ABC")
+    stage.clients["s"].connect("C")
+    stage.carry_all("C", "B")
+    stage.settle()
+    assert stage.got["s"] == [0]
+
+
+@pytest.mark.feature("proactive-handoff F11")
+def test_perfect_prediction_wakes_one_broker_and_places_nothing_before() -> None:
+    stage = joined("ABC", "AB", "AC")
+    for broker in stage.brokers.values():
+        broker.oracle = {"s": "C"}.__getitem__
+    stage.client("s", "A")
+    stage.settle()
+    assert [copy(stage, name) for name in "ABC"] == [OWN, None, None]
+    stage.vanish("s")
+    stage.settle()
+    assert [copy(stage, name) for name in "ABC"] == [OWN, None, AWAKE]
+    stage.publish(to="ABC")
+    stage.clients["s"].connect("C")
+    assert stage.got["s"] == [0]
+    assert stage.notes("attached") == ["hit"]
+
+
+@pytest.mark.feature("proactive-handoff F26")
+def test_a_summary_sleeps_for_many_wishes_and_the_client_gets_only_what_it_wants() -> None:
+    stage = joined("AB", "AB", options=msgspec.structs.replace(UNBOUNDED, summaries=True))
+    client = stage.client("s")
+    client.wishes = {"low": between(0, 9), "middle": between(5, 20), "high": between(40, 50)}
+    client.connect("A")
+    stage.settle()
+    assert len(stage.brokers["B"].records["s"].wishes) == 1
+    stage.vanish("s")
+    stage.settle()
+    for value in (7, 30, 45, 60):
+        stage.publish(value, to="AB")
+    stage.clients["s"].connect("B")
+    stage.publish(30, to="AB")
+    stage.publish(8, to="AB")
+    stage.settle()
+    assert stage.notes("attached") == ["hit"]
+    assert stage.got["s"] == [0, 2, 5]
+
+
+@pytest.mark.feature("proactive-handoff F26")
+def test_a_summary_covers_everything_that_it_stands_for() -> None:
+    wishes = {"a": between(0, 9), "b": between(20, 30), "c": between(5, 22)}
+    found = summary(wishes)
+    assert len(found) == 1
+    assert all(any(one.covers(wish) for one in found.values()) for wish in wishes.values())
+    assert summary({}) == {}
+
+
+@pytest.mark.feature("proactive-handoff F6", "proactive-handoff F18")
+@pytest.mark.parametrize("heard_of", [True, False])
+def test_a_client_that_slips_through_three_brokers_in_a_row_is_found_at_the_fourth(heard_of: bool) -> None:
+    stage = Stage("ABCDE")
+    stage.client("s", "A")
+    stage.vanish("s")
+    stage.publish(to="ABCDE")
+    for place in "BCD":
+        stage.deaf.add("s")
+        stage.clients["s"].connect(place)
+        if heard_of:
+            stage.settle()
+        stage.vanish("s", noticed=heard_of)
+        stage.publish(to="ABCDE")
+    stage.deaf.clear()
+    assert stage.clients["s"].log.previous == "A"
+    assert stage.clients["s"].log.tried == ("D", "C", "B")
+    stage.clients["s"].connect("E")
+    stage.settle()
+    assert stage.got["s"] == [0, 1, 2, 3]
+    assert [name for name in "ABCDE" if copy(stage, name) == OWN] == ["E"]

@@ -23,7 +23,7 @@ brokers, subscribers = st.sampled_from(BROKERS), st.sampled_from(SUBSCRIBERS)
 
 class Storm(RuleBasedStateMachine):
     """Links keep their order and lose nothing; everything else may happen at any time, in any number: clients jump
-    before anybody notices, vanish before they hear that they were let in, edges age while copies are woken over them."""
+    before anybody notices, vanish before they hear that they were let in, edges age while copies are woken."""
 
     under: HandoffOptions = msgspec.structs.replace(UNBOUNDED, graph=GraphOptions(edge_timeout_s=5))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Union
+from functools import reduce
+from operator import or_
 
 import msgspec
 import pytest
@@ -29,7 +30,7 @@ CATALOGUE = [
     for kind in vars(messages).values()
     if isinstance(kind, type) and issubclass(kind, Message) and kind not in (Message, messages.Control)
 ]
-_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Union[tuple(CATALOGUE)])
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(reduce(or_, CATALOGUE))
 
 
 class Station:
@@ -49,7 +50,7 @@ async def linked(names: str) -> AsyncIterator[dict[NodeId, Station]]:
     """Everybody with everybody, over TCP on loopback."""
     stations = {name: Station(name) for name in names}
     try:
-        for i, (name, station) in enumerate(stations.items()):
+        for i, station in enumerate(stations.values()):
             station.port = await station.links.listen("127.0.0.1", 0)
             station.links.address = f"127.0.0.1:{station.port}"
             for other in list(stations.values())[:i]:
