@@ -332,3 +332,25 @@ def test_auth_is_an_error_where_nobody_began_it(broker: Served) -> None:
     with connected(broker, "auth") as raw:
         raw.send(packet(0xF0, b"\x18\0"))
         assert goodbye(raw) == PROTOCOL_ERROR
+
+
+def test_a_session_that_lasts_has_a_token_which_is_another_one_each_time(broker: Served) -> None:
+    tokens = [_token(broker, session_expiry_interval=60, clean_start=False) for _ in range(2)]
+    assert all(tokens)
+    assert len(set(tokens)) == 2
+    assert _token(broker) == ""
+
+
+@pytest.mark.mqtt("MQTT-3.2.2-20")
+def test_no_token_is_sent_where_the_packet_would_be_too_large(broker: Served) -> None:
+    with Raw(broker.port) as raw:
+        raw.send(mqtt5.ConnectPacket("narrow", session_expiry_interval=60, max_packet_size=24).write())
+        assert len(raw.raw()) <= 24
+
+
+def _token(broker: Served, **said: object) -> str:
+    with Raw(broker.port) as raw:
+        raw.send(mqtt5.ConnectPacket("keeper", **said).write())  # type: ignore[arg-type]
+        answer = raw.packet()
+        assert isinstance(answer, mqtt5.ConnAckPacket)
+        return dict(answer.user_properties).get("godwit-token", "")

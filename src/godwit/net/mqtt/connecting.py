@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import ssl
+from functools import partial
 from math import inf
 
 import mqtt5
@@ -125,7 +126,8 @@ def welcome(
     keep_alive_s = keep_alive_of(packet, version, options)
     expiry_s = expiry_of(packet.session_expiry_interval, options)
     asked_s = expiry_of(packet.session_expiry_interval, Options())
-    return mqtt5.ConnAckPacket(
+    said = partial(
+        mqtt5.ConnAckPacket,
         session_present=present,
         session_expiry_interval=None if expiry_s == asked_s else int(expiry_s),
         assigned_client_id=None if packet.client_id else client,
@@ -133,8 +135,10 @@ def welcome(
         receive_max=options.inflight_max,
         topic_alias_max=options.topic_alias_max,
         max_packet_size=options.packet_bytes_max,
-        user_properties=[("broker", broker), *([(TOKEN, token)] if token else [])],
-    ).write()
+    )
+    written = said(user_properties=[("broker", broker), *([(TOKEN, token)] if token else [])]).write()
+    fits = packet.max_packet_size is None or len(written) <= packet.max_packet_size
+    return written if fits else said().write()
 
 
 def farewell(code: int, text: str, version: int, packet_max: int) -> bytes:

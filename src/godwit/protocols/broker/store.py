@@ -11,7 +11,7 @@ from typing import Protocol
 
 TABLES = (
     "meta",  # identity, incarnation, reserved numbers: (what, 0)
-    "sessions",  # (client, 0); a shadow is (client NUL epoch, 0), in the other tables too
+    "sessions",  # (client, 0); a shadow is (client NUL epoch, 0), what came as a copy (client NUL copy epoch, 0)
     "subscriptions",  # (client, n)
     "bodies",  # publications that somebody still waits for, once each: ("", n)
     "queues",  # deliveries waiting or under way: (client, position)

@@ -1,0 +1,55 @@
+"""A world in which a session rests and copies of it are out, and what a test asks of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.protocols.broker.listener import Listener
+from tests.protocols.broker.wires import Even, World
+
+from godwit.protocols.broker.copying import Handoff
+from godwit.protocols.broker.sessions import Copy
+
+
+def resting_world(
+    kind: type[World] = Even, *, handoff: Handoff = "proactive", token: bool = False, **more: Any
+) -> tuple[World, Listener, Listener]:
+    """A subscriber that was at b1 and has left, a publisher at b2; all copies are there."""
+    world = kind(3, handoff=handoff, **more)
+    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2)
+    subscriber.keeps_token = token
+    publisher = Listener(world, "p").connect("b2")
+    world.run()
+    subscriber.drop()
+    world.run()
+    return world, subscriber, publisher
+
+
+def copies(world: World) -> dict[str, Copy]:
+    """By holder."""
+    found = {name: site.broker._registry.copies.get("s") for name, site in world.sites.items() if site.up}
+    return {name: copy for name, copy in found.items() if copy is not None}
+
+
+def places(world: World) -> list[str]:
+    return [name for name, site in world.sites.items() if site.up and "s" in site.broker.sessions]
+
+
+def nothing_is_left(world: World) -> None:
+    assert not copies(world)
+    for site in [site for site in world.sites.values() if site.up]:
+        assert not site.broker.shadows
+        assert not site.broker._moves.holding.bytes
+        for session in site.broker.sessions.values():
+            assert not session.gates
+            assert not session.upstreams
+            assert not session.claims
+
+
+def talk(world: World, since: int, *kinds: str) -> list[str]:
+    """What brokers have said of the session."""
+    return [
+        f"{sender} > {' '.join(sorted(to))}: {type(content).__name__}"
+        for sender, to, content in world.said[since:]
+        if type(content).__name__ in kinds
+    ]
