@@ -228,6 +228,7 @@ async def test_a_broker_says_why_it_cannot_be_in_the_air(tmp_path: Path) -> None
         ({}, "adhoc: without a key anybody in range could forge"),
         ({"adhoc.key": "short"}, "adhoc.key: 5 bytes; right would be 16 or more"),
         ({"adhoc.key": KEY.decode(), "adhoc.group": "wlan0"}, "adhoc.group: 'wlan0'; right would be 239"),
+        ({"adhoc.insecure": True, "peers.listen": "127.0.0.1:1"}, "peers: nobody is linked in the air"),
         ({"adhoc.insecure": True, "name": "x" * 65}, "name: .*64 bytes at most"),
     ],
 )

@@ -385,7 +385,9 @@ def _check(config: Config) -> None:
 
 
 def _check_adhoc(config: Config) -> None:
-    adhoc = config.adhoc
+    adhoc, peers = config.adhoc, config.peers
+    if Fabric.TREE not in config.fabrics and (peers.listen or peers.connect):
+        raise ConfigError('peers: nobody is linked in the air; right would be fabric = ["tree", "adhoc"], a bridge')
     if len(config.name.encode()) > AIR_NAME_B_MAX:
         raise ConfigError(f"name: {config.name!r}; every frame on the air carries it: {AIR_NAME_B_MAX} bytes at most")
     try:
