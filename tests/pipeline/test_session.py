@@ -31,6 +31,13 @@ def test_settings_of_the_user_win_over_ours() -> None:
     assert theirs["spark.sql.session.timeZone"] == "Asia/Shanghai"
 
 
+def test_what_spark_submit_was_given_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    ours = settings(Options(master="local[3]", memory="1g"))
+    assert not {"spark.driver.memory", "spark.driver.extraJavaOptions", "spark.sql.shuffle.partitions"} & set(ours)
+    assert ours["spark.sql.session.timeZone"] == "UTC"
+
+
 def test_an_event_log_is_kept_where_it_is_asked_for() -> None:
     assert settings(Options(event_log="/logs"))["spark.eventLog.dir"] == "/logs"
     assert "spark.eventLog.enabled" not in settings(Options())

@@ -46,14 +46,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 def start(options: Options = Options()) -> SparkSession:  # noqa: B008
     """A session with these options, or the one that this process has already, with the SQL settings changed to these.
 
-    Raises `PipelineError` where there is no Java, or where the master cannot be reached.
+    Under `spark-submit`, master and memory are those that it was given. Raises `PipelineError` where there is no Java,
+    or where the master cannot be reached.
     """
-    make_java_ready()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if options.master.startswith("local"):
-        # A laptop's name may resolve to an address that its own firewall drops.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(options.master).appName(options.name)
+    builder = SparkSession.builder.appName(options.name)
+    if not is_submitted():
+        make_java_ready()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if options.master.startswith("local"):
+            # A laptop's name may resolve to an address that its own firewall drops.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.master(options.master)
     for name, value in settings(options).items():
         builder = builder.config(name, value)
     try:
@@ -63,13 +66,16 @@ def start(options: Options = Options()) -> SparkSession:  # noqa: B008
         raise PipelineError(f"Spark does not start with master {options.master!r}: {told[0]}") from error
 
 
+def is_submitted() -> bool:
+    """Whether `spark-submit` started this process, and has a Java for it that runs already."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def settings(options: Options) -> dict[str, str]:
     """What the session is configured with."""
     chosen = {
-        "spark.driver.memory": options.memory,
         "spark.ui.enabled": str(options.ui).lower(),
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": QUIET,
         "spark.log.level": "ERROR",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -79,7 +85,9 @@ def settings(options: Options) -> dict[str, str]:
         # A busy machine takes its time; the usual 15 s would end a stream for it.
         "spark.python.authenticate.socketTimeout": "120s",
     }
-    partitions = options.partitions or _local_partitions(options.master)
+    if not is_submitted():
+        chosen |= {"spark.driver.memory": options.memory, "spark.driver.extraJavaOptions": QUIET}
+    partitions = options.partitions or (None if is_submitted() else _local_partitions(options.master))
     if partitions is not None:
         chosen["spark.sql.shuffle.partitions"] = str(partitions)
     if options.event_log is not None:
