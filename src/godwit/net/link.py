@@ -53,7 +53,6 @@ class Link(asyncio.Protocol):
         self._reader = Reader()
         self._queue: list[bytes] = []
         self._queue_b = 0
-        self._flushing = False
         self._paused = False
 
     @property
@@ -100,6 +99,7 @@ class Link(asyncio.Protocol):
                 self._end(error)
             else:
                 self.refuse(error)
+        self.links.on_read()
 
     def _take_message(self, body: bytes) -> None:
         if self.handshake.state is not State.ADMITTED:
@@ -121,19 +121,17 @@ class Link(asyncio.Protocol):
         self.write(framed(Kind.CONTROL, body))
 
     def write(self, frame: bytes) -> bool:
-        """Queue a frame; all of one turn of the loop leave in one write. False where there is no room."""
+        """Send a frame, or queue it while the peer is slow; False where there is no room. The loop itself gathers what
+        is written in one of its turns."""
         if self._queue_b + len(frame) > self.links.options.queue_b_max and self._queue_b:
             self.dropped += 1
             return False
         self._queue.append(frame)
         self._queue_b += len(frame)
-        if not self._flushing and not self._paused:
-            self._flushing = True
-            self.loop.call_soon(self._flush)
+        self._flush()
         return True
 
     def _flush(self) -> None:
-        self._flushing = False
         if self._paused or self._transport is None or self._transport.is_closing():
             return
         data = b"".join(self._queue)

@@ -60,6 +60,8 @@ class Links:
         self.address = ""
         """Where others can dial us, as told to them."""
         self.on_message: Callable[[NodeId, Message], None] = lambda sender, message: None
+        self.on_read: Callable[[], None] = lambda: None
+        """Called when all that has come over a link in one piece was handed out."""
         self.on_linked: Callable[[NodeId], None] = lambda peer: None
         self.on_unlinked: Callable[[NodeId], None] = lambda peer: None
         self.on_known: Callable[[tuple[Peer, ...]], None] = lambda peers: None

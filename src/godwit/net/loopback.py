@@ -16,10 +16,10 @@ import msgspec
 
 from godwit.net.report import Report
 
-START_S = 60.0
+START_S = 180.0
 SETTINGS: Mapping[str, object] = {"handoff_wait_s": 60}
 """On a busy machine a killed broker takes long to come back; whoever knocks elsewhere waits for its session."""
-AGREE_S = 60.0
+AGREE_S = 120.0
 RESTING = 0.04
 """What a broker uses of a processor for its own sake, at most."""
 STILL_S = 1.0

@@ -328,6 +328,8 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     broker.prepare_with(IndexLoader().prepared)
     access = Access(config.access.users, limits(config))
     front = Front(broker, front_options(config), access.admit)
+    # What others said, and what is on the disk now, may have made something to say to clients.
+    links.on_read = store.after = front.flush
     balance = balance_of(config, host, broker, links)
     steer_with(balance, front)
     return Parts(

@@ -87,6 +87,8 @@ class SqliteStore:
         self.on_health: Callable[[StoreError | None], None] = lambda failure: None
         self.run: Callable[[Callable[[], None]], None] = _run
         """How what waits is called: a host's `run` counts what fails there."""
+        self.after: Callable[[], None] = lambda: None
+        """Called when all that waited for a transaction has been called."""
         self.commits = 0
         self.changes = 0
         self._loop = asyncio.get_running_loop()
@@ -232,6 +234,7 @@ class SqliteStore:
         else:
             self._schedule()
         _call(waiting)
+        self.after()
 
     def _report(self, failure: StoreError | None, broken: bool = False) -> None:
         self._broken = broken

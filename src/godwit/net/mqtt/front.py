@@ -140,6 +140,8 @@ class Front:
     def flush(self) -> None:
         """Write what was said. Whoever sets `reading` calls this before anything else is read."""
         self.reading = False
+        if not self._written:
+            return
         written, self._written = self._written, []
         self.forms.forget()
         for connection in written:
