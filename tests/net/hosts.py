@@ -126,7 +126,7 @@ class Host:
             self.process = None
 
     def status(self) -> dict[str, Any]:
-        answer = self.inside(lambda: urllib.request.urlopen("http://127.0.0.1:9883/status", timeout=5).read())
+        answer = self.inside(lambda: urllib.request.urlopen("http://127.0.0.1:9883/status", timeout=WAIT_S).read())
         return dict(json.loads(answer))
 
     def dropped(self, reason: str) -> int:
