@@ -161,7 +161,7 @@ def compared(only: set[str] | None, quick: bool, console: Console) -> None:
         try:
             row = (system.title, *told(uvloop.run(_measured(system, moves))))
         except MissingError as error:
-            console.print(f"left out: {system.title}: {error}")
+            console.print(f"left out: {system.title}: {error}", markup=False)
             continue
         rows.append(row)
         table.add_row(*row)

@@ -103,7 +103,7 @@ async def connected(nats: Any, address: str) -> Any:
 
 
 async def made(make: Callable[[], Awaitable[Any]]) -> Any:
-    """Again until it succeeds: a cluster takes its time to elect, and to notice that a connection is gone."""
+    """Again until it succeeds: servers take their time to start, to elect, and to notice that a connection is gone."""
     end_s = time.monotonic() + 60
     while True:
         try:
@@ -117,7 +117,7 @@ async def made(make: Callable[[], Awaitable[Any]]) -> Any:
 async def zenoh_roam(given: argparse.Namespace, diary: Diary, *, advanced: bool) -> None:
     zenoh: Any = import_module("zenoh")
     ext: Any = import_module("zenoh.ext")
-    talker = zenoh.open(client_of(zenoh, given.publisher_port))
+    talker = await made(lambda: asyncio.to_thread(zenoh.open, client_of(zenoh, given.publisher_port)))
     blocking = zenoh.CongestionControl.BLOCK
     if advanced:
         publisher = ext.declare_advanced_publisher(
@@ -147,7 +147,7 @@ async def zenoh_roam(given: argparse.Namespace, diary: Diary, *, advanced: bool)
         return session, kept, given.ports[at]
 
     async def attach(at: int) -> Any:
-        return await asyncio.to_thread(opened, at)
+        return await made(lambda: asyncio.to_thread(opened, at))
 
     def leave(attached: Any) -> None:
         session, _, port = attached
