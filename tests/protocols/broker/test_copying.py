@@ -181,3 +181,65 @@ def test_with_durable_sessions_each_broker_keeps_its_own() -> None:
     assert subscriber.payloads == [b"2", b"1", b"2"]
     assert places(world) == ["b1", "b3"]
     assert not talk(world, 0, "Place", "Fetch")
+
+
+def test_retained_publications_that_come_after_the_client_has_left_are_in_the_copies_too() -> None:
+    world = Even(3, handoff="proactive")
+    Listener(world, "p").connect("b1").publish("a/x", b"kept", qos=1, retain=True)
+    world.run()
+    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2).drop()
+    world.run()
+    subscriber.connect("b3")
+    world.run()
+    assert subscriber.payloads == [b"kept"]
+    assert world.sites["b3"].broker.counts.copies_used == 1
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.04, 0.08, 0.12, 0.16, 1.0])
+def test_a_broker_that_is_new_is_heard_once_at_the_copies_too(after_s: float) -> None:
+    world = Even(4, handoff="proactive")
+    for name, site in world.sites.items():
+        site.known = {"b4"} if name == "b4" else {"b1", "b2", "b3"}
+        site.wire.on_change()
+    world.run()
+    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2)
+    world.run()
+    subscriber.drop()
+    world.run(after_s)
+    for site in world.sites.values():
+        site.known = set(world.names)
+        site.wire.on_change()
+    newcomer = Listener(world, "p").connect("b4")
+    world.run(0.11)
+    wanted = [newcomer.publish("a/x", b"%d" % at, qos=2).payload for at in range(3)]
+    world.run(0.11)
+    subscriber.connect("b3")
+    wanted += [newcomer.publish("a/x", b"%d" % at, qos=2).payload for at in range(3, 6)]
+    world.run(20)
+    assert subscriber.payloads == [one for one in wanted if one in subscriber.payloads]
+    assert wanted[3:] == subscriber.payloads[-3:]
+    nothing_is_left(world)
+
+
+@pytest.mark.parametrize("after_s", [0.06, 1.0])
+@pytest.mark.parametrize("lost", ["b1", "b2", "b4"])
+def test_a_broker_that_is_given_up_holds_up_no_copy(lost: str, after_s: float) -> None:
+    """The old broker, a holder beside, or one that only publishes."""
+    world = Even(4, handoff="proactive", likely={"b1": ("b2", "b3")})
+    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2)
+    publisher = Listener(world, "p").connect("b3")
+    world.run()
+    subscriber.drop()
+    world.run(after_s)
+    publisher.publish("a/x", b"1", qos=2)
+    world.run(after_s)
+    world.sites[lost].crash()
+    world.run(1)
+    subscriber.connect("b3")
+    world.run(1)
+    world.give_up(lost)
+    world.run(20)
+    publisher.publish("a/x", b"2", qos=2)
+    world.run(20)
+    assert subscriber.payloads == [b"1", b"2"]
+    nothing_is_left(world)
