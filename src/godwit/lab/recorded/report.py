@@ -16,7 +16,8 @@ PLAN: tuple[dict[str, object], ...] = (
     {"scheme": "neighbors"},
     *({"scheme": "weighted", "mass": mass} for mass in (0.999, 0.99, 0.95)),
     *({"scheme": "foreseen", "mass": mass} for mass in (0.997, 0.99, 0.95)),
-    {"scheme": "foreseen", "mass": 0.997, "disk": True},
+    {"scheme": "neighbors", "disk": True},
+    *({"scheme": "foreseen", "mass": mass, "disk": True} for mass in (0.9995, 0.997)),
 )
 HEADER = (
     *("scheme", "hit rate", "stand-ins per handoff", "fewer than at all neighbors", "events sent per handoff"),
@@ -54,10 +55,11 @@ def page(rows: Sequence[Row[Configuration, Result]], command: str) -> Page:
 
 def _lines(rows: Iterable[Row[Configuration, Result]]) -> Iterable[tuple[str, ...]]:
     rows = list(rows)
-    everywhere = next((_copies(row.result) for row in rows if row.configuration.scheme == "neighbors"), 0.0)
+    everywhere = {one.disk: _copies(row.result) for row in rows if (one := row.configuration).scheme == "neighbors"}
     for row in rows:
         result, copies = row.result, _copies(row.result)
-        fewer = f"{1 - copies / everywhere:.0%}" if copies and everywhere else "-"
+        all_copies = everywhere.get(row.configuration.disk, 0.0)
+        fewer = f"{1 - copies / all_copies:.0%}" if copies and all_copies else "-"
         yield (
             name_of(row.configuration),
             f"{result.hit_rate:.4f}" if result.hits else "-",
