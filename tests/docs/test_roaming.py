@@ -93,7 +93,7 @@ def test_neighbors_can_be_shown_taken_along_and_given_back(lab: Lab) -> None:
 
 
 def test_what_is_said_of_top_is_what_top_says(lab: Lab) -> None:
-    said = lab.run("godwit top 127.0.0.1:9883 --once")
+    said = " ".join(lab.run("godwit top 127.0.0.1:9883 --once").split())
     shown = re.search(r"^```\n(handoff: .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert shown is not None
     for words in (

@@ -119,14 +119,14 @@ def _neighbors(report: Report) -> RenderableType:
         last_used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.last_used))
         copies = Text("yes", "green") if row.copied else Text("no", "dim")
         table.add_row(row.peer, f"{row.share:.1%}", f"{row.uses:,}", last_used, copies)
-    head = Text(_handoffs(report.handoff), "bold"), Text(_copies(report))
+    ways = f"ways not known {report.handoff.false_negatives:.0%}, ways unused {report.handoff.false_positives:.0%}"
+    head = Text(_handoffs(report.handoff), "bold"), Text(ways), Text(_copies(report))
     return Group(*head, table) if report.neighbors else Group(*head)
 
 
 def _handoffs(told: HandoffReport) -> str:
     found = f", {told.hit_rate:.0%} found a copy, {told.copies_each:.1f} copies each" if told.handoffs else ""
-    wrong = f"ways not known {told.false_negatives:.0%}, ways unused {told.false_positives:.0%}"
-    return f"handoff: {told.scheme}; last hour: {told.handoffs:,} left{found}; {wrong}"
+    return f"handoff: {told.scheme}; last hour: {told.handoffs:,} left{found}"
 
 
 def _copies(report: Report) -> str:
