@@ -44,6 +44,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
-    running = start(Options(master="local[2]", name="tests", memory="1g", settings=quick))
+    # A task may fail three times, as on a cluster.
+    running = start(Options(master="local[2,4]", name="tests", memory="1g", settings=quick))
     yield running
     running.stop()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import godwit
@@ -97,6 +98,19 @@ def test_leaving_early_ends_what_is_under_way(spark: SparkSession, tmp_path: Pat
         if not (tmp_path / "alive").exists():
             return
     raise AssertionError("a run goes on though nobody waits for it")
+
+
+def test_where_no_task_may_fail_a_lost_process_is_the_end_and_spark_s_reason_is_told(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(number: int) -> int:
+        if TaskContext.get() is not None:
+            os._exit(3)
+        return number
+
+    monkeypatch.setattr(sweep, "attempts", lambda context: 9)
+    with pytest.raises(PipelineError, match=r"Spark gave up on the runs: .*Job aborted .* failed 4 times"):
+        list(sweep.outcomes(spark, work, [1]))
 
 
 def test_nothing_to_run_is_nothing_to_wait_for(spark: SparkSession) -> None:

@@ -72,7 +72,7 @@ def outcomes(spark: SparkSession, work: Callable[[Any], Any], tasks: Sequence[An
     try:
         while (found := arrived.get()) is not None:
             if isinstance(found, Exception):
-                raise PipelineError(f"Spark gave up on the runs: {_first_line(found)}") from found
+                raise PipelineError(f"Spark gave up on the runs: {_reason(found)}") from found
             yield found[0], *pickle.loads(found[1])
     finally:
         job.end()
@@ -161,5 +161,7 @@ def _tried(work: Callable[[Any], Any], task: Any, attempts_max: int, version: st
         return pickle.dumps((None, traceback.format_exc()))
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def _reason(error: Exception) -> str:
+    """The line that names an exception of Java's, which is not the first; else the first."""
+    lines = [line.lstrip(": ") for line in str(error).strip().splitlines()] or [type(error).__name__]
+    return next((line for line in lines if "Exception: " in line), lines[0])
