@@ -168,8 +168,13 @@ def _deployed(
         Where(spark=False),
         named=lambda one: f"K={one.subscribers} {one.scheme} {one.pattern}",
     )
-    command = _command("handoff --deployed", quick, said)
-    return _tabled(out, "deployed", evaluation.results, sweep, lambda done: evaluation.page(grid, done, command))
+
+    def paged(results: AnyResults[evaluation.Configuration, evaluation.Result]) -> pages.Page:
+        if not results.of(grid.cells()):
+            raise InputError(f"{out}: no run of this plan is there")
+        return evaluation.page(grid, results, _command("handoff --deployed", quick, said))
+
+    return _tabled(out, "deployed", evaluation.results, sweep, paged)
 
 
 def adhoc(*, quick: bool, seeds: int | None, seconds: float | None, out: str, report_only: bool, where: Where) -> int:
