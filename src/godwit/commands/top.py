@@ -57,7 +57,7 @@ def page(report: Report, before: Report | None, since_s: float, rows: int) -> Re
         f"{report.connected:,} connected of {report.sessions:,} sessions, {report.subscriptions:,} subscriptions",
     )  # fmt: skip
     troubles = [Text(f"! {trouble}", "bold red") for trouble in report.troubles]
-    ways = [table for table in (_peers(report), _air(report)) if table is not None]
+    ways = [way for way in (_peers(report), _air(report)) if way is not None]
     return Group(head, *troubles, Text(), _rates(report, before, since_s), Text(), *ways, Text(),
                  _neighbors(report), Text(), _clients(report, max(3, rows)), Text(), _interest(report))  # fmt: skip
 
@@ -81,20 +81,20 @@ def _parts(report: Report, name: str) -> str:
     return "  ".join(f"{part} {value:,.0f}" for part, value in figure.items()) if isinstance(figure, dict) else ""
 
 
-def _air(report: Report) -> Table | None:
+def _air(report: Report) -> RenderableType | None:
     """Nodes without infrastructure, and what of the air was not believed."""
     if report.air is None:
         return None
     seal = "sealed" if report.air.sealed else "without a key"
     dropped = _parts(report, "air_dropped") or "nothing"
     title = f"air: {report.air.where}, {seal}; {report.air.carried:,} events carried; dropped: {dropped}"
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2), title_style="bold")
+    table = Table(box=None, padding=(0, 2))
     for heading in ("node", "heard", "distance", "filters"):
         table.add_column(heading, justify="left" if heading in ("node", "heard") else "right")
     for node in report.air.nodes:
         heard = Text("yes", "green") if node.heard else Text("told of", "dim")
         table.add_row(node.name, heard, f"{node.proximity:.1f}", f"{node.filters:,}")
-    return table
+    return Group(Text(title, "bold"), table)
 
 
 def _peers(report: Report) -> Table | None:
