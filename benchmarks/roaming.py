@@ -31,13 +31,14 @@ from rich.console import Console
 from rich.table import Table
 
 from godwit.lab.deployed.account import Heard, Move, Outcome, Story, late, middle, outcome
-from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step
+from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step, drained
 from godwit.net.address import Address
 from godwit.net.client import Client, Options
 from godwit.net.loopback import agreed, cluster, rested
 from godwit.net.wire import Wire
 from roamrivals import (
     AWAY_S,
+    DRAIN_S,
     EVENTS_PER_S,
     STAY_S,
     MissingError,
@@ -123,17 +124,11 @@ async def ours_native(moves: int) -> Outcome:
             await walker.roam(f"127.0.0.1:{ports[step.to]}", away_s=step.away_s)
             story.moves.append(Move(walker.asked_s, time.monotonic(), True))
         await publishing
-        await drained(story, len(published_s))
+        story.wanted = list(published_s)
+        await drained([story], DRAIN_S)
+        await asyncio.sleep(1)
         listening.cancel()
-    story.wanted = list(published_s)
     return outcome([story], published_s)
-
-
-async def drained(story: Story, owed: int) -> None:
-    end_s = time.monotonic() + 8
-    while time.monotonic() < end_s and len({one.number for one in story.heard}) < owed:
-        await asyncio.sleep(0.1)
-    await asyncio.sleep(1)
 
 
 SYSTEMS = [

@@ -30,6 +30,7 @@ ACK_WAIT_S = 1.0
 SAMPLES_KEPT = 3_000
 """What zenoh's publisher keeps and its subscriber asks for, each time: it cannot know how long it was away."""
 DRAIN_S = 8.0
+"""Something is missing, and so long nothing came: it is lost."""
 QUIET_S = 2.0
 RETRY_S = 0.002
 
@@ -204,8 +205,10 @@ async def moved(
         diary.asked.append(time.monotonic())
         attached = await attach(number % len(given.ports))
     await publishing
-    end_s = time.monotonic() + DRAIN_S
-    while time.monotonic() < end_s and not diary.complete:
+    heard, since_s = -1, time.monotonic()
+    while time.monotonic() < since_s + DRAIN_S and not diary.complete:
+        if len(diary.heard) != heard:
+            heard, since_s = len(diary.heard), time.monotonic()
         await asyncio.sleep(0.1)
     await asyncio.sleep(QUIET_S)
 

@@ -21,8 +21,9 @@ from godwit.net.loopback import free_ports
 
 LOAD = Path(__file__).with_name("roamload.py")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "godwit" / "roaming"
-START_S, INSTALL_S, LOAD_S = 60.0, 300.0, 180.0
+START_S, INSTALL_S, LOAD_S = 60.0, 300.0, 300.0
 STAY_S, AWAY_S, EVENTS_PER_S = 1.0, 0.2, 1000.0
+DRAIN_S = 8.0
 
 NATS = """server_name: n{number}
 listen: 127.0.0.1:{port}
@@ -54,7 +55,9 @@ def rotation(moves: int, brokers: int = 3) -> Itinerary:
 def one_walker(moves: int, **more: Any) -> Plan:
     """All values are wanted: every event meets the filter."""
     seconds = moves * (STAY_S + AWAY_S)
-    return Plan(subscribers=1, seconds=seconds, events_per_s=EVENTS_PER_S, values=100, span=100, drain_s=8.0, **more)
+    return Plan(
+        subscribers=1, seconds=seconds, events_per_s=EVENTS_PER_S, values=100, span=100, drain_s=DRAIN_S, **more
+    )
 
 
 async def mosquitto(moves: int, itinerary: Itinerary, keep_s: int) -> Outcome:

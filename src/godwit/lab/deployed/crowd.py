@@ -54,6 +54,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     by_content: bool = True
     """Filters are sent to the brokers; else all is, and `span` must be `values`."""
     drain_s: float = 20.0
+    """Something is missing, and so long nothing came: it is lost."""
     quiet_s: float = 1.0
     """All that is owed is there, and so long nothing came a second time."""
     seed: int = 1
@@ -218,16 +219,24 @@ class Crowd:
         await self.publishers[number].publish(f"{TOPIC}/{number}", encode(Said(number, n, value, pad)), self.plan.qos)
 
     async def _drained(self) -> None:
-        """Wait for the rest; whoever has something missing makes everybody wait until it is hopeless."""
+        """Wait for the rest."""
         by_value: dict[int, list[Event]] = {}
         for event, value in self._values.items():
             by_value.setdefault(value, []).append(event)
         for member in self.members:
             member.story.wanted = [event for value in member.wanted for event in by_value.get(value, ())]
-        end_s = time.monotonic() + self.plan.drain_s
-        while time.monotonic() < end_s and any(_lacks(member.story) for member in self.members):
-            await asyncio.sleep(0.1)
+        await drained([member.story for member in self.members], self.plan.drain_s)
         await asyncio.sleep(self.plan.quiet_s)
+
+
+async def drained(stories: Sequence[Story], drain_s: float) -> None:
+    """Return when everybody has what it wants, or nothing has come for so long."""
+    heard, since_s = -1, time.monotonic()
+    while any(_lacks(story) for story in stories) and time.monotonic() < since_s + drain_s:
+        now = sum(len(story.heard) for story in stories)
+        if now != heard:
+            heard, since_s = now, time.monotonic()
+        await asyncio.sleep(0.1)
 
 
 def _lacks(story: Story) -> bool:
