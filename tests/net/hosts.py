@@ -191,6 +191,7 @@ class Hosts:
         self.hub = f"{self.tag}hub"
         self.all: dict[str, Host] = {}
         self.ports: dict[tuple[str, str], str] = {}
+        self.addresses: dict[tuple[str, str], str] = {}
         ip("netns", "add", self.hub)
 
     def __getitem__(self, name: str) -> Host:
@@ -204,13 +205,22 @@ class Hosts:
         ip("-n", self.hub, "link", "add", "name", segment, "type", "bridge", "mcast_snooping", "0")
         ip("-n", self.hub, "link", "set", "dev", segment, "up")
         for place, name in enumerate(names, 1):
-            host, inner, port = self[name], f"e{segment}", f"{segment}-{name}"
-            ip("-n", self.hub, "link", "add", "name", port, "type", "veth", "peer", "name", inner, "netns", host.space)
-            ip("-n", self.hub, "link", "set", "dev", port, "master", segment, "up")
-            ip("-n", host.space, "address", "add", f"10.77.{number}.{place}/24", "dev", inner)
-            ip("-n", host.space, "link", "set", "dev", inner, "up")
-            host.interfaces[segment] = inner
-            self.ports[segment, name] = port
+            self[name].interfaces[segment] = f"e{segment}"
+            self.ports[segment, name] = f"{segment}-{name}"
+            self.addresses[segment, name] = f"10.77.{number}.{place}/24"
+            self.plug(segment, name)
+
+    def plug(self, segment: str, name: str) -> None:
+        """Give the host its interface there."""
+        space, inner, port = self[name].space, self[name].interfaces[segment], self.ports[segment, name]
+        ip("-n", self.hub, "link", "add", "name", port, "type", "veth", "peer", "name", inner, "netns", space)
+        ip("-n", self.hub, "link", "set", "dev", port, "master", segment, "up")
+        ip("-n", space, "address", "add", self.addresses[segment, name], "dev", inner)
+        ip("-n", space, "link", "set", "dev", inner, "up")
+
+    def unplug(self, segment: str, name: str) -> None:
+        """Take the interface away, as a stick that is pulled out."""
+        ip("-n", self[name].space, "link", "delete", "dev", self[name].interfaces[segment])
 
     def cut(self, segment: str, name: str) -> None:
         ip("-n", self.hub, "link", "set", "dev", self.ports[segment, name], "nomaster")

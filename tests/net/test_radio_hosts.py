@@ -112,6 +112,21 @@ def test_large_events_cross_in_parts_that_fit_and_larger_ones_are_refused(tmp_pa
         assert "too large" in str(speaker.ended[0]).lower()
 
 
+def test_an_interface_may_vanish_and_come_back(tmp_path: Path) -> None:
+    with hosts(tmp_path) as made:
+        made.segment("air", "a", "b")
+        made["a"].serve(*ADHOC, air="air")
+        made["b"].serve(*ADHOC, air="air")
+        hearer, speaker = made["b"].ready().client("hearer", "#"), made["a"].ready().client("speaker")
+        until(lambda: made["a"].knows("b"))
+        made.unplug("air", "a")
+        speaker.publish("x", b"unplugged")
+        until(lambda: "No such device" in str(made["a"].status()["troubles"]))
+        made.plug("air", "a")
+        until(lambda: hearer.got == [b"unplugged"])
+        assert made["a"].status()["troubles"] == []
+
+
 def test_two_bridges_join_tree_and_air_without_loops_or_duplicates(tmp_path: Path) -> None:
     with hosts(tmp_path) as made:
         made.segment("air", "x", "b1", "b2")

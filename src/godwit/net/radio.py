@@ -33,6 +33,13 @@ BURST_S = 0.25
 """How much of a second's bytes may leave at once."""
 
 
+ADVICE = {
+    "forged": "frames come that are not sealed with our key; is adhoc.key the same at every node?",
+    "namesake": "another node has our name, or somebody repeats what we said; each node needs a name of its own",
+}
+"""What is told once, when it has happened: a mistake made while setting up looks like an attack."""
+
+
 class RadioOptions(msgspec.Struct, frozen=True, kw_only=True):
     interfaces: tuple[str, ...] = ()
     group: str = "239.255.71.68"
@@ -87,6 +94,7 @@ class Radio:
         self._events: Counter[EventId] = Counter()
         """Those of which something waits."""
         self._number = 0
+        self._told: set[str] = set()
 
     @property
     def waiting_b(self) -> int:
@@ -243,6 +251,10 @@ class Radio:
     def _mend(self) -> None:
         for antenna in self.antennas:
             antenna.mend()
+        for reason, advice in ADVICE.items():
+            if self.dropped[reason] and reason not in self._told:
+                self._told.add(reason)
+                log.warning("radio: %s", advice)
         self._mending = self._loop.call_later(MENDING_S, self._mend)
 
 
