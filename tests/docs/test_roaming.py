@@ -130,5 +130,5 @@ def test_the_picture_is_there_and_whole() -> None:
     picture = ET.parse(ROOT / "docs" / "handoff.svg").getroot()
     assert picture.tag.endswith("svg")
     words = " ".join("".join(one.itertext()) for one in picture.iter() if one.tag.endswith("text"))
-    for said in ("Copy", "Turned", "Through", "Fetch", "Taken", "Place"):
+    for said in ("Copy", "Turned", "Through", "Fetch", "Given", "Place"):
         assert said in words
