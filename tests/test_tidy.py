@@ -20,7 +20,7 @@ ALLOWED: dict[str, dict[str, str]] = {
 
 WAITING = {
     "godwit.protocols.broker.alone": "tests, and whoever embeds a broker that knows no others",
-    "godwit.protocols.handoff.monitor": "brokers that roam their clients pro-actively",
+    "godwit.protocols.handoff.proxy": "the published layout on sockets: tests run it over real links",
     "godwit.protocols.handoff.recovery": "brokers that roam their clients pro-actively",
     "godwit.protocols.routing.phoenix": "comparisons of published protocols",
     "godwit.protocols.routing.simple": "comparisons of published protocols",
