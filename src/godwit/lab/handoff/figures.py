@@ -50,7 +50,7 @@ def _by_size(axes: Axes, evidence: Evidence, quantity: Quantity, unit: str) -> N
             (size, mean) for size in evidence.sizes if (mean := evidence.mean(quantity, scheme, size)) is not None
         ]
         if points:
-            axes.plot(*zip(*points, strict=True), "o-", color=COLOURS[scheme], label=scheme, ms=4)
+            axes.plot(*zip(*points, strict=True), "o-", color=COLOURS.get(scheme, "#444444"), label=scheme, ms=4)
     axes.set_xlabel("subscribers")
     axes.set_ylabel(unit)
 
@@ -62,6 +62,6 @@ def _deciles(axes: Axes, evidence: Evidence) -> None:
         if runs:
             shares = range(1, 10)
             seconds = [sum(run.latency_deciles_s[str(q)] for run in runs) / len(runs) for q in shares]
-            axes.plot(seconds, [q / 10 for q in shares], "o-", color=COLOURS[scheme], label=scheme, ms=4)
+            axes.plot(seconds, [q / 10 for q in shares], "o-", color=COLOURS.get(scheme, "#444444"), label=scheme, ms=4)
     axes.set_xlabel("seconds")
     axes.set_ylabel("share of handoffs")
