@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def test_a_broker_that_does_not_run_takes_it_when_it_starts(tmp_path: Path) -> N
     again = Process(tmp_path, "north", *FREE, "--status", "127.0.0.1:0")
     with running(again):
         while "south" not in called("show", status(again)).output:
-            pass
+            time.sleep(0.1)
 
 
 @pytest.mark.parametrize(

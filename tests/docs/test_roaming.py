@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +65,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         lab.brokers.append(Process(lab.folder, name, *(word for pair in options.items() for word in pair)))
     with running(*lab.brokers):
         while len(fetched(f"http://127.0.0.1:{lab.ports['9883']}/status").peers) != 1:
-            pass
+            time.sleep(0.1)
         yield lab
 
 
