@@ -55,6 +55,19 @@ def waiting(one: Server, client: str) -> int:
     return len(session.flying) + len(session.waiting)
 
 
+def test_publications_keep_their_order_where_there_is_no_room_for_all(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with serving(tmp_path, "a") as a, connect(at(a), inflight_max=3) as publisher, connect(at(a)) as client:
+            subscription = await client.subscribe("n >= 0")
+            async with asyncio.TaskGroup() as group:
+                for number in range(400):
+                    group.create_task(publisher.publish({"n": number}))
+                    await asyncio.sleep(0)
+            assert await taken(subscription, 400) == list(range(400))
+
+    played(scene)
+
+
 def test_a_subscription_gets_what_its_condition_describes_and_nothing_else(tmp_path: Path) -> None:
     async def scene() -> None:
         async with serving(tmp_path, "a") as a, connect(at(a)) as client:

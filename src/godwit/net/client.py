@@ -102,6 +102,8 @@ class Client:
         self._outgoing: dict[int, _Outgoing] = {}
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._room = asyncio.Event()
+        self._turn = asyncio.Lock()
+        """Who came first publishes first, also where there is no room for all."""
         self._subscriptions: dict[int, list[Subscription]] = {}
         self._early: dict[int, list[Received]] = {}
         self._open: set[int] = set()
@@ -152,15 +154,16 @@ class Client:
         if qos == 0:
             (await self._until_connected()).write(packet(None).write())
             return
-        while len(self._outgoing) >= self._limit:
-            self._room.clear()
-            await self._room.wait()
-        number = self._new_number()
-        outgoing = self._outgoing[number] = _Outgoing(
-            packet(number).write(), asyncio.get_running_loop().create_future()
-        )
-        if self._wire is not None and self._connected.is_set():
-            self._wire.write(outgoing.packet)
+        async with self._turn:
+            while len(self._outgoing) >= self._limit:
+                self._room.clear()
+                await self._room.wait()
+            number = self._new_number()
+            outgoing = self._outgoing[number] = _Outgoing(
+                packet(number).write(), asyncio.get_running_loop().create_future()
+            )
+            if self._wire is not None and self._connected.is_set():
+                self._wire.write(outgoing.packet)
         await outgoing.done
 
     async def subscribe(self, condition: str = "", *, topics: str = "#", qos: int = 2) -> Subscription:
