@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.lab.recorded.test_recorded import a_ring
+from tests.lab.recorded.rings import a_ring
 from typer.testing import CliRunner
 
 from godwit.cli import app
