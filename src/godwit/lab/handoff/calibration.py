@@ -1,6 +1,6 @@
 """What a broker of the testbed costs, fitted to the durable scheme's published tables (spec proactive-handoff 4.2).
 
-Four times and the size of a message are free; nothing of the other schemes is looked at. `python -m
+Four times and the size of a message are free; nothing of the other schemes enters. `python -m
 godwit.lab.handoff.calibration` makes the fit again and prints what it reaches; the outcome stands in `bed.Costs` and
 `runs.SIZE_B`.
 """
@@ -21,8 +21,8 @@ from godwit.lab.models.published import DUPLICATES, HANDOFF_S, LOSS, THROUGHPUT
 
 PROCEDURE = (
     "Those marked as fitted were fitted to the durable scheme's published throughput, loss, duplicates and latency, and"
-    " nothing of the other schemes was looked at (`python -m godwit.lab.handoff.calibration`); what durable never does"
-    " is put together from what it does."
+    " nothing else entered the fit (`python -m godwit.lab.handoff.calibration`). What durable never does is put together"
+    " from what it does; how, was chosen with the other schemes' published numbers known."
 )
 STEP = 0.15
 """Free values are varied by so much, relatively, to see what they do."""
