@@ -21,8 +21,8 @@ from godwit.lab.models.published import DUPLICATES, HANDOFF_S, LOSS, THROUGHPUT
 
 PROCEDURE = (
     "Those marked as fitted were fitted to the durable scheme's published throughput, loss, duplicates and latency, and"
-    " nothing else entered the fit (`python -m godwit.lab.handoff.calibration`). What durable never does is put together"
-    " from what it does; how, was chosen with the other schemes' published numbers known."
+    " nothing else entered the fit (`python -m godwit.lab.handoff.calibration`). What durable never does is put"
+    " together from what it does; how, was chosen with the other schemes' published numbers known."
 )
 STEP = 0.15
 """Free values are varied by so much, relatively, to see what they do."""
