@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from godwit.net import neighbors
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.mobility import Rules
 from godwit.pipeline.mobility_job import MobilityOptions, run
@@ -19,8 +20,8 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 SELECT = "cab AS subscriber, t AS time_s, lat_e5 / 1e5 AS lat, lon_e5 / 1e5 AS lon"
 
 
-def handoffs_counted() -> tuple[int, int]:
-    """How many there are, and how many fixes are outside of the box, found without Spark, kd-trees and windows."""
+def handoffs_counted(latitude: float) -> tuple[int, int]:
+    """How many there are, and how many fixes are outside of the box, found without Spark and kd-trees."""
     sites = [(row["site"], row["lat"], row["lon"]) for row in pyarrow.csv.read_csv(DATA / "sites.csv").to_pylist()]
     lats, lons = [lat for _, lat, _ in sites], [lon for _, _, lon in sites]
     rows = [
@@ -28,9 +29,9 @@ def handoffs_counted() -> tuple[int, int]:
         for r in pq.read_table(DATA / "taxis.parquet").to_pylist()
     ]
     inside = [row for row in rows if min(lats) <= row[2] <= max(lats) and min(lons) <= row[3] <= max(lons)]
-    wide = cos(radians(37.7))
+    tall, wide = 110_540, 111_320 * cos(radians(latitude))
     near = [
-        (cab, t, min(sites, key=lambda site: hypot(site[1] - lat, (site[2] - lon) * wide))[0])
+        (cab, t, min(sites, key=lambda site: hypot((site[1] - lat) * tall, (site[2] - lon) * wide))[0])
         for cab, t, lat, lon in sorted(inside)
     ]
     moves = sum(a[0] == b[0] and b[1] - a[1] < 300 and a[2] != b[2] for a, b in pairwise(near))
@@ -43,16 +44,17 @@ def test_two_days_of_taxis_give_the_handoffs_that_plain_counting_gives(spark: Sp
         sites=str(DATA / "sites.csv"),
         out=str(tmp_path / "out"),
         positions_select=SELECT,
-        rules=Rules(utc_offset_h=-7),
+        rules=Rules(plane_latitude=37.7, utc_offset_h=-7),
     )
     summary = run(spark, options)
-    moves, outside = handoffs_counted()
-    # On a plane instead of the globe a fix half way between two sites may fall to the other.
-    assert summary.rows_out["handoffs"] == pytest.approx(moves, rel=0.003)
+    moves, outside = handoffs_counted(latitude=37.7)
+    assert summary.rows_out["handoffs"] == moves
     assert (summary.rows_in, summary.quarantined) == (16_927, outside)
     graph = pq.read_table(tmp_path / "out" / "neighbors").to_pylist()
     assert sum(edge["handoffs_out"] for edge in graph) == summary.rows_out["handoffs"]
     assert {(edge["broker"], edge["peer"]) for edge in graph} == {(edge["peer"], edge["broker"]) for edge in graph}
+    ways = neighbors.read(tmp_path / "out" / "neighbors")
+    assert {(way.origin, way.to, way.count) for way in ways} == {(e["broker"], e["peer"], e["uses"]) for e in graph}
     scores = {row["model"]: row["first"] for row in pq.read_table(tmp_path / "out" / "forecasts").to_pylist()}
     assert scores["graph"] > scores["busiest"]
 
