@@ -72,6 +72,8 @@ class Listener:
         self.incoming: set[int] = set()
         self.outgoing: dict[int, tuple[Publication, bool]] = {}
         """Packet id: the publication, and whether the broker has it (QoS 2)."""
+        self.given_up: list[tuple[str, int]] = []
+        """Not known to be taken when a new session began."""
         self.number = 0
         self.sent = 0
         self.opening = Opening(client=name)
@@ -167,6 +169,7 @@ class Listener:
         assert connection.session is not None
         self.token = connection.session.token
         if not present:
+            self.given_up += [one.id for one, received in self.outgoing.values() if not received]
             self.incoming.clear()
             self.outgoing.clear()
         unfinished = list(self.outgoing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.protocols.broker.chaos import Hasty
 from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.wires import World
 
@@ -51,6 +52,18 @@ class Away:
             for session in site.broker.sessions.values():
                 assert session.firsts is None
                 assert not session.upstreams
+
+
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_clients_that_do_not_wait_lose_nothing(first: int, handoff: Handoff) -> None:
+    for seed in range(first, first + 20):
+        hasty = Hasty(seed, handoff)
+        try:
+            hasty.run()
+            hasty.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -319,6 +319,7 @@ class Broker:
                 turning.on_turn(origin, content)
             case Turned():
                 turning.on_turned(origin, content)
+                turning.on_mark(origin, number, content)
             case Through():
                 turning.on_through(origin, content)
             case Said():

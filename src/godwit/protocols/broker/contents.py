@@ -85,6 +85,8 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     claims: tuple[Claim, ...] = ()
     firsts: dict[NodeId, dict[str, int]] | None = None
     """Where an older session may turn up: by broker and subscription, the first number that came for this one."""
+    started: int = 0
+    """The epoch at which the client has started it clean."""
 
 
 class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
@@ -105,6 +107,7 @@ class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
     origins: tuple[NodeId, ...]
     clean: bool = False
     firsts: dict[NodeId, dict[str, int]] | None = None
+    started: int = 0
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop", array_like=True):

@@ -120,6 +120,7 @@ class Copying:
             tuple(sorted({switch.name, *switch.fabric.brokers})),
             session.clean,
             session.firsts,
+            session.started,
         )
 
     def _follow(self, session: Session, item: Item, origin: NodeId) -> None:

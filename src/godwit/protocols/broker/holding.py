@@ -56,7 +56,7 @@ class Holding:
 
     def _session(self, origin: NodeId, content: contents.Copy) -> Session:
         session = Session(content.client, content.epoch)
-        session.clean = content.clean
+        session.clean, session.started = content.clean, content.started
         session.firsts = content.firsts
         session.incoming = set(content.incoming)
         for wanted in content.subscriptions:

@@ -39,6 +39,7 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     firsts: dict[NodeId, dict[str, int]] | None = None
+    started: int = 0
 
 
 class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -99,6 +100,7 @@ class Ledger:
             session.copies,
             session.claims,
             session.firsts,
+            session.started,
         )
         self._put("sessions", session.owner, 0, _encode(row))
 
@@ -239,6 +241,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.copies = row.copies
     session.claims = row.claims
     session.firsts = row.firsts
+    session.started = row.started
     session.review()
     return session
 

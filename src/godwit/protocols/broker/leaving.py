@@ -52,6 +52,7 @@ class Leaving:
             unheard,
             self.claims(session),
             session.firsts,
+            session.started,
         )
         waiting = [kept_of(item) for item in session.waiting]
         self._become_shadow(session, to, epoch, origins)

@@ -175,7 +175,7 @@ class Moves:
         if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
             return
         session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
-        if session is None and copy is not None:
+        if session is None and copy is not None and copy.fetched:
             self.arrive(self.taking.claim(copy), waiting)
             return
         present = session is not None
@@ -227,7 +227,7 @@ class Moves:
         if copy is not None:
             self.holding.forget(copy)
         way = Upstream(moved.epoch, origin, moved.chain, set(moved.origins), present is None)
-        self.taking.void(origin, moved.client)
+        way.had = self.taking.void(origin, moved.client)
         if present is not None:
             self._add_to(present, moved, way)
             if waiting is not None and (waiting.outlet is not None or waiting.wanted_by is not None):
@@ -256,7 +256,7 @@ class Moves:
         session.expiry_s = moved.expiry_s
         session.sequence = max(moved.sequence, self.registry.first_sequence())
         session.incoming = set(moved.incoming)
-        session.clean = moved.clean
+        session.clean, session.started = moved.clean, moved.started
         session.unheard = set(moved.unheard)
         session.claims = moved.claims
         session.firsts = moved.firsts
@@ -279,13 +279,17 @@ class Moves:
 
     def _add_to(self, session: Session, moved: contents.Session, way: Upstream) -> None:
         """The client could not wait, or was at two brokers: what the other session kept goes to this one, unless the
-        client wanted to start clean."""
-        if session.clean:
+        client wanted to start clean. Where one of them began as a copy of the other, they have started together."""
+        if session.clean and session.started != moved.started:
             to = sorted(way.origins & self.fabric.brokers)
             self._send(to, Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain))
             self.turning.make_turn(self.name, Turn(moved.client, moved.epoch, way.source, 0, way.chain))
             return
         self.copying.drop(session)
+        if not session.subscriptions:
+            # The client may not have heard that this one is new: then it takes it for the old one, and so must we.
+            for wanted in moved.subscriptions:
+                self.registry.adopt(session, wanted)
         session.epoch = max(session.epoch, moved.epoch)
         session.announced = False
         session.upstreams.append(way)

@@ -9,6 +9,7 @@ import msgspec
 
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet
+from godwit.protocols.broker.contents import Turn
 from godwit.protocols.broker.keeping import items_of
 from godwit.protocols.broker.outlet import (
     Grant,
@@ -24,7 +25,7 @@ from godwit.protocols.broker.reunion import subscribed, unsubscribed
 from godwit.protocols.broker.sessions import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.broker.switch import Switch
 from godwit.protocols.broker.topics import problem_of_filter
-from godwit.protocols.broker.understanding import understood
+from godwit.protocols.broker.understanding import remembered, understood
 from godwit.protocols.broker.wants import wanted_filters
 from godwit.protocols.host import Record
 
@@ -60,7 +61,7 @@ class Registry:
 
     def create(self, opening: Opening, epoch: int, *, clean: bool = False) -> Session:
         session = Session(opening.client, epoch)
-        session.clean = clean
+        session.clean, session.started = clean, epoch if clean else 0
         session.expiry_s = opening.expiry_s
         session.sequence = self.first_sequence()
         self.add(session)
@@ -258,7 +259,8 @@ class Registry:
     def _set(self, session: Session, wanted: Subscription, condition: FilterSet | None, old: Sub | None) -> None:
         if old is None:
             session.row += 1
-        subscribed(session, wanted, old, self.switch.name, self.switch.fabric.sent + 1)
+        switch = self.switch
+        mark = subscribed(session, wanted, old, switch.name, switch.fabric.sent + 1, switch.clock())
         sub = Sub(session, wanted, condition, session.row if old is None else old.row)
         session.subscriptions[wanted.key] = sub
         self.switch.add_sub(sub)
@@ -266,6 +268,14 @@ class Registry:
             self.switch.remove_sub(old)
         if session.durable:
             self.switch.ledger.put_sub(sub)
+        if mark:
+            switch.say(sorted(switch.fabric.brokers), Turn(session.client, mark, switch.name, switch.restate()))
+
+    def adopt(self, session: Session, wanted: Subscription) -> None:
+        """It was granted to another session of the same client."""
+        sub = remembered(session, wanted, 0)
+        if sub is not None:
+            self._set(session, wanted, sub.condition, None)
 
     def unsubscribe(self, session: Session, key: str) -> Reason:
         sub = session.subscriptions.pop(key, None)

@@ -127,6 +127,8 @@ class Upstream(msgspec.Struct):
     """The session itself came this way; else only what another one of the client had kept."""
     copy: bool = False
     """Only a copy came this way: the source has not said yet that the session is here."""
+    had: set[NodeId] = msgspec.field(default_factory=set)
+    """The brokers of whose publications nothing is news that comes this way."""
 
 
 class Session:
@@ -157,6 +159,7 @@ class Session:
         "launching",
         "left",
         "limits",
+        "marks",
         "moved_to",
         "next_epoch",
         "number",
@@ -167,8 +170,10 @@ class Session:
         "plain",
         "position",
         "row",
+        "seen",
         "sequence",
         "settling",
+        "started",
         "subscriptions",
         "token",
         "unheard",
@@ -232,6 +237,8 @@ class Session:
 
         self.clean = False
         """The client has started it clean: what an earlier one kept elsewhere is not for it."""
+        self.started = 0
+        """The epoch of that."""
         self.announced = False
         """The other brokers know that it is here."""
         self.entered = epoch
@@ -259,6 +266,10 @@ class Session:
         self.firsts: dict[NodeId, dict[str, int]] | None = None
         """Where an older session of the client may turn up: by broker and subscription, since which number of that
         broker's stream all that is wanted has come."""
+        self.marks: dict[int, str] = {}
+        """Under which marks brokers are asked since when that is, and for which subscription."""
+        self.seen: set[tuple[NodeId, int]] = set()
+        """What has come meanwhile from brokers that have not answered."""
         self.claims: tuple[Claim, ...] = ()
         """The copies by which it came from brokers that may not know it yet."""
 

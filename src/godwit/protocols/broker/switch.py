@@ -12,7 +12,7 @@ from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.keeping import Ledger, size_b
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.retained import Retained
-from godwit.protocols.broker.reunion import note
+from godwit.protocols.broker.reunion import came
 from godwit.protocols.broker.sessions import Body, Copy, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.wants import Wants
@@ -178,17 +178,12 @@ class Switch:
                 self.flows.pass_on(session, publication, retain, identifiers)
         elif takes(session, origin):
             if session.firsts is not None:
-                self._note(session, publication)
+                came(session, self.stamp)
             if qos:
                 item = Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp)
                 self._give_moving(session, origin, item)
             elif session.outlet is not None:
                 self.flows.pass_on(session, publication, retain, identifiers)
-
-    def _note(self, session: Session, publication: Publication) -> None:
-        origin, number = self.stamp or ("", 0)
-        if note(session, origin, number, publication) and session.durable:
-            self.ledger.put_session(session)
 
     def _give_moving(self, session: Session, origin: NodeId, item: Item) -> None:
         gate = session.gates.get(origin)

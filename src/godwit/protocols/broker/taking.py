@@ -119,15 +119,20 @@ class Taking:
             self.registry.end(session)
         self.void(source, nothing.client)
 
-    def void(self, source: NodeId, client: str) -> None:
-        """What was taken up here as a copy gets nothing more from its source as such."""
+    def void(self, source: NodeId, client: str) -> set[NodeId]:
+        """What was taken up here as a copy gets nothing more from its source as such; the brokers whose publications it
+        has nevertheless had, all that the source may send again."""
+        found: set[NodeId] = set()
         for session in self.moves.turning.all_of(client):
             way = way_by_copy(session, source)
             if way is None or session.copy is not None:
                 continue
+            if session.moved_to is None:
+                found = session.gates.keys() - way.origins
             self.moves.turning.confirm(session, way, ())
             if session.moved_to is None:
                 self.moves.announce(session)
+        return found
 
 
 def way_by_copy(session: Session, source: NodeId) -> Upstream | None:

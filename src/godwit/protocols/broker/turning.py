@@ -9,6 +9,7 @@ from godwit.protocols.broker.keeping import DONE_WITH
 from godwit.protocols.broker.places import Asked, Places
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.reunion import had
+from godwit.protocols.broker.reunion import turned as marked
 from godwit.protocols.broker.sessions import Gate, Item, Session, Upstream
 from godwit.protocols.host import NodeId
 
@@ -74,6 +75,12 @@ class Turning:
         if turned.copy:
             self.on_copy_turned(origin, turned)
 
+    def on_mark(self, origin: NodeId, number: int, turned: Turned) -> None:
+        """What the origin sends from this number on comes for a subscription of a session that is new here."""
+        session = self.registry.sessions.get(turned.client)
+        if session is not None and marked(session, origin, turned.epoch, number) and session.durable:
+            self.switch.ledger.put_session(session)
+
     def _begins(self, session: Session, turned: Turned) -> bool:
         if turned.copy:
             return (turned.epoch, turned.copy) == (session.entered, self.name)
@@ -125,6 +132,7 @@ class Turning:
             session.upstreams.remove(way)
             if not way.main and not session.upstreams:
                 session.firsts = None
+                session.seen = set()
                 session.review()
             self._asked.pop((session.client, way.epoch, way.source), None)
         if not session.upstreams:
@@ -153,7 +161,7 @@ class Turning:
 
     def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
         """What came on this way; unless it is from an older session, and this one has had it."""
-        if not way.main and had(session, item):
+        if not way.main and ((item.stamp is not None and item.stamp[0] in way.had) or had(session, item)):
             self.switch.counts.late_duplicates += 1
         else:
             self.switch.take(session, item)
