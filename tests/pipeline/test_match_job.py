@@ -159,3 +159,13 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
     assert batches(out) < 5
     run_stream(spark, options, Pace())
     assert found(out) == expected
+
+
+def test_events_may_be_lines_of_text(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "events.csv").write_text("id,a,b\n1,5,x\n2,15,y\n3,25,x\n")
+    (tmp_path / "wishes.jsonl").write_text('{"id": "big", "filter": "a > 10"}\n')
+    told = MatchOptions(
+        events=str(tmp_path / "events.csv"), subscriptions=str(tmp_path / "wishes.jsonl"), out=str(tmp_path / "out")
+    )
+    summary = run(spark, told)
+    assert (summary.rows_in, summary.rows_out, summary.quarantined) == (3, {"deliveries": 2}, 0)

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from godwit.pipeline.match import deliveries, deliveries_schema, key_of, unreadable
 from godwit.pipeline.reading import events, legible, read
 from godwit.pipeline.running import Progress, Summary, watched
-from godwit.pipeline.schemas import QUARANTINE, SUBSCRIPTIONS
+from godwit.pipeline.schemas import QUARANTINE, SUBSCRIPTIONS, column
 from godwit.pipeline.source_options import EVERYTHING, Live, is_live
 from godwit.pipeline.streaming import (
     CHECKPOINT,
@@ -54,13 +54,18 @@ def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = 
             bad = source.bad.unionByName(unreadable(asked)).unionByName(compiled.quarantine(spark))
             out.write("quarantine", bad, QUARANTINE, ["dataset"])
             out.finish()
-            summary.rows_in = asked.count()
+            summary.rows_in = _counted(asked, key[0])
             summary.rows_out = {"deliveries": out.rows["deliveries"]}
             summary.quarantined = out.rows["quarantine"]
             summary.notes.append(f"{compiled.count:,} subscriptions in {len(compiled.parts)} parts")
     finally:
         subscriptions.shipper.close()
     return summary
+
+
+def _counted(asked: DataFrame, name: str) -> int:
+    """Rows; Spark refuses to count lines of text while it looks at nothing but whether they can be read."""
+    return sum(row["count"] for row in asked.groupBy(column(name).isNull()).count().collect())
 
 
 def stream(
