@@ -11,7 +11,7 @@ import pytest
 
 from godwit.pipeline import session
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.session import Options, make_java_ready, settings
+from godwit.pipeline.session import Options, make_java_ready, make_log_folder, settings
 
 
 def java_of_version(folder: Path, told: str) -> Path:
@@ -41,6 +41,18 @@ def test_what_spark_submit_was_given_is_left_alone(monkeypatch: pytest.MonkeyPat
 def test_an_event_log_is_kept_where_it_is_asked_for() -> None:
     assert settings(Options(event_log="/logs"))["spark.eventLog.dir"] == "/logs"
     assert "spark.eventLog.enabled" not in settings(Options())
+
+
+def test_the_folder_of_an_event_log_is_made(tmp_path: Path) -> None:
+    make_log_folder(str(tmp_path / "logs" / "spark"))
+    assert (tmp_path / "logs" / "spark").is_dir()
+    make_log_folder("hdfs://somewhere/logs")
+
+
+def test_an_event_log_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PipelineError, match="--event-log"):
+        make_log_folder(str(tmp_path / "file" / "logs"))
 
 
 @pytest.mark.parametrize("told", ["17.0.15", "25", "21.0.1"])

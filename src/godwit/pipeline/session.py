@@ -50,6 +50,8 @@ def start(options: Options = Options()) -> SparkSession:  # noqa: B008
     or where the master cannot be reached.
     """
     builder = SparkSession.builder.appName(options.name)
+    if options.event_log is not None:
+        make_log_folder(options.event_log)
     if not is_submitted():
         make_java_ready()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -64,6 +66,16 @@ def start(options: Options = Options()) -> SparkSession:  # noqa: B008
     except Exception as error:
         told = str(error).strip().splitlines() or [type(error).__name__]
         raise PipelineError(f"Spark does not start with master {options.master!r}: {told[0]}") from error
+
+
+def make_log_folder(folder: str) -> None:
+    """Spark wants it to be there. An address of another file system is its owner's to make."""
+    if "://" in folder:
+        return
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PipelineError(f"--event-log {folder}: cannot be made: {error.strerror}") from None
 
 
 def is_submitted() -> bool:
