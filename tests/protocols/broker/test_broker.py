@@ -78,6 +78,21 @@ def test_a_qos_2_delivery_leaves_only_when_its_number_is_on_the_disk() -> None:
     assert subscriber.payloads == [b"1", b"2"]
 
 
+def test_the_first_of_a_long_backlog_does_not_wait_until_the_disk_has_the_numbers_of_all() -> None:
+    world = World(disk_s=1.0)
+    subscriber, publisher = pair(world, qos=2)
+    subscriber.drop()
+    wanted = [b"%d" % n for n in range(100)]
+    for payload in wanted:
+        publisher.publish("a/b", payload, 2)
+    world.run(1000)
+    subscriber.connect("b1")
+    world.run(1.5)
+    assert 0 < len(subscriber.payloads) < len(wanted)
+    world.run(1000)
+    assert subscriber.payloads == wanted
+
+
 def test_a_session_that_ends_with_its_connection_has_no_rows() -> None:
     world = World()
     subscriber = Listener(world, "s").connect("b1", expiry_s=0).subscribe("#", qos=2)

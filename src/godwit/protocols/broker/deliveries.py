@@ -17,6 +17,10 @@ BOUNDS = ("queue", "age")
 """Why something is dropped though client and publisher would have it: too much waits, or too long."""
 
 
+LAUNCHING_MAX = 32
+"""So many of one session wait for the disk at once: the first of a backlog need not wait until all have numbers."""
+
+
 class Deliveries:
     """What needs no disk never waits for one: QoS 0, QoS 1, and everything to sessions that end with the connection.
 
@@ -113,7 +117,7 @@ class Deliveries:
     def pump(self, session: Session) -> None:
         """Send whatever the window allows."""
         outlet = session.outlet
-        while outlet is not None and session.window < session.inflight_max:
+        while outlet is not None and session.window < session.inflight_max and session.launching < LAUNCHING_MAX:
             if session.unsent:
                 item = session.unsent.popleft()
                 if session.flying.get(item.number) is item:
@@ -178,6 +182,8 @@ class Deliveries:
             item.safe = True
             if session.outlet is outlet and session.flying.get(item.number) is item:
                 self._emit(session, outlet, item)
+        for session in dict.fromkeys(session for session, _, _ in steps):
+            self.pump(session)
         for session, outlet, number in completed:
             if session.outlet is outlet:
                 outlet.completed(number)
