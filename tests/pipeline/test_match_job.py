@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -146,7 +147,7 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
     options = MatchOptions(
         events=str(flights), subscriptions=written(tmp_path), out=str(out), select=SELECT, files_per_batch=1
     )
-    asked = json.dumps({name: getattr(options, name) for name in options.__struct_fields__})
+    asked = msgspec.json.encode(options).decode()
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, asked], start_new_session=True, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 120
