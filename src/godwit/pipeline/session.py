@@ -28,6 +28,9 @@ exec "{java}" "$@"
 QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 """For the driver's Java; settings that give it other options should repeat this one."""
 
+BATCH = "-XX:+UseParallelGC"
+"""Jobs want throughput, not short pauses: a week of taxis took 71 s instead of 75."""
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     master: str = "local[*]"
@@ -98,7 +101,7 @@ def settings(options: Options) -> dict[str, str]:
         "spark.python.authenticate.socketTimeout": "120s",
     }
     if not is_submitted():
-        chosen |= {"spark.driver.memory": options.memory, "spark.driver.extraJavaOptions": QUIET}
+        chosen |= {"spark.driver.memory": options.memory, "spark.driver.extraJavaOptions": f"{QUIET} {BATCH}"}
     partitions = options.partitions or (None if is_submitted() else _local_partitions(options.master))
     if partitions is not None:
         chosen["spark.sql.shuffle.partitions"] = str(partitions)
