@@ -328,7 +328,7 @@ def match_growth(data: Path, scale: int) -> Answer:
         ):
             load = flights(subscriptions, events, data)
             path, compiled = in_files(load.events, Path(folder, name)), shipped(spark, load.filters)
-            warm(spark, path, compiled)
+            matched(spark, path, compiled)
             seconds, found = timed(lambda path=path, compiled=compiled: matched(spark, path, compiled))  # type: ignore[misc]
             told[name] = f"{seconds:.2f} s ({found:,})"
         spark.stop()
