@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from tests.pages import ROOT, blocks, page
 
 from godwit.commands.top import fetched
 from godwit.net.config import load
+from godwit.net.loopback import free_ports
 from godwit.net.neighbors import read
 
 PAGE = page("docs/roaming.md")
@@ -47,15 +47,11 @@ class Lab:
         return done.stdout + done.stderr
 
 
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return str(one.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     lab = Lab(tmp_path_factory.mktemp("roaming"))
-    lab.ports = {said: free_port() for said in ("1883", "1884", "7001", "7002", "9883")}
+    said = ("1883", "1884", "7001", "7002", "9883")
+    lab.ports = dict(zip(said, map(str, free_ports(len(said))), strict=True))
     for line in BROKERS.splitlines():
         words = shlex.split(lab.there(line))
         assert words[:2] == ["godwit", "serve"]

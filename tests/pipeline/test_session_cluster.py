@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from godwit.lab.mft.runs import Configuration, run
+from godwit.net.loopback import free_ports
 from godwit.pipeline import mobility, sweep
 from godwit.pipeline.match_job import MatchOptions
 from godwit.pipeline.match_job import run as run_match
@@ -80,7 +80,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     make_java_ready()
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        port = free_port()
+        [port] = free_ports(1)
         deploy = "org.apache.spark.deploy"
         told = ("--port", str(port), "--webui-port", "0")
         processes.append(spark_class(tmp_path, "master", f"{deploy}.master.Master", *told))
@@ -98,13 +98,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     finally:
         for process in processes:
             end(process)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def spark_class(folder: Path, name: str, *words: str) -> subprocess.Popen[bytes]:

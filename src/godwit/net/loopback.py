@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -37,7 +38,11 @@ class BrokerProcess:
         self.name = name
         self.folder = folder
         self.settings = settings
-        self.port, self.peer_port, self.status_port = free_ports(3)
+        # Held from now on: a broker that is down, or not yet up, must find its ports free.
+        held = [hold_port() for _ in range(3)]
+        for one in held:
+            weakref.finalize(self, one.close)
+        self.port, self.peer_port, self.status_port = (one.getsockname()[1] for one in held)
         self.peers: list[int] = []
         self._process: asyncio.subprocess.Process | None = None
 
@@ -54,7 +59,7 @@ class BrokerProcess:
         return self._process is not None and self._process.returncode is None
 
     async def start(self) -> None:
-        """Returns when it takes clients."""
+        """Returns when it takes clients and tells of itself, which it does last."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._config.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in self.settings.items()))
         with (self.folder / "log").open("ab") as log:
@@ -63,12 +68,12 @@ class BrokerProcess:
             )
         try:
             async with asyncio.timeout(START_S):
-                while not await self._takes_clients():
+                while not await self._is_up():
                     if not self.running:
                         raise BrokerError(f"broker {self.name} has ended: {self.last_words()}")
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise BrokerError(f"broker {self.name} takes no clients after {START_S:.0f} s") from None
+            raise BrokerError(f"broker {self.name} is not up after {START_S:.0f} s: {self.last_words()}") from None
 
     async def kill(self) -> None:
         """As a power cut would."""
@@ -105,13 +110,11 @@ class BrokerProcess:
             writer.close()
         return msgspec.json.decode(body, type=Report)
 
-    async def _takes_clients(self) -> bool:
+    async def _is_up(self) -> bool:
         try:
-            _, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        except OSError:
+            return (await self.report()).name == self.name
+        except (OSError, msgspec.DecodeError):
             return False
-        writer.close()
-        return True
 
     def processor_s(self) -> float:
         """How much of a processor it has used; 0 where this machine does not say."""
@@ -148,7 +151,7 @@ async def agreed(brokers: list[BrokerProcess]) -> None:
     try:
         async with asyncio.timeout(AGREE_S):
             while True:
-                reports = [await broker.report() for broker in brokers]
+                reports = [await _told_by(broker) for broker in brokers]
                 now = {report.name: {peer.name: peer.filters for peer in report.peers} for report in reports}
                 if now != known or any(len(peers) < len(brokers) - 1 for peers in now.values()):
                     known, still_since = now, asyncio.get_running_loop().time()
@@ -157,6 +160,13 @@ async def agreed(brokers: list[BrokerProcess]) -> None:
                 await asyncio.sleep(0.1)
     except TimeoutError:
         raise BrokerError(f"the brokers do not agree after {AGREE_S:.0f} s: {known}") from None
+
+
+async def _told_by(broker: BrokerProcess) -> Report:
+    try:
+        return await broker.report()
+    except OSError as error:
+        raise BrokerError(f"broker {broker.name} does not answer: {error}; {broker.last_words()}") from None
 
 
 async def rested(brokers: list[BrokerProcess]) -> None:
@@ -168,10 +178,15 @@ async def rested(brokers: list[BrokerProcess]) -> None:
             return
 
 
+def hold_port() -> socket.socket:
+    """Bound to a free port, which nobody else is given; whoever is told its number can listen there all the same."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
+
+
 def free_ports(count: int) -> list[int]:
     """Where nothing listens now; whoever wants them should be quick."""
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        return [stack.enter_context(hold_port()).getsockname()[1] for _ in range(count)]
