@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 import pytest
@@ -36,3 +38,19 @@ def test_where_it_cannot_be_loaded_the_broker_goes_on_without(monkeypatch: pytes
     time.sleep(0.05)
     assert not loader.prepared()
     assert tried == [1]
+
+
+def test_what_reads_conditions_is_there_before_the_first_session_with_one_is_handed_over() -> None:
+    code = """
+import sys
+from godwit.net.warming import ParserLoader
+usual_s = sys.getswitchinterval()
+assert "sqlglot" not in sys.modules
+loader = ParserLoader()
+for _ in range(3):
+    loader.begin()
+loader.thread.join()
+assert "sqlglot" in sys.modules
+assert sys.getswitchinterval() == usual_s
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

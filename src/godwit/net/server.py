@@ -30,7 +30,7 @@ from godwit.net.mqtt.listener import Listener
 from godwit.net.mqtt.options import Options
 from godwit.net.security import Access, SecurityError
 from godwit.net.store import SqliteStore
-from godwit.net.warming import IndexLoader
+from godwit.net.warming import IndexLoader, ParserLoader
 from godwit.protocols.broker import load, wire
 from godwit.protocols.broker.adhocfabric import AdhocFabric
 from godwit.protocols.broker.bridge import Bridge
@@ -305,7 +305,13 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     store.run = host.run
     fabric = fabric_of(config, host, store)
     host.core = fabric
-    links.on_linked = lambda peer: host.run(partial(fabric.linked, peer))
+    parser = ParserLoader()
+
+    def linked(peer: str) -> None:
+        parser.begin()
+        host.run(partial(fabric.linked, peer))
+
+    links.on_linked = linked
     links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
     traced = config.archive is not None and config.archive.traces
     neighbours = Neighbours(identity.name, store, time.time, habits(config), lambda peer: peer in fabric.brokers)
