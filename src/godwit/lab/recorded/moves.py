@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from math import cos, exp, hypot, radians
 from pathlib import Path
 
 import msgspec
@@ -14,13 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from godwit.filters.areas import EARTH_RADIUS_M
+from godwit.protocols.handoff.nearness import Site
 from godwit.protocols.host import NodeId
 
 STAYS = {"subscriber": "string", "site": "string", "entered_s": "double", "last_fix_s": "double", "ended": "string"}
 SITES = {"site": "string", "lat": "double", "lon": "double"}
-NEAR_M = 1_500.0
-"""Over which closeness falls to a third."""
 
 
 class RecordedError(ValueError):
@@ -34,11 +31,6 @@ class Stay(msgspec.Struct, frozen=True):
     entered_s: float
     last_s: float
     handoff: bool
-
-
-class Site(msgspec.Struct, frozen=True):
-    lat: float
-    lon: float
 
 
 Stays = Mapping[NodeId, list[Stay]]
@@ -107,17 +99,6 @@ def habits(stays: Stays) -> dict[NodeId, Habits]:
                 moves.setdefault(before, Counter())[following.site] += 1
             before = stay.site if stay.handoff else ""
     return found
-
-
-def closeness(here: NodeId, sites: Mapping[NodeId, Site]) -> dict[NodeId, float]:
-    """Of all others."""
-    return {name: exp(-_metres(sites[here], site) / NEAR_M) for name, site in sites.items() if name != here}
-
-
-def _metres(a: Site, b: Site) -> float:
-    """On a plane; the sites of one town are near enough to each other."""
-    east = radians(a.lon - b.lon) * cos(radians((a.lat + b.lat) / 2))
-    return EARTH_RADIUS_M * hypot(radians(a.lat - b.lat), east)
 
 
 class Movement(msgspec.Struct, frozen=True):

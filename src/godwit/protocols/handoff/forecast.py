@@ -44,11 +44,18 @@ class Forecast:
 
     def weights(self, before: NodeId = "") -> dict[NodeId, float]:
         """How likely each next place is; they need not add up to 1."""
-        weights: dict[NodeId, float] = {}
-        for some, pull in ((self.closeness, NEAR), (self.all_moves, SHARED)):
-            total = sum(some.values())
-            for place, weight in some.items() if total else ():
-                weights[place] = weights.get(place, 0.0) + pull * weight / total
-        for place, count in self.moves.get(before, {}).items():
-            weights[place] = weights.get(place, 0.0) + count
-        return weights
+        return foreseen(self.closeness, self.all_moves, self.moves.get(before, {}))
+
+
+def foreseen(
+    closeness: Mapping[NodeId, float], all_moves: Mapping[NodeId, float], alike: Mapping[NodeId, float]
+) -> dict[NodeId, float]:
+    """How likely each next place is, from the three sources; `alike` are the moves with the same place before."""
+    weights: dict[NodeId, float] = {}
+    for some, pull in ((closeness, NEAR), (all_moves, SHARED)):
+        total = sum(some.values())
+        for place, weight in some.items() if total else ():
+            weights[place] = weights.get(place, 0.0) + pull * weight / total
+    for place, count in alike.items():
+        weights[place] = weights.get(place, 0.0) + count
+    return weights
