@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,6 +79,33 @@ def test_a_reader_that_began_with_the_stream_is_not_disturbed_by_its_end(tmp_pat
     rows = folder.read(Piece(file.name, 0, 2))
     roll.stop()
     assert [number for batch in rows for number in batch.column("sequence").to_pylist()] == [1, 2]
+
+
+def test_a_reader_is_not_disturbed_by_what_is_written_and_seen_by_others_meanwhile(tmp_path: Path) -> None:
+    roll, folder = archive.events(tmp_path, "north", QUICK), FolderArchive(tmp_path)
+    published(roll, 1)
+    published(roll, 2)
+    (file,) = folder.files()
+    rows = folder.read(Piece(file.name, 0, 2))
+    assert next(rows).column("sequence").to_pylist() == [1]
+    published(roll, 3)
+    assert folder.files()[0].rows == 3
+    assert [number for batch in rows for number in batch.column("sequence").to_pylist()] == [2]
+    roll.stop()
+
+
+def test_a_file_is_there_while_it_becomes_a_parquet_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    roll, folder = archive.events(tmp_path, "north", QUICK), FolderArchive(tmp_path)
+    published(roll, 1)
+    glob = Path.glob
+
+    def slow_look(place: Path, pattern: str) -> Iterator[Path]:
+        found = list(glob(place, pattern))
+        roll.stop()
+        return iter(found)
+
+    monkeypatch.setattr(Path, "glob", slow_look)
+    assert [file.rows for file in folder.files()] == [1]
 
 
 def test_what_a_killed_writer_left_half_is_not_there(tmp_path: Path) -> None:

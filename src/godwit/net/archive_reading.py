@@ -7,6 +7,7 @@ So a range between two positions is the same rows whenever and by whomever it is
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -160,7 +161,8 @@ class FolderArchive:
 
     def files(self, after: str = "") -> list[File]:
         with self._lock:
-            names = {path.stem for end in (PARQUET, STREAM) for path in self.folder.glob(f"{self.kind}-*{end}")}
+            # Streams first: one that becomes a Parquet file meanwhile is then seen twice, and not at neither look.
+            names = {path.stem for end in (STREAM, PARQUET) for path in self.folder.glob(f"{self.kind}-*{end}")}
             self._whole = {name: file for name, file in self._whole.items() if name in names}
             found = [self._file(name) for name in sorted(names) if name >= after]
         return [file for file in found if file is not None and file.rows]
@@ -171,14 +173,11 @@ class FolderArchive:
     def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         if "/" in piece.file or not piece.file.startswith(f"{self.kind}-"):
             raise ArchiveError(f"{piece.file!r} is no file of {self.kind}")
-        with self._lock:
+        with self._lock, contextlib.suppress(FileNotFoundError):
             stream = self._stream(piece.file)
-        # A stream whose file is open, or mapped, can be read to its end although its name is gone by then.
-        if stream is not None and stream.rows >= piece.end:
-            try:
+            # A stream whose file is open, or mapped, can be read to its end although its name is gone by then.
+            if stream is not None and stream.rows >= piece.end:
                 return stream.read(piece)
-            except FileNotFoundError:
-                pass
         return self._from_parquet(piece)
 
     def _file(self, name: str) -> File | None:
@@ -249,16 +248,21 @@ class _Stream:
             self.rows += pa.ipc.read_record_batch(message, self._schema).num_rows
 
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        """Opens at once, reads when asked."""
-        return _cut(self._batches(pa.memory_map(str(self.path)), piece), piece)
-
-    def _batches(self, source: Any, piece: Piece) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Opens at once, reads when asked; where the batches are is known by then, whoever looks again meanwhile."""
         ends = [row for row, _ in self._marks[1:]] + [self.rows]
-        with source:
-            for (row, at_b), end in zip(self._marks, ends, strict=True):
-                if row < piece.end and end > piece.start:
-                    source.seek(at_b)
-                    yield row, pa.ipc.read_record_batch(pa.ipc.read_message(source), self._schema)
+        wanted = [
+            mark for mark, end in zip(self._marks, ends, strict=True) if mark[0] < piece.end and end > piece.start
+        ]
+        return _cut(_batches(pa.memory_map(str(self.path)), self._schema, wanted), piece)
+
+
+def _batches(
+    source: Any, schema: pa.Schema | None, marks: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    with source:
+        for row, at_b in marks:
+            source.seek(at_b)
+            yield row, pa.ipc.read_record_batch(pa.ipc.read_message(source), schema)
 
 
 def _message(source: Any) -> Any | None:
