@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from math import inf
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.protocols.broker.taxis import first_day, sites, trails
 
-from godwit.protocols.broker.neighbours import HABITS, RETURN_WEIGHT, Learned, Neighbours
+from godwit.protocols.broker.neighbours import HABITS, RETURN_WEIGHT, TABLE, Learned, Neighbours
 from godwit.protocols.broker.store import Disk, Memory
-from godwit.protocols.handoff.neighbors import GraphOptions
+from godwit.protocols.handoff.nearness import closeness
+from godwit.protocols.handoff.neighbors import GraphOptions, NeighborGraph
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -26,7 +31,7 @@ class Clock:
 class Desk:
     """A broker's neighbours, its disk and its clock. Everything is on the disk at once."""
 
-    def __init__(self, options: GraphOptions = HABITS, **changed: float) -> None:
+    def __init__(self, options: GraphOptions = HABITS, **changed: Any) -> None:
         self.options = msgspec.structs.replace(options, **changed)
         self.disk: Disk = {}
         self.clock = Clock()
@@ -38,9 +43,9 @@ class Desk:
         self.neighbours = Neighbours("own", store, self.clock, self.options, lambda peer: peer not in self.gone)
         return self.neighbours
 
-    def leave(self, *names: str) -> None:
+    def leave(self, *names: str, before: str = "") -> None:
         for name in names:
-            self.neighbours.went(name, self.neighbours.likely())
+            self.neighbours.went(name, self.neighbours.likely(before), before)
 
 
 def _at_once(call: Callable[[], None]) -> None:
@@ -245,3 +250,187 @@ def test_a_session_that_comes_back_from_here_teaches_nothing() -> None:
     desk = Desk()
     desk.neighbours.came("own")
     assert desk.neighbours.likely() == ()
+
+
+def crossroads(**changed: Any) -> Desk:
+    """Everybody goes on in the direction in which they came, but for those who set out from here."""
+    desk = Desk(**changed)
+    for _ in range(50):
+        desk.leave("east", before="west")
+        desk.leave("west", before="east")
+        desk.leave("south")
+    return desk
+
+
+@pytest.mark.feature("proactive-handoff F11")
+def test_copies_go_where_those_went_who_came_from_the_same_broker() -> None:
+    desk = crossroads(mass=0.9)
+    assert desk.neighbours.likely("west") == ("east",)
+    assert desk.neighbours.likely("east") == ("west",)
+    assert desk.neighbours.likely() == ("south",)
+
+
+@pytest.mark.feature("proactive-handoff F11")
+def test_of_somebody_from_where_nobody_came_all_moves_tell() -> None:
+    assert set(crossroads(mass=0.9).neighbours.likely("north")) == {"east", "west", "south"}
+
+
+def test_without_foresight_use_alone_decides() -> None:
+    desk = crossroads(mass=0.9, foresight=False)
+    assert desk.neighbours.likely("west") == desk.neighbours.likely() == ("east", "south", "west")
+
+
+def test_where_clients_came_from_outlives_a_restart() -> None:
+    desk = crossroads(mass=0.9)
+    desk.clock.now += HOUR_S
+    before = {one.peer: one.before for one in desk.neighbours.known()}
+    assert {one.peer: one.before for one in desk.started().known()} == before
+    assert desk.neighbours.likely("west") == ("east",)
+
+
+def test_near_brokers_are_likely_while_nobody_has_gone_anywhere_and_less_so_later() -> None:
+    desk = Desk(mass=0.9, closeness={"near": 1.0, "nearer": 2.0, "far": 0.01})
+    assert desk.neighbours.likely() == ("nearer", "near")
+    desk.gone.add("nearer")
+    assert desk.neighbours.likely() == ("near",)
+    desk.leave(*("far",) * 40)
+    assert desk.neighbours.likely() == ("far",)
+
+
+def test_paths_fade_as_moves_do() -> None:
+    desk = Desk(mass=0.9, half_life_s=DAY_S, edge_timeout_s=100 * DAY_S)
+    desk.leave(*("school",) * 64, before="home")
+    desk.clock.now += 10 * DAY_S
+    desk.leave(*("beach",) * 8, before="home")
+    assert desk.neighbours.likely("home") == ("beach",)
+
+
+def test_a_forgotten_neighbour_is_forgotten_as_the_end_of_a_path_too() -> None:
+    desk = crossroads(edge_timeout_s=DAY_S, mass=0.9)
+    desk.clock.now += DAY_S / 2
+    desk.leave("west", before="east")
+    desk.clock.now += DAY_S / 2
+    assert desk.neighbours.likely("west") == ("west",)
+    assert [[one.peer for one in path.onward] for path in desk.neighbours.foreseen()] == [["west"]]
+
+
+@pytest.mark.feature("proactive-handoff F10")
+def test_what_is_foreseen_can_be_looked_at() -> None:
+    desk = crossroads(mass=0.9)
+    paths = {path.before: path for path in desk.neighbours.foreseen()}
+    assert {before: path.share for before, path in paths.items()} == pytest.approx(
+        dict.fromkeys(("own", "east", "west"), 1 / 3)
+    )
+    assert [(one.peer, one.copied) for one in paths["west"].onward] == [
+        ("east", True),
+        ("south", False),
+        ("west", False),
+    ]
+    assert {one.peer: one.copied_share for one in desk.neighbours.known()} == pytest.approx(
+        dict.fromkeys(("south", "east", "west"), 1 / 3)
+    )
+
+
+def test_paths_are_taken_along_to_another_broker() -> None:
+    desk, other = crossroads(mass=0.9), Desk(mass=0.9)
+    desk.clock.now += HOUR_S
+    desk.neighbours.came("east")
+    other.neighbours.take(
+        Learned(peer=one.peer, weight=one.weight, last_used=one.last_used, before=one.before)
+        for one in desk.neighbours.known()
+    )
+    assert other.neighbours.likely("west") == ("east",)
+    assert [path.before for path in other.neighbours.foreseen()] == [path.before for path in desk.neighbours.foreseen()]
+
+
+def test_what_a_disk_says_that_knows_no_paths_is_taken_for_what_it_says() -> None:
+    desk = Desk(mass=0.9)
+    desk.disk[TABLE] = {("a", 0): msgspec.msgpack.encode((9, 9.0, desk.clock.now, desk.clock.now))}
+    desk.started()
+    assert desk.neighbours.likely("anywhere") == ("a",)
+    desk.leave("b", before="west")
+    assert desk.started().likely("west")[:2] == ("a", "b")
+
+
+def test_paths_that_lie_weigh_no_more_than_the_way_that_they_are_of() -> None:
+    desk = Desk(mass=0.9)
+    desk.neighbours.take(
+        [Learned(peer="a", weight=1.0, before={"west": 1e15, "x": -3.0}), Learned(peer="b", weight=99.0)]
+    )
+    assert desk.neighbours.likely("west")[0] == "b"
+    assert desk.neighbours.known()[1].before == {"west": pytest.approx(1.0)}
+
+
+def test_however_many_places_clients_claim_to_come_from_few_are_remembered_and_those_that_count() -> None:
+    desk = crossroads(mass=0.9)
+    for at in range(1_000):
+        desk.neighbours.went("east", (), f"nonsense {at}")
+    desk.neighbours.went("east", (), "x" * 1_000_000)
+    assert desk.started().likely("east") == ("west",)
+    assert desk.neighbours.likely("west") == ("east",)
+    assert sum(len(one.before) for one in desk.neighbours.known()) < 80
+    assert sum(len(row) for row in desk.disk[TABLE].values()) < 4_000
+
+
+BROKERS = ("own", "a", "b", "c", "d", "e")
+
+
+@pytest.mark.feature("proactive-handoff F11")
+@given(
+    st.lists(st.tuples(st.sampled_from(("", *BROKERS)), st.sampled_from(BROKERS[1:])), max_size=120),
+    st.dictionaries(st.sampled_from(BROKERS[1:]), st.floats(0.01, 1.0)),
+    st.floats(0.3, 1.0),
+    st.integers(0, 4),
+)
+def test_the_deployed_choice_is_that_of_the_simulated_scheme(
+    moves: list[tuple[str, str]], near: dict[str, float], mass: float, degree_max: int
+) -> None:
+    options = GraphOptions(
+        edge_timeout_s=inf, directed=True, foresight=True, mass=mass, degree_max=degree_max, closeness=near
+    )
+    desk, graph = Desk(options), NeighborGraph("own", options)
+    for to in near:
+        graph.touch(to, 0.0, left=True, weight=0.0)
+    for before, to in moves:
+        before = before or "own"
+        if graph.edges and (mass < 1 or degree_max):
+            assert list(desk.neighbours.likely(before)) == graph.targets(before)
+        graph.touch(to, desk.clock.now, left=True)
+        graph.learn(before, to)
+        desk.neighbours.came(before)
+        desk.neighbours.went(to, (), before)
+
+
+@cache
+def next_day(mass: float, *, foresight: bool = True, near: bool = False) -> tuple[float, float]:
+    """How many of the next day's moves found a copy, and how many copies each needed."""
+    found = copies = moves = 0
+    options = msgspec.structs.replace(HABITS, mass=mass, degree_max=0, foresight=foresight)
+    for here, learned in first_day().items():
+        desk = Desk(options, closeness=closeness(here, sites()) if near else {})
+        desk.neighbours.take(learned)
+        likely_of = cache(desk.neighbours.likely)
+        for one in (trail for trail in trails() if trail.here == here and trail.measured):
+            likely = likely_of(one.before)
+            moves += one.measured
+            found += one.measured * (one.to in likely)
+            copies += one.measured * len(likely)
+    return found / moves, copies / moves
+
+
+@pytest.mark.feature("proactive-handoff F11")
+def test_taxis_find_as_many_copies_as_at_all_neighbours_with_a_third_fewer() -> None:
+    everywhere, used, foreseen = next_day(1.0, foresight=False), next_day(0.999, foresight=False), next_day(0.999)
+    nearby = next_day(0.999, near=True)
+    assert everywhere[0] - nearby[0] < 0.001
+    assert nearby[1] < 0.6 * everywhere[1]
+    assert foreseen[1] < 0.65 * used[1]
+    assert used[0] - foreseen[0] < 0.001
+
+
+@pytest.mark.feature("proactive-handoff F11")
+@pytest.mark.parametrize("mass", [0.8, 0.9, 0.95, 0.98, 0.99])
+def test_taxis_find_more_with_fewer_copies_than_by_use_alone(mass: float) -> None:
+    used, foreseen = next_day(mass, foresight=False), next_day(mass)
+    assert foreseen[0] > used[0]
+    assert foreseen[1] < 0.9 * used[1]
