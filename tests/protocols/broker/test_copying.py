@@ -7,6 +7,9 @@ from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.resting import copies, nothing_is_left, places, resting_world, talk
 from tests.protocols.broker.wires import Even, World
 
+from godwit.protocols.broker import contents
+from godwit.protocols.broker.contents import Fetch
+
 
 def test_a_session_that_comes_to_rest_is_copied_and_all_brokers_turn_to_the_copy_too() -> None:
     world = Even(3, handoff="proactive", likely={"b1": ("b3",)})
@@ -243,3 +246,19 @@ def test_a_broker_that_is_given_up_holds_up_no_copy(lost: str, after_s: float) -
     world.run(20)
     assert subscriber.payloads == [b"1", b"2"]
     nothing_is_left(world)
+
+
+def test_a_session_never_goes_on_under_the_epoch_of_copies_that_were_made_of_it() -> None:
+    """A broker may have asked for it in the very millisecond in which some were made that are no longer good: those who
+    turn to that copy late would be taken for turning to the session."""
+    world, subscriber, _ = resting_world()
+    dropped = copies(world)["b2"].epoch
+    subscriber.connect("b1")
+    world.run()
+    subscriber.drop()
+    world.run()
+    last = copies(world)["b2"].epoch
+    assert last > dropped
+    world.sites["b1"].broker._moves.on_fetch("b2", Fetch("s", dropped))
+    (moved,) = [content for _, _, content in world.said if isinstance(content, contents.Session)]
+    assert moved.epoch not in {dropped, last}

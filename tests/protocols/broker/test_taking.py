@@ -8,7 +8,7 @@ import pytest
 from tests.protocols.broker.chaos import Chaos, Wild
 from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.resting import copies, nothing_is_left, places, resting_world, talk
-from tests.protocols.broker.wires import Even, World
+from tests.protocols.broker.wires import Even, Slow, World
 
 SEEDS_TOGETHER = 20
 
@@ -251,3 +251,37 @@ def test_the_first_delivery_takes_a_round_trip_and_with_a_token_none_whatever_wa
     assert len(world.sites["b1"].broker.sessions["s"].waiting) == backlog
     world.delay_s = 0.05
     assert first_delivery_s(world, subscriber, "b3") == pytest.approx(round_trips * 0.1, abs=0.005)
+
+
+@pytest.mark.parametrize(("token", "writes"), [(True, 1), (False, 2)])
+def test_the_first_delivery_at_qos_2_waits_for_no_write_twice(token: bool, writes: int) -> None:
+    """The new broker's own, which has the packet identifiers in it; and the old broker's, where that is asked."""
+    world, subscriber, publisher = resting_world(Slow, token=token)
+    for _ in range(100):
+        publisher.publish("a/x", b"1", qos=2)
+    world.run(20)
+    assert first_delivery_s(world, subscriber, "b3") == pytest.approx(writes, abs=0.1)
+
+
+@pytest.mark.parametrize("returns_to", ["b1", "b2", "b3"])
+@pytest.mark.parametrize("holding", [False, True])
+@pytest.mark.parametrize("token", [False, True])
+def test_a_broker_that_crashes_when_the_first_deliveries_have_left_knows_under_which_numbers(
+    token: bool, holding: bool, returns_to: str
+) -> None:
+    """Nothing was written since the copy was. Where the client did not answer it must not take them for new ones."""
+    world, subscriber, publisher = resting_world(Slow, token=token)
+    wanted = [publisher.publish("a/x", b"%d" % at, qos=2).payload for at in range(40)]
+    world.run(20)
+    subscriber.holding = holding
+    first_delivery_s(world, subscriber, "b3")
+    world.sites["b3"].crash()
+    subscriber.drop(notice_s=None)
+    subscriber.holding = False
+    world.run(1)
+    world.sites["b3"].start()
+    world.run(3)
+    subscriber.connect(returns_to)
+    world.run(60)
+    assert subscriber.payloads == wanted
+    nothing_is_left(world)

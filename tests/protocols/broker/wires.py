@@ -194,7 +194,7 @@ class Site:
         self.lives += 1
         self.host = host = SimHost(self.name, world.engine, world.dice.stream("host", self.name, self.lives))
         slow = world.dice.stream("disk", self.name, self.lives)
-        store = Memory(self.disk, lambda call: host.after(slow.uniform(0, world.disk_s), call))
+        store = Memory(self.disk, lambda call: host.after(world.write_s(slow), call))
         self.fabric = world.fabric(self, host, store)
         likely = world.likely.get(self.name, tuple(name for name in world.names if name != self.name))
         self.neighbours = Everybody(likely)
@@ -266,6 +266,10 @@ class World:
                 self.wake(other.name, site.name)
 
     def crashed(self, site: Site) -> None: ...
+
+    def write_s(self, dice: Random) -> float:
+        """Half of what a disk takes to write."""
+        return dice.uniform(0, self.disk_s)
 
     def clock(self) -> float:
         return EPOCH_S + self.engine.now
@@ -344,6 +348,16 @@ class Even(World):
 
     def _delay(self, sender: NodeId, receiver: NodeId) -> float:
         return self.delay_s
+
+
+class Slow(Even):
+    """Every write takes a second, and messages hardly anything."""
+
+    def __init__(self, count: int, **more: Any) -> None:
+        super().__init__(count, delay_s=0.001, **more)
+
+    def write_s(self, dice: Random) -> float:
+        return 0.5
 
 
 class Trees(World):

@@ -103,6 +103,16 @@ class Deliveries:
             outlet.completed(number)
         return known
 
+    def number_first(self, session: Session) -> None:
+        """The client is about to come: what it will get first has its number from now on. Whoever calls this writes the
+        session afterwards, numbers and all, so that nobody needs to wait for the disk a second time."""
+        for _ in range(min(LAUNCHING_MAX, len(session.waiting))):
+            item = self._next(session)
+            if reason := self._staleness(session, item):
+                self._dropped(session, item, reason)
+            else:
+                self._give_number(session, item)
+
     def attached(self, session: Session) -> None:
         """All that is under way goes again, at once and in order; then what waits."""
         session.unsent.extend(session.flying.values())
@@ -121,11 +131,19 @@ class Deliveries:
             if session.unsent:
                 item = session.unsent.popleft()
                 if session.flying.get(item.number) is item:
-                    self._send(session, outlet, item)
+                    self._send_again(session, outlet, item)
             elif session.waiting:
                 self._launch(session, outlet, self._next(session))
             else:
                 break
+
+    def _send_again(self, session: Session, outlet: Outlet, item: Item) -> None:
+        """What has a number; though it may have got that for a client that was not let in then, and be stale by now."""
+        if not item.sent and (reason := self._staleness(session, item)):
+            del session.flying[item.number]
+            self._dropped(session, item, reason)
+        else:
+            self._send(session, outlet, item)
 
     def _launch(self, session: Session, outlet: Outlet, item: Item) -> None:
         if reason := self._staleness(session, item):

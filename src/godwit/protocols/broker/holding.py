@@ -119,7 +119,8 @@ class Holding:
             self.forget(copy)
 
     def commit(self, copy: Copy) -> None:
-        """Onto the disk: its source is about to be told that it need not send what is in it."""
+        """Onto the disk, with the packet identifiers of what the client gets first: its source is about to be told that
+        it need not send what is in it."""
         if copy.fetched:
             return
         session, switch = copy.session, self.switch
@@ -133,7 +134,8 @@ class Holding:
         session.expiry_s, session.left = copy.lasts_s, switch.clock()
         session.review()
         switch.counts.waiting += len(session.flying) + len(session.waiting)
-        switch.ledger.save(session)
+        switch.flows.number_first(session)
+        switch.ledger.save_together(session)
 
     def enliven(self, copy: Copy, epoch: int) -> Session:
         """It is the session from now on."""

@@ -1,7 +1,8 @@
 """Sessions on the disk: what is written of them, and how they are read back.
 
 A session that ends with its connection has no rows. Of any other, a waiting delivery is one row, with the publication
-in it where nobody else waits for it, else with the number of a body that all of them share.
+in it where nobody else waits for it, else with the number of a body that all of them share. A copy that becomes a
+session while its client waits has all its deliveries in one row, until the first of them is done with.
 """
 
 from __future__ import annotations
@@ -56,12 +57,21 @@ class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     stamp: tuple[NodeId, int] | None = None
 
 
+class Bundle(msgspec.Struct, frozen=True, array_like=True):
+    """Many deliveries at (owner, 0), where none has its own place. One that has a row of its own is as that says."""
+
+    first: int
+    """The position of the first; the others follow."""
+    rows: tuple[ItemRow, ...]
+
+
 DONE_WITH = Publication("", 0, "")
 """Stands for a publication that the client has and the broker need not keep."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _session_row = msgspec.msgpack.Decoder(SessionRow).decode
 _item_row = msgspec.msgpack.Decoder(ItemRow).decode
+_bundle = msgspec.msgpack.Decoder(Bundle).decode
 _subscription = msgspec.msgpack.Decoder(Subscription).decode
 _publication = msgspec.msgpack.Decoder(Publication).decode
 
@@ -73,6 +83,8 @@ class Ledger:
         self.store = store
         self.writes = 0
         self._bodies = 0
+        self._bundled: dict[Session, dict[int, tuple[Item, NodeId]]] = {}
+        """By position: those deliveries of a session that have no row but the one they share."""
 
     def body(self) -> Body:
         """For a publication that several may wait for; it is written when the first of them is."""
@@ -112,30 +124,22 @@ class Ledger:
 
     def put_item(self, session: Session, item: Item, held: NodeId = "") -> None:
         """Write it, or write it anew."""
-        body, publication = item.body, None if item.received else item.publication
+        body = item.body
         if item.position == 0:
             session.position += 1
             item.position = session.position
             if body is not None:
                 body.refs += 1
                 if body.refs == 1:
-                    self._put("bodies", "", body.number, _encode(publication))
-        row = ItemRow(
-            item.qos,
-            item.number,
-            item.received,
-            publication if body is None else None,
-            body.number if body is not None else 0,
-            item.retain,
-            item.identifiers,
-            item.group,
-            held,
-            item.stamp,
-        )
-        self._put("queues", session.owner, item.position, _encode(row))
+                    self._put("bodies", "", body.number, _encode(None if item.received else item.publication))
+        if self._bundled:
+            self._bundled.get(session, {}).pop(item.position, None)
+        self._put("queues", session.owner, item.position, _encode(_row_of(item, held)))
 
     def delete_item(self, session: Session, item: Item) -> None:
         if item.position:
+            if self._bundled:
+                self._unbundle(session, item)
             self._delete("queues", session.owner, item.position)
             item.position = 0
             self.let_go(item)
@@ -167,8 +171,39 @@ class Ledger:
         for number in session.incoming:
             self.put_incoming(session, number)
 
+    def save_together(self, session: Session) -> None:
+        """As `save`, for one that never had rows, in a tenth of the time where much waits."""
+        self.put_session(session)
+        for sub in session.subscriptions.values():
+            self.put_sub(sub)
+        for number in session.incoming:
+            self.put_incoming(session, number)
+        items = [(item, "") for item in (*session.flying.values(), *session.waiting)]
+        items += [(item, origin) for origin, held in session.held.items() for item in held]
+        if not items:
+            return
+        first = session.position + 1
+        session.position += len(items)
+        for position, (item, _) in enumerate(items, first):
+            # Others may wait for the same publication and share its row; here it is written once more.
+            item.position, item.body = position, None
+        self._bundled[session] = dict(enumerate(items, first))
+        bundle = Bundle(first, tuple(_row_of(item, held) for item, held in items))
+        self._put("queues", session.owner, 0, _encode(bundle))
+
+    def _unbundle(self, session: Session, done: Item) -> None:
+        """One of them is done with: those that need it still get rows of their own."""
+        left = self._bundled.pop(session, None)
+        if left is None:
+            return
+        left.pop(done.position, None)
+        for item, held in left.values():
+            self._put("queues", session.owner, item.position, _encode(_row_of(item, held)))
+        self._delete("queues", session.owner, 0)
+
     def forget(self, session: Session) -> None:
         """Delete all its rows; in memory it stays as it is."""
+        self._bundled.pop(session, None)
         for item in items_of(session):
             self.delete_item(session, item)
         owner = session.owner
@@ -191,18 +226,37 @@ class Ledger:
     def _load_items(self, sessions: dict[str, Session]) -> None:
         bodies = {number: (Body(number), _publication(row)) for _, number, row in self.store.load("bodies")}
         self._bodies = max(bodies, default=0)
-        for owner, position, encoded in self.store.load("queues"):
-            row = _item_row(encoded)
-            if owner not in sessions or (row.body and row.body not in bodies):
-                self._delete("queues", owner, position)
-                continue
-            body, publication = bodies[row.body] if row.body else (None, row.publication or DONE_WITH)
-            if body is not None:
-                body.refs += 1
-            _add_item(sessions[owner], position, row, publication, body)
+        for owner, rows in self._queues().items():
+            for position in sorted(rows):
+                row = rows[position]
+                if owner not in sessions or (row.body and row.body not in bodies):
+                    self._delete("queues", owner, position)
+                    continue
+                body, publication = bodies[row.body] if row.body else (None, row.publication or DONE_WITH)
+                if body is not None:
+                    body.refs += 1
+                _add_item(sessions[owner], position, row, publication, body)
         for number, (body, _) in bodies.items():
             if not body.refs:
                 self._delete("bodies", "", number)
+
+    def _queues(self) -> dict[str, dict[int, ItemRow]]:
+        """By owner and position. What shares a row gets one of its own."""
+        found: dict[str, dict[int, ItemRow]] = {}
+        bundles: dict[str, Bundle] = {}
+        for owner, position, encoded in self.store.load("queues"):
+            if position:
+                found.setdefault(owner, {})[position] = _item_row(encoded)
+            else:
+                bundles[owner] = _bundle(encoded)
+        for owner, bundle in bundles.items():
+            rows = found.setdefault(owner, {})
+            self._delete("queues", owner, 0)
+            for position, row in enumerate(bundle.rows, bundle.first):
+                if position not in rows:
+                    rows[position] = row
+                    self._put("queues", owner, position, _encode(row))
+        return found
 
     def _put(self, table: str, owner: str, number: int, value: bytes) -> None:
         self.writes += 1
@@ -211,6 +265,22 @@ class Ledger:
     def _delete(self, table: str, owner: str, number: int) -> None:
         self.writes += 1
         self.store.delete(table, owner, number)
+
+
+def _row_of(item: Item, held: NodeId) -> ItemRow:
+    publication = None if item.received or item.body is not None else item.publication
+    return ItemRow(
+        item.qos,
+        item.number,
+        item.received,
+        publication,
+        item.body.number if item.body is not None else 0,
+        item.retain,
+        item.identifiers,
+        item.group,
+        held,
+        item.stamp,
+    )
 
 
 def items_of(session: Session) -> Iterator[Item]:

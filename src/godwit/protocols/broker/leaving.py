@@ -84,8 +84,8 @@ class Leaving:
         # leave two shadows of the same epoch.
         while session.epoch in shadows:
             session.epoch += 1
-        epoch = max(epoch, session.epoch + 1, known.epoch + 1 if known is not None else 0)
-        epoch += epoch == session.copied  # the copies' own, by which brokers may still turn to them
+        # Nor under that of any copies, by which brokers may still turn to those; the last have the highest.
+        epoch = max(epoch, session.epoch + 1, session.copied + 1, known.epoch + 1 if known is not None else 0)
         self.copying.went(session, to)
         self.copying.drop(session, but=to)
         self._hang_up(session)

@@ -77,6 +77,8 @@ class Taking:
         if copy is None or copy.epoch != given.copy:
             self._confirm(origin, given)
         elif present is None:
+            for item in copy.session.flying.values():
+                item.safe = True  # the question left when the copy was on the disk, and this answers it
             session = self._take_up(copy, given.epoch)
             self.moves.turning.confirm(session, way_by_copy(session, origin), given.origins)
             self.moves.arrive(session, self.moves.stop_waiting(given.client))
