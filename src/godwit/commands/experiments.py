@@ -221,12 +221,22 @@ def convergence(
 def handoff(
     quick: Quick = False,
     experiments: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Of X1 to X10 and X12, as in X2,X10; all of them.")
+        str | None, typer.Option(metavar="LIST", help="Of X1 to X10, X12 and X13, as in X2,X10; all of them.")
     ] = None,
     subscribers: Annotated[str | None, typer.Option(metavar="LIST", help="How many; 10,50,100,150,200.")] = None,
+    base: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1000, metavar="K", help="How many where something else varies (X4 to X8, X12, X13); 200."
+        ),
+    ] = None,
     seeds: Seeds = None,
     schemes: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Of durable,reactive,proactive,ours,literal; the first four.")
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Of durable,reactive,proactive,ours,memory and, if asked for, literal,home,prefetch,announced,oracle.",
+        ),
     ] = None,
     seconds: Seconds = None,
     out: Out = "lab-handoff",

@@ -111,6 +111,7 @@ def handoff(
     quick: bool,
     experiments: str | None,
     subscribers: str | None,
+    base: int | None,
     seeds: int | None,
     schemes: str | None,
     seconds: float | None,
@@ -120,10 +121,13 @@ def handoff(
     where: Where,
 ) -> int:
     if deployed:
+        if base is not None:
+            raise InputError(f"--base {base}: nothing but the number of subscribers varies in X2 and X10; leave it out")
         return _deployed(quick, experiments, subscribers, seeds, schemes, seconds, out, report_only)
     said: Said = {
         "experiments": _names("--experiments", experiments, handoff_grid.EXPERIMENTS),
         "subscribers": _numbers("--subscribers", subscribers, int, lambda k: 0 < k <= 1000, "1 to 1000"),
+        "base": base,
         "seeds": seeds,
         "schemes": _names("--schemes", schemes, handoff_runs.SCHEMES),
         "seconds": seconds,

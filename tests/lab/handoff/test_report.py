@@ -46,6 +46,14 @@ def test_a_slice_runs_reports_and_is_not_run_twice(tmp_path: Path, monkeypatch: 
     assert CliRunner().invoke(app, [*SLICE, *out, "--report-only"]).exit_code == 0
 
 
+def test_what_else_varies_is_tried_with_as_many_as_asked_for(tmp_path: Path) -> None:
+    few = ["--base", "5", "--schemes", "durable", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, [*SLICE[:-1], "X6", *few])
+    assert done.exit_code == 0, done.output
+    rows = pq.read_table(tmp_path / "results.parquet").to_pylist()
+    assert sorted((row["subscribers"], row["disconnect_s"]) for row in rows) == [(5, 12.0), (5, 24.0)]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -53,6 +61,8 @@ def test_a_slice_runs_reports_and_is_not_run_twice(tmp_path: Path, monkeypatch: 
         (["--subscribers", "many"], "'many' is not a number"),
         (["--subscribers", "0"], "0 must be 1 to 1000"),
         (["--schemes", "magic"], "'magic' is none of durable"),
+        (["--base", "0"], "greater than or equal to 1"),
+        (["--deployed", "--base", "50"], "nothing but the number of subscribers varies"),
         (["--report-only"], "run without --report-only first"),
     ],
 )
