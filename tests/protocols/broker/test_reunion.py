@@ -50,7 +50,7 @@ class Away:
         for site in self.world.sites.values():
             assert not site.broker.shadows
             for session in site.broker.sessions.values():
-                assert session.firsts is None
+                assert session.memory is None
                 assert not session.upstreams
 
 

@@ -97,6 +97,9 @@ class Wire:
     def sent(self) -> int:
         return self.world.number
 
+    def reached(self, broker: NodeId) -> int:
+        return self.given.get(broker, 0)
+
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
         receivers = list(to)
         assert self.host.name not in receivers, content
@@ -250,6 +253,7 @@ class World:
         self._moving: set[tuple[NodeId, NodeId]] = set()
         self._times: dict[tuple[NodeId, NodeId], float] = {}
         self._slow: dict[tuple[NodeId, NodeId], Random] = {}
+        self._cuts: set[frozenset[NodeId]] = set()
         for name in self.names:
             self.sites[name] = Site(self, name)
         for site in self.sites.values():
@@ -301,7 +305,7 @@ class World:
 
     def _hear(self, site: Site, origin: Site, statement: tuple[int, tuple[Filter, ...]]) -> None:
         """Interest is flooded again and again: whoever was away hears the newest in the end."""
-        if not site.up:
+        if not site.up or self.is_cut(site.name, origin.name):
             self.engine.after(0.5, lambda: self._hear(site, origin, origin.statement))
         elif statement[0] > site.heard.get(origin.name, (0, ()))[0]:
             site.heard[origin.name] = statement
@@ -315,6 +319,22 @@ class World:
             if site.up and site.name != broker:
                 site.wire.on_change()
 
+    def cut(self, one: NodeId, other: NodeId) -> None:
+        """They do not hear each other any more, nor through others."""
+        self._cuts.add(frozenset((one, other)))
+
+    def heal(self, one: NodeId, other: NodeId) -> None:
+        self._cuts.discard(frozenset((one, other)))
+        self.wake(one, other)
+        self.wake(other, one)
+
+    def heal_all(self) -> None:
+        for one, other in [tuple(sorted(cut)) for cut in self._cuts]:
+            self.heal(one, other)
+
+    def is_cut(self, one: NodeId, other: NodeId) -> bool:
+        return frozenset((one, other)) in self._cuts
+
     def wake(self, sender: NodeId, receiver: NodeId) -> None:
         """Carry the next of a stream, unless one is on its way."""
         if (sender, receiver) not in self._moving:
@@ -324,7 +344,7 @@ class World:
     def _carry(self, sender: NodeId, receiver: NodeId) -> None:
         self._moving.discard((sender, receiver))
         source, target = self.sites[sender], self.sites[receiver]
-        if not (source.up and target.up):
+        if not (source.up and target.up) or self.is_cut(sender, receiver):
             return
         found = source.wire.next_for(receiver, target.wire.given.get(sender, 0))
         if found is not None:
@@ -333,7 +353,7 @@ class World:
 
     def confirm(self, sender: NodeId, receiver: NodeId, number: int) -> None:
         source = self.sites[sender]
-        if source.up:
+        if source.up and not self.is_cut(sender, receiver):
             source.wire.confirmed(receiver, number)
 
 

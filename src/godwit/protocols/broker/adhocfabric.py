@@ -128,6 +128,9 @@ class AdhocFabric:
     def heard(self, broker: NodeId) -> int:
         return 0
 
+    def reached(self, broker: NodeId) -> int:
+        return 0
+
     @property
     def sent(self) -> int:
         return 0

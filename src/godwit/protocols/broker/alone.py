@@ -30,6 +30,9 @@ class Alone:
     def heard(self, broker: NodeId) -> int:
         return 0
 
+    def reached(self, broker: NodeId) -> int:
+        return 0
+
     @property
     def sent(self) -> int:
         return 0

@@ -62,6 +62,9 @@ class Bridge:
     def heard(self, broker: NodeId) -> int:
         return self.tree.heard(broker)
 
+    def reached(self, broker: NodeId) -> int:
+        return self.tree.reached(broker)
+
     @property
     def sent(self) -> int:
         return self.tree.sent

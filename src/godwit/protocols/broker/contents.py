@@ -8,6 +8,9 @@ from godwit.protocols.broker.outlet import Subscription
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.host import NodeId
 
+Stamp = tuple[NodeId, int]
+"""A broker, and a number in its stream."""
+
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
     """A copy that `source` had made under an epoch was taken up by its `holder`, and the source may not know it yet."""
@@ -60,6 +63,55 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     """The broker that published it, and its number in that broker's stream, where it came by one."""
 
 
+class Past(msgspec.Struct, array_like=True):
+    """A subscription that was given up, and of each broker's stream behind which number and up to which it was met."""
+
+    wanted: Subscription
+    firsts: dict[NodeId, int]
+    lasts: dict[NodeId, int]
+
+
+class Part(msgspec.Struct, array_like=True):
+    """What a session has had that began at an epoch and has come, under another, to go into a newer one."""
+
+    born: int
+    epoch: int
+    past: list[Past]
+    open: int
+    """So many, the last of them, it had until the brokers have turned from it."""
+    seen: set[tuple[str, int]] = msgspec.field(default_factory=set)
+    """The few that it has passed on beside that, by their own names."""
+
+
+class Mark(msgspec.Struct, array_like=True):
+    """What brokers were asked to turn to, and whether they knew by then that the session is where it is."""
+
+    keys: set[str]
+    announced: bool
+
+
+class Memory(msgspec.Struct, array_like=True):
+    """What a session has by itself that began while an older one of its client was out of reach."""
+
+    born: int
+    """The epoch at which it began."""
+    mark: int
+    """The last under which brokers were asked to turn to it."""
+    source: NodeId
+    """Who was asked in vain for the older one, until that has come."""
+    firsts: dict[NodeId, dict[str, int]] = msgspec.field(default_factory=dict)
+    """By broker and subscription: all that is wanted is its own that has a higher number in the broker's stream."""
+    past: list[Past] = msgspec.field(default_factory=list)
+    seen: set[tuple[str, int]] = msgspec.field(default_factory=set)
+    """The few that came beside that from where the session was before, by their own names."""
+    parts: list[Part] = msgspec.field(default_factory=list)
+    marks: dict[int, Mark] = msgspec.field(default_factory=dict)
+    answered: set[NodeId] = msgspec.field(default_factory=set)
+    """The brokers that have no older session any more."""
+    reached: dict[NodeId, int] = msgspec.field(default_factory=dict)
+    """How far each stream had come where the session was before."""
+
+
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     """Here it is: what it wants, what it has taken and not released, and what is under way to the client.
 
@@ -83,8 +135,8 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     unheard: tuple[tuple[int, NodeId], ...] = ()
     """The brokers that may not have all yet that the client said elsewhere; each tells the receiver with `Heard`."""
     claims: tuple[Claim, ...] = ()
-    firsts: dict[NodeId, dict[str, int]] | None = None
-    """Where an older session may turn up: by broker and subscription, the first number that came for this one."""
+    memory: Memory | None = None
+    """Where an older session may turn up."""
     started: int = 0
     """The epoch at which the client has started it clean."""
 
@@ -106,7 +158,7 @@ class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
     kept: tuple[Kept, ...]
     origins: tuple[NodeId, ...]
     clean: bool = False
-    firsts: dict[NodeId, dict[str, int]] | None = None
+    memory: Memory | None = None
     started: int = 0
 
 
@@ -145,11 +197,16 @@ class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
 
 
 class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):
-    """One more for a session that has moved from me to you; in the order in which the client must see them."""
+    """One more for a session that has moved from me to you; in the order in which the client must see them.
+
+    `born`: it was kept by another session of the client, that has gone into this one and began at this epoch, or
+    before all that are known (0).
+    """
 
     client: str
     epoch: int
     kept: Kept
+    born: int | None = None
 
 
 class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):

@@ -119,7 +119,7 @@ class Copying:
             tuple(kept_of(item) for item in session.flying.values()),
             tuple(sorted({switch.name, *switch.fabric.brokers})),
             session.clean,
-            session.firsts,
+            self.registry.reunion.carried(session),
             session.started,
         )
 

@@ -39,6 +39,9 @@ class Fabric(Protocol):
     def heard(self, broker: NodeId) -> int:
         """The number of the newest statement of that broker known here."""
 
+    def reached(self, broker: NodeId) -> int:
+        """The last number of that broker's stream that was given here; 0 where none was."""
+
     @property
     def sent(self) -> int:
         """The last number in the stream of this broker, whoever got it; 0 where nobody gets any."""

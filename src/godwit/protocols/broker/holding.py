@@ -57,7 +57,7 @@ class Holding:
     def _session(self, origin: NodeId, content: contents.Copy) -> Session:
         session = Session(content.client, content.epoch)
         session.clean, session.started = content.clean, content.started
-        session.firsts = content.firsts
+        session.memory = content.memory
         session.incoming = set(content.incoming)
         for wanted in content.subscriptions:
             session.row += 1

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from godwit.protocols.broker.contents import Claim
+from godwit.protocols.broker.contents import Claim, Memory
 from godwit.protocols.broker.outlet import Subscription, Will
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.sessions import Body, Gate, GroupKey, Item, Session, Sub, Upstream
@@ -39,7 +39,7 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     copied: int = 0
     copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
-    firsts: dict[NodeId, dict[str, int]] | None = None
+    memory: Memory | None = None
     started: int = 0
 
 
@@ -111,7 +111,7 @@ class Ledger:
             session.copied,
             session.copies,
             session.claims,
-            session.firsts,
+            session.memory,
             session.started,
         )
         self._put("sessions", session.owner, 0, _encode(row))
@@ -310,7 +310,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.copied = row.copied
     session.copies = row.copies
     session.claims = row.claims
-    session.firsts = row.firsts
+    session.memory = row.memory
     session.started = row.started
     session.review()
     return session

@@ -51,7 +51,7 @@ class Leaving:
             session.clean,
             unheard,
             self.claims(session),
-            session.firsts,
+            self.registry.reunion.carried(session),
             session.started,
         )
         waiting = [kept_of(item) for item in session.waiting]
@@ -60,6 +60,7 @@ class Leaving:
         switch.say((to,), moved)
         for kept in waiting:
             switch.say((to,), Forwarded(client, epoch, kept))
+        self.turning.go_on(session)
         switch.trace("moved", client=client, peer=to)
 
     def give(self, session: Session, to: NodeId, epoch: int) -> None:
@@ -124,7 +125,7 @@ class Leaving:
         switch.counts.sessions -= 1
         switch.counts.moved_out += 1
 
-    def _forward(self, shadow: Session, item: Item) -> None:
+    def _forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
         """For a shadow: on to where the session went."""
         assert shadow.moved_to is not None
-        self.switch.say((shadow.moved_to,), Forwarded(shadow.client, shadow.next_epoch, kept_of(item)))
+        self.switch.say((shadow.moved_to,), Forwarded(shadow.client, shadow.next_epoch, kept_of(item), born))

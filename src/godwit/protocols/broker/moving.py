@@ -10,10 +10,10 @@ from godwit.protocols.broker.contents import Claim, Fetch, Heard, Nothing, Place
 from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Copying, Handoff, Neighbours
 from godwit.protocols.broker.holding import Holding
 from godwit.protocols.broker.leaving import Leaving
+from godwit.protocols.broker.memory import merge
 from godwit.protocols.broker.outlet import Opening, Outlet, Reason
 from godwit.protocols.broker.places import At, Places, at_of
 from godwit.protocols.broker.registry import Registry
-from godwit.protocols.broker.reunion import begin
 from godwit.protocols.broker.sessions import Gate, Session, Upstream
 from godwit.protocols.broker.speaking import Speaking
 from godwit.protocols.broker.taking import Taking
@@ -153,6 +153,7 @@ class Moves:
             self.switch.ledger.put_session(session)
             place = Place(session.client, session.epoch, clean=clean, claims=session.claims)
             self._send(self.fabric.brokers, place)
+            self.registry.reunion.ask(session, self.fabric.brokers)
         elif clean and known is not None:
             self._send(self.fabric.brokers, Place(session.client, session.epoch, gone=True))
         self.places.forget(session.client, at)
@@ -181,7 +182,7 @@ class Moves:
         present = session is not None
         if session is None:
             session = self.registry.create(waiting.opening, self.next_epoch(client))
-            begin(session)
+            self.registry.reunion.begin(session, waiting.source)
         self.announce(session)
         self._begin(session, waiting, present=present)
 
@@ -259,7 +260,7 @@ class Moves:
         session.clean, session.started = moved.clean, moved.started
         session.unheard = set(moved.unheard)
         session.claims = moved.claims
-        session.firsts = moved.firsts
+        session.memory = moved.memory
         session.upstreams.append(way)
         session.gates = {origin: Gate() for origin in moved.origins}
         session.review()
@@ -290,6 +291,11 @@ class Moves:
             # The client may not have heard that this one is new: then it takes it for the old one, and so must we.
             for wanted in moved.subscriptions:
                 self.registry.adopt(session, wanted)
+        if session.memory is not None and moved.memory is not None:
+            merge(session.memory, moved.memory, moved.subscriptions, moved.epoch)
+            way.born = moved.memory.born
+        if session.memory is not None and session.memory.source == way.source:
+            session.memory.source = ""
         session.epoch = max(session.epoch, moved.epoch)
         session.announced = False
         session.upstreams.append(way)
@@ -367,6 +373,7 @@ class Moves:
         for session in self.registry.sessions.values():
             if session.announced and to:
                 self._send(to, Place(session.client, session.epoch, claims=session.claims))
+                self.registry.reunion.ask(session, to, session.subscriptions)
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
@@ -382,6 +389,8 @@ class Moves:
         self.turning.given_up(broker)
         for session in list(self.registry.sessions.values()):
             self.speaking.given_up(session, broker)
+            if session.memory is not None:
+                self.turning.go_on(session)
 
     def loaded(self, session: Session) -> None:
         """It was here before a crash, and so was what it waits for."""

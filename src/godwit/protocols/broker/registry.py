@@ -9,7 +9,6 @@ import msgspec
 
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet
-from godwit.protocols.broker.contents import Turn
 from godwit.protocols.broker.keeping import items_of
 from godwit.protocols.broker.outlet import (
     Grant,
@@ -21,7 +20,7 @@ from godwit.protocols.broker.outlet import (
     Subscription,
 )
 from godwit.protocols.broker.publication import Publication
-from godwit.protocols.broker.reunion import subscribed, unsubscribed
+from godwit.protocols.broker.reunion import Reunion
 from godwit.protocols.broker.sessions import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.broker.switch import Switch
 from godwit.protocols.broker.topics import problem_of_filter
@@ -47,6 +46,7 @@ class Registry:
 
     def __init__(self, switch: Switch, limits: Limits = Limits()) -> None:  # noqa: B008
         self.switch = switch
+        self.reunion = Reunion(switch)
         self.limits = limits
         """Of sessions whose clients have yet to come here."""
         self.sessions: dict[str, Session] = {}
@@ -259,8 +259,7 @@ class Registry:
     def _set(self, session: Session, wanted: Subscription, condition: FilterSet | None, old: Sub | None) -> None:
         if old is None:
             session.row += 1
-        switch = self.switch
-        mark = subscribed(session, wanted, old, switch.name, switch.fabric.sent + 1, switch.clock())
+        begins = self.reunion.subscribed(session, wanted, old)
         sub = Sub(session, wanted, condition, session.row if old is None else old.row)
         session.subscriptions[wanted.key] = sub
         self.switch.add_sub(sub)
@@ -268,8 +267,8 @@ class Registry:
             self.switch.remove_sub(old)
         if session.durable:
             self.switch.ledger.put_sub(sub)
-        if mark:
-            switch.say(sorted(switch.fabric.brokers), Turn(session.client, mark, switch.name, switch.restate()))
+        if begins:
+            self.reunion.ask(session, self.switch.fabric.brokers, (wanted.key,))
 
     def adopt(self, session: Session, wanted: Subscription) -> None:
         """It was granted to another session of the same client."""
@@ -282,7 +281,7 @@ class Registry:
         if sub is None:
             return Reason.NO_SUBSCRIPTION
         self.switch.remove_sub(sub)
-        unsubscribed(session, key)
+        self.reunion.unsubscribed(session, sub.wanted)
         if session.durable:
             self.switch.ledger.delete_sub(sub)
         return Reason.OK

@@ -1,88 +1,136 @@
 """Two sessions of one client become one, and what both were owed is taken once: docs/broker.md, "If O is away".
 
-When the new session subscribes, every broker is asked to turn to it, under a mark instead of an epoch. What a broker
-sends after its `Turned` it sends here too, if the subscription wants it; so of what the old session passes on, that
-much has been had.
+A session that begins while an older one is out of reach knows what it has by itself (`memory`). When it subscribes,
+every broker is asked to turn to it, under a mark instead of an epoch: what a broker sends after its `Turned` is this
+session's, what it sent before is the old one's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
+
+from godwit.protocols.broker.contents import Mark, Memory, Turn
+from godwit.protocols.broker.memory import end_part, give_up, is_same
 from godwit.protocols.broker.outlet import Subscription
-from godwit.protocols.broker.publication import Publication
-from godwit.protocols.broker.sessions import Item, Session, Sub
-from godwit.protocols.broker.topics import matches
+from godwit.protocols.broker.sessions import Session, Sub
+from godwit.protocols.broker.switch import Switch
 from godwit.protocols.host import NodeId
 
-SEEN_MAX = 10_000
+
+def key_of(born: int) -> str:
+    """Under which is kept back what a session had that began at this epoch; no broker can be named so."""
+    return f"/born {born}"
 
 
-def begin(session: Session) -> None:
-    """It is new, and an older one may turn up."""
-    session.firsts = {}
-    session.review()
+def born_of(key: str) -> int | None:
+    return int(key[6:]) if key.startswith("/born ") else None
 
 
-def came(session: Session, stamp: tuple[NodeId, int] | None) -> None:
-    """Before a broker has turned it may know of a subscription: what comes until then is remembered one by one."""
-    if session.firsts is None or stamp is None or len(session.seen) >= SEEN_MAX:
-        return
-    if len(session.firsts.get(stamp[0], ())) < len(session.subscriptions):
-        session.seen.add(stamp)
+class Reunion:
+    """Whoever has answered a mark that was asked for behind the session's `Place` has given away what it had of older
+    sessions: when all have, and all that they passed on is here, nothing need be remembered any longer."""
 
+    def __init__(self, switch: Switch) -> None:
+        self.switch = switch
+        self.fabric = switch.fabric
 
-def subscribed(session: Session, wanted: Subscription, old: Sub | None, own: NodeId, number: int, now: float) -> int:
-    """Under which mark the others are to turn; 0 where nobody need. What is published here under this number or a
-    later one comes from now on."""
-    if session.firsts is None or (old is not None and _is_same(old.wanted, wanted)):
-        return 0
-    unsubscribed(session, wanted.key)
-    session.firsts.setdefault(own, {})[wanted.key] = number
-    # Far below every epoch, and never used again after a crash.
-    mark = max((*session.marks, int(now * 10))) + 1
-    session.marks[mark] = wanted.key
-    return mark
+    def begin(self, session: Session, source: NodeId) -> None:
+        """It is new, and the one that `source` had may turn up. It is to be announced next."""
+        # Marks are far below every epoch, and none is used twice.
+        session.memory = Memory(session.epoch, int(self.switch.clock() * 100), source)
+        session.review()
+        self._write(session)
 
+    def subscribed(self, session: Session, wanted: Subscription, old: Sub | None) -> bool:
+        """To be called before it takes the place of the old one; whether `ask` must follow after that."""
+        if session.memory is None or (old is not None and is_same(old.wanted, wanted)):
+            return False
+        if old is not None:
+            self.unsubscribed(session, old.wanted)
+        return not wanted.group
 
-def unsubscribed(session: Session, key: str) -> None:
-    for known in (session.firsts or {}).values():
-        known.pop(key, None)
-    session.marks = {mark: other for mark, other in session.marks.items() if other != key}
+    def unsubscribed(self, session: Session, wanted: Subscription) -> None:
+        """Answers that are still to come are not for what takes its place."""
+        memory = session.memory
+        if memory is not None:
+            give_up(memory, wanted, self._reached())
+            for mark in memory.marks.values():
+                mark.keys.discard(wanted.key)
+            self._write(session)
 
+    def ask(self, session: Session, to: Iterable[NodeId], keys: Iterable[str] = ()) -> None:
+        """Ask these brokers to turn to these subscriptions, and whether they have older sessions."""
+        memory, switch = session.memory, self.switch
+        if memory is not None:
+            memory.mark += 1
+            self.expect(session, memory.mark, keys)
+            switch.say(sorted(to), Turn(session.client, memory.mark, switch.name, switch.restate()))
 
-def turned(session: Session, origin: NodeId, mark: int, number: int) -> bool:
-    """That broker has said so under this number of its stream; whether it was asked for."""
-    key = session.marks.get(mark)
-    if session.firsts is None or key is None:
-        return False
-    session.firsts.setdefault(origin, {}).setdefault(key, number)
-    return True
+    def expect(self, session: Session, mark: int, keys: Iterable[str] | None = None) -> None:
+        """Brokers are asked, under this mark or epoch, to turn to these subscriptions, or to all. This one does it at
+        once."""
+        memory = session.memory
+        if memory is None:
+            return
+        known = {key for key, sub in session.subscriptions.items() if not sub.wanted.group}
+        asked = known if keys is None else known.intersection(keys)
+        memory.marks[mark] = Mark(asked, session.announced)
+        own = memory.firsts.setdefault(self.switch.name, {})
+        for key in asked:
+            own.setdefault(key, self.fabric.sent)
+        self._write(session)
 
-
-def had(session: Session, item: Item) -> bool:
-    """Whether what an older session passes on has come for this one by itself, or is sure to."""
-    if not session.firsts or item.stamp is None:
-        return False
-    if item.stamp in session.seen:
+    def answered(self, session: Session, origin: NodeId, mark: int, number: int) -> bool:
+        """That broker has turned, under this number of its stream; whether that was asked for."""
+        memory = session.memory
+        asked = memory.marks.get(mark) if memory is not None else None
+        if memory is None or asked is None:
+            return False
+        known = memory.firsts.setdefault(origin, {})
+        for key in asked.keys:
+            known.setdefault(key, number)
+        if asked.announced:
+            memory.answered.add(origin)
+        end_part(memory, mark, origin, number)
+        self._write(session)
         return True
-    origin, number = item.stamp
-    known, subs = session.firsts.get(origin, {}), session.subscriptions
-    return any(number >= first and _wants(subs[key], item.publication) for key, first in known.items() if key in subs)
 
+    def settle(self, session: Session) -> None:
+        """Forget, where no older session can turn up any more."""
+        memory = session.memory
+        waits = session.upstreams or any(born_of(key) is not None for key in session.held)
+        if memory is not None and not waits and self.fabric.brokers <= memory.answered:
+            session.memory = None
+            session.review()
+            self.switch.directory.changed()
+            self._write(session)
 
-def _is_same(one: Subscription, other: Subscription) -> bool:
-    return (one.topics, one.condition, one.group, one.no_local) == (
-        other.topics,
-        other.condition,
-        other.group,
-        other.no_local,
-    )
+    def must_wait(self, session: Session, born: int) -> bool:
+        """Whether a newer session than the one that began at this epoch may have had what that kept. The newest is waited
+        for first: the one for which this session was too hasty, and then those that pass on to it."""
+        memory = session.memory
+        if memory is None:
+            return False
+        source, ways = memory.source, session.upstreams
+        if source in self.fabric.brokers and (
+            source not in memory.answered or any(way.main and source in way.origins for way in ways)
+        ):
+            return True
+        return any(way.born > born for way in ways if not way.main)
 
+    def carried(self, session: Session) -> Memory | None:
+        """What goes with the session to another broker, where all are asked anew."""
+        if session.memory is None:
+            return None
+        return msgspec.structs.replace(session.memory, marks={}, reached=self._reached())
 
-def _wants(sub: Sub, publication: Publication) -> bool:
-    """Members of a group get their share only: that says nothing of the rest."""
-    wanted = sub.wanted
-    if wanted.group or (wanted.no_local and publication.publisher == sub.session.client):
-        return False
-    return matches(wanted.topics, publication.topic) and (
-        sub.condition is None or sub.condition.matches(publication.values())
-    )
+    def _reached(self) -> dict[NodeId, int]:
+        """How far each stream has come here."""
+        reached = {broker: self.fabric.reached(broker) for broker in self.fabric.brokers}
+        return {**reached, self.switch.name: self.fabric.sent}
+
+    def _write(self, session: Session) -> None:
+        if session.durable and session.copy is None:
+            self.switch.ledger.put_session(session)

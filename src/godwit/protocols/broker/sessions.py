@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from godwit.filters.filters import FilterSet
-from godwit.protocols.broker.contents import Claim
+from godwit.protocols.broker.contents import Claim, Memory
 from godwit.protocols.broker.outlet import ALL, Grant, Limits, Outlet, Subscription, Will
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.host import NodeId, Timer
@@ -129,6 +129,8 @@ class Upstream(msgspec.Struct):
     """Only a copy came this way: the source has not said yet that the session is here."""
     had: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers of whose publications nothing is news that comes this way."""
+    born: int = 0
+    """The epoch at which the other session began, where that one too had begun while an older was out of reach."""
 
 
 class Session:
@@ -148,7 +150,6 @@ class Session:
         "epoch",
         "expiry_s",
         "expiry_timer",
-        "firsts",
         "flying",
         "gates",
         "grant",
@@ -159,7 +160,7 @@ class Session:
         "launching",
         "left",
         "limits",
-        "marks",
+        "memory",
         "moved_to",
         "next_epoch",
         "number",
@@ -170,7 +171,6 @@ class Session:
         "plain",
         "position",
         "row",
-        "seen",
         "sequence",
         "settling",
         "started",
@@ -263,13 +263,8 @@ class Session:
         """Who holds such a copy, and which brokers' publications come to it there by themselves."""
         self.copy: Copy | None = None
         """What it is only a copy of."""
-        self.firsts: dict[NodeId, dict[str, int]] | None = None
-        """Where an older session of the client may turn up: by broker and subscription, since which number of that
-        broker's stream all that is wanted has come."""
-        self.marks: dict[int, str] = {}
-        """Under which marks brokers are asked since when that is, and for which subscription."""
-        self.seen: set[tuple[NodeId, int]] = set()
-        """What has come meanwhile from brokers that have not answered."""
+        self.memory: Memory | None = None
+        """What it has by itself, where an older session of the client may turn up."""
         self.claims: tuple[Claim, ...] = ()
         """The copies by which it came from brokers that may not know it yet."""
 
@@ -280,7 +275,7 @@ class Session:
     def review(self) -> None:
         """After a change of what `plain` rests on."""
         self.plain = (
-            not self.gates and self.moved_to is None and not self.copies and self.copy is None and self.firsts is None
+            not self.gates and self.moved_to is None and not self.copies and self.copy is None and self.memory is None
         )
 
     def next_sequence(self) -> int:

@@ -10,9 +10,9 @@ from godwit.protocols.broker.counts import Counts
 from godwit.protocols.broker.deliveries import Deliveries
 from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.keeping import Ledger, size_b
+from godwit.protocols.broker.memory import is_own
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.retained import Retained
-from godwit.protocols.broker.reunion import came
 from godwit.protocols.broker.sessions import Body, Copy, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.wants import Wants
@@ -22,7 +22,8 @@ from godwit.protocols.host import Host, NodeId, Record, Timer
 class Switch:
     """What all parts of a broker work with: who wants what, and the ways to them.
 
-    `forward(shadow, item)` is called for what a session that has moved away must get elsewhere, `follow(session, item,
+    `forward(shadow, item, born)` is called for what a session that has moved away must get elsewhere (`born` where another
+    one that went into it had kept that), `follow(session, item,
     origin)` for what one takes of which others hold copies, and `weigh(copy, item)` for what a copy here takes.
     """
 
@@ -39,11 +40,12 @@ class Switch:
         self.directory = Directory()
         self.directory.watched = tracing
         self.retained = Retained(store)
-        self.forward: Callable[[Session, Item], None] = lambda shadow, item: None
+        self.forward: Callable[[Session, Item, int | None], None] = lambda shadow, item, born: None
         self.follow: Callable[[Session, Item, NodeId], None] = lambda session, item, origin: None
         self.weigh: Callable[[Copy, Item], None] = lambda copy, item: None
         self.stamp: tuple[NodeId, int] | None = None
-        """The broker from whose stream comes what is being spread, and its number there; None: it is published here."""
+        """The broker from whose stream comes what is being spread, and its number there. What is published here has a
+        number above all that were sent before, and no higher than its own where it is sent too."""
         self.said_to: dict[str, set[NodeId]] = {}
         """By publisher: the brokers to which something that it said here was sent."""
         self.on_published: Callable[[Publication], None] | None = None
@@ -115,7 +117,9 @@ class Switch:
             self._spread(origin, one, audiences[at], found.get(at))
 
     def _spread(self, origin: NodeId, publication: Publication, audience: Audience, found: Found | None) -> None:
-        takers = audience.takers
+        takers, own = audience.takers, origin == self.name
+        if own and publication.qos:
+            self.stamp = (origin, self.fabric.sent + 1)
         if takers is None or (found is not None and found.subs):
             subs = audience.subs if found is None else [*audience.subs, *found.subs]
             takers = takers_of(subs, publication.publisher)
@@ -130,7 +134,8 @@ class Switch:
         if publication.retain:
             self.ledger.writes += 1
             self.retained.keep(publication, origin)
-        if origin == self.name:
+        if own:
+            self.stamp = None
             self._send(publication, audience, found)
 
     def _send(self, publication: Publication, audience: Audience, found: Found | None) -> None:
@@ -176,9 +181,7 @@ class Switch:
                 self.flows.take(session, item)
             else:
                 self.flows.pass_on(session, publication, retain, identifiers)
-        elif takes(session, origin):
-            if session.firsts is not None:
-                came(session, self.stamp)
+        elif takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
             if qos:
                 item = Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp)
                 self._give_moving(session, origin, item)
@@ -200,7 +203,7 @@ class Switch:
         """What is the session's: to its client, or to where it went. Without origin it comes from no broker's stream
         at this moment, and nobody else has it."""
         if session.moved_to is not None:
-            self.forward(session, item)
+            self.forward(session, item, None)
         elif session.copy is not None:
             session.waiting.append(item)
             session.waiting_b += size_b(item)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 from godwit.protocols.broker.contents import Forwarded, Kept, Through, Turn, Turned
 from godwit.protocols.broker.keeping import DONE_WITH
+from godwit.protocols.broker.memory import had, note
 from godwit.protocols.broker.places import Asked, Places
 from godwit.protocols.broker.registry import Registry
-from godwit.protocols.broker.reunion import had
-from godwit.protocols.broker.reunion import turned as marked
+from godwit.protocols.broker.reunion import born_of, key_of
 from godwit.protocols.broker.sessions import Gate, Item, Session, Upstream
 from godwit.protocols.host import NodeId
 
@@ -46,6 +46,7 @@ class Turning:
         to = sorted((way.origins & self.fabric.brokers) - asked)
         if to:
             asked.update(to)
+            self.registry.reunion.expect(session, way.epoch)
             interest = self.switch.restate()
             self.switch.say(to, Turn(session.client, way.epoch, way.source, interest, way.chain, way.copy))
 
@@ -77,9 +78,9 @@ class Turning:
 
     def on_mark(self, origin: NodeId, number: int, turned: Turned) -> None:
         """What the origin sends from this number on comes for a subscription of a session that is new here."""
-        session = self.registry.sessions.get(turned.client)
-        if session is not None and marked(session, origin, turned.epoch, number) and session.durable:
-            self.switch.ledger.put_session(session)
+        for session in self.all_of(turned.client):
+            if self.registry.reunion.answered(session, origin, turned.epoch, number) and session.moved_to is None:
+                self.go_on(session)
 
     def _begins(self, session: Session, turned: Turned) -> bool:
         if turned.copy:
@@ -109,6 +110,8 @@ class Turning:
     def progress(self, session: Session, origin: NodeId) -> None:
         """One origin has come further: keep that, and what follows from it."""
         self._leave_behind(session)
+        if session.memory is not None and session.moved_to is None and session.copy is None:
+            self.go_on(session)
         if session.moved_to is not None and self._is_through(session, origin):
             session.owed.discard(origin)
             self.switch.say((session.moved_to,), Through(session.client, session.next_epoch, origin))
@@ -130,10 +133,6 @@ class Turning:
                 self.switch.directory.changed()
         for way in [way for way in session.upstreams if not way.origins and not way.copy]:
             session.upstreams.remove(way)
-            if not way.main and not session.upstreams:
-                session.firsts = None
-                session.seen = set()
-                session.review()
             self._asked.pop((session.client, way.epoch, way.source), None)
         if not session.upstreams:
             session.claims = ()
@@ -155,16 +154,50 @@ class Turning:
 
     def on_forwarded(self, origin: NodeId, forwarded: Forwarded) -> None:
         for session in self.all_of(forwarded.client):
-            way = way_of(session, forwarded.epoch, origin)
-            if way is not None:
-                self.pass_to(session, way, item_of(forwarded.kept, under_way=False))
+            way, item = way_of(session, forwarded.epoch, origin), item_of(forwarded.kept, under_way=False)
+            if way is not None and forwarded.born is not None:
+                self.pass_older(session, forwarded.born, item)
+            elif way is not None:
+                self.pass_to(session, way, item)
 
     def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
-        """What came on this way; unless it is from an older session, and this one has had it."""
-        if not way.main and ((item.stamp is not None and item.stamp[0] in way.had) or had(session, item)):
+        """What came on this way."""
+        if way.main:
+            self._note(session, item, None)
+            self.switch.take(session, item)
+        elif item.stamp is not None and item.stamp[0] in way.had:
             self.switch.counts.late_duplicates += 1
         else:
+            self.pass_older(session, way.born, item)
+
+    def pass_older(self, session: Session, born: int, item: Item) -> None:
+        """What another session kept that began at this epoch; unless this one, or a newer than that, has had it."""
+        reunion = self.registry.reunion
+        if session.moved_to is not None and session.memory is not None:
+            self.switch.forward(session, item, born)
+        elif reunion.must_wait(session, born):
+            session.held.setdefault(key_of(born), []).append(item)
+            if session.durable:
+                self.switch.ledger.put_item(session, item, key_of(born))
+        elif had(session, item, born):
+            self.switch.counts.late_duplicates += 1
+        else:
+            self._note(session, item, born)
             self.switch.take(session, item)
+
+    def _note(self, session: Session, item: Item, born: int | None) -> None:
+        if session.memory is not None and note(session, item, born) and session.durable and session.copy is None:
+            self.switch.ledger.put_session(session)
+
+    def go_on(self, session: Session) -> None:
+        """Somebody for whom what older sessions kept had to wait has come, or does not come any more."""
+        kept = [(born, key) for key in session.held if (born := born_of(key)) is not None]
+        for born, key in sorted(kept, reverse=True):
+            if session.moved_to is not None or not self.registry.reunion.must_wait(session, born):
+                for item in session.held.pop(key):
+                    self.switch.ledger.delete_item(session, item)
+                    self.pass_older(session, born, item)
+        self.registry.reunion.settle(session)
 
     def loaded(self, session: Session) -> None:
         """It was here before a crash; what it waits for goes on."""
