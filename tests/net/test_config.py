@@ -92,6 +92,8 @@ def test_a_file_says_everything_and_flags_win(tmp_path: Path) -> None:
         ("[balance]\nredirect = 'on'", r"balance\.redirect: 'on'; right would be off or balance"),
         ("[copies]\nmass = 1.5", r"copies\.mass: Expected `float` <= 1"),
         ("[copies]\nneighbors = 'none.csv'", r"copies\.neighbors: .*none\.csv: No such file or directory"),
+        ("[copies]\nplaces = 'none.csv'", r"copies\.places: .*none\.csv: No such file or directory"),
+        ("[copies]\nnear_m = 0", r"copies\.near_m"),
         ("[backlog]\nage_max_s = 0", r"backlog\.age_max_s: Expected `float` > 0"),
         ("[listen]\nadvertise = 'a:b'", r"listen\.advertise: address 'a:b'"),
         ("name = 'a/b'", r"name: 'a/b'; right would be 1 to 255 letters, digits, dots or dashes"),

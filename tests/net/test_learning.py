@@ -8,9 +8,11 @@ import pytest
 from tests.net.servers import parts, server, serving
 from tests.net.stations import played, until
 
+from godwit.commands import ways
 from godwit.net import learning, services
-from godwit.net.neighbors import IMPORT, Way, leave
-from godwit.net.server import ServeError, Server
+from godwit.net.config import ConfigError, load
+from godwit.net.neighbors import IMPORT, Way, leave, read
+from godwit.net.server import ServeError, Server, check
 
 FILE = "from,to,count,last_used\nnorth,south,3,1211958000\nnorth,east,1,1211958000\nsouth,north,7,1211958000\n"
 
@@ -75,3 +77,55 @@ def test_a_broker_does_not_start_with_a_file_that_is_wrong(tmp_path: Path) -> No
             await server(tmp_path, "north", extras=services.ALL, copies__neighbors=path).start()
 
     played(scene)
+
+
+def test_paths_are_shown_and_taken_along_by_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / f"north.{kind}" for kind in ("csv", "json", "parquet")]
+
+    async def scene() -> None:
+        async with serving(tmp_path, "north", extras=services.ALL) as north:
+            for _ in range(30):
+                parts(north).neighbours.went("east", (), "west")
+                parts(north).neighbours.went("west", (), "east")
+                parts(north).neighbours.went("south", ())
+        for file in files:
+            ways.export(str(tmp_path / "north"), file)
+        ways.show(str(tmp_path / "north"))
+
+    played(scene)
+    shown = capsys.readouterr().out
+    assert [line.split()[:3] for line in sorted(shown.splitlines()[-3:])] == [
+        ["east", "33.3%", "west"],
+        ["nowhere", "33.3%", "south"],
+        ["west", "33.3%", "east"],
+    ]
+    for file in files:
+        found = {way.to: way.before for way in read(file)}
+        assert {to: list(before) for to, before in found.items()} == {
+            "east": ["west"],
+            "west": ["east"],
+            "south": ["north"],
+        }
+        assert found["east"]["west"] == pytest.approx(30, rel=1e-3)
+
+
+def test_near_brokers_are_likely_where_places_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "places.csv"
+    path.write_text("broker,lat,lon\nnorth,37.80,-122.42\neast,37.79,-122.42\nsouth,36.0,-122.42\n")
+
+    async def scene() -> None:
+        async with serving(tmp_path, "north", copies__places=path) as north:
+            near = parts(north).neighbours.graph.options.closeness
+            assert near["east"] > 0.4 > 1e-9 > near["south"]
+        async with serving(tmp_path, "west", copies__places=path) as west:
+            assert parts(west).neighbours.graph.options.closeness == {}
+
+    played(scene)
+    assert "does not say where west stands" in caplog.text
+
+
+def test_places_that_are_wrong_are_named_before_anything_starts(tmp_path: Path) -> None:
+    path = tmp_path / "places.csv"
+    path.write_text("broker,lat,lon\nnorth,137.80,-122.42\n")
+    with pytest.raises(ConfigError, match=r"copies\.places: .*row 1, column lat: '137\.80'"):
+        check(load(None, {"copies.places": path, "data": tmp_path}, {}))

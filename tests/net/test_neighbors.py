@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit.net.neighbors import NeighborsError, Way, learned, mapped, read, read_names, text
+from godwit.net.neighbors import NeighborsError, Way, learned, mapped, read, read_names, text, write
 from godwit.protocols.broker.neighbours import RETURN_WEIGHT
 
-NORTH = [Way("north", "south", 3, 2.5, 1_700_000_000.0), Way("north", "east", 1, 1.0, None)]
+NORTH = [
+    Way("north", "south", 3, 2.5, 1_700_000_000.0, {"west": 1.5, "north": 0.25, 'a "b", c': 0.5}),
+    Way("north", "east", 1, 1.0, None),
+]
 
 
-@pytest.mark.parametrize("kind", ["json", "csv"])
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
 def test_what_is_written_can_be_read(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"north.{kind}"
-    path.write_text(text(NORTH, kind))
+    write(NORTH, path)
     assert read(path) == NORTH
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    for name in ("n.csv", "n.json", "n.parquet"):
+        with pytest.raises(NeighborsError, match=f"nowhere/{name}: No such file"):
+            write(NORTH, tmp_path / "nowhere" / name)
 
 
 names = st.text(
@@ -50,6 +60,19 @@ def test_a_count_alone_is_enough(tmp_path: Path) -> None:
     assert read(path) == [Way("north", "south", 4, 4.0)]
 
 
+def test_a_file_of_before_there_were_paths_says_nothing_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "old.csv"
+    path.write_text("from,to,count,weight,last_used\nnorth,south,4,3.5,1700000000.000\n")
+    assert read(path) == [Way("north", "south", 4, 3.5, 1_700_000_000.0)]
+
+
+def test_rows_of_one_way_add_up_with_where_clients_had_come_from(tmp_path: Path) -> None:
+    path = tmp_path / "twice.json"
+    way = {"from": "n", "to": "s", "count": 9e14}
+    path.write_bytes(msgspec.json.encode([{**way, "before": {"w": 1}}, {**way, "before": {"w": 2, "e": 3}}]))
+    assert read(path) == [Way("n", "s", 10**15, 1.8e15, None, {"w": 3.0, "e": 3.0})]
+
+
 def pipeline_rows() -> pa.Table:
     return pa.table(
         {
@@ -60,6 +83,7 @@ def pipeline_rows() -> pa.Table:
             "handoffs_out": [8, 2, 2],
             "ping_pongs_out": [1, 0, 0],
             "probability": [0.78, 0.22, 1.0],
+            "before": pa.array([[("17", 5), ("9", 3)], [("4", 2)], [("9", 2)]], pa.map_(pa.string(), pa.int64())),
         }
     )
 
@@ -73,6 +97,7 @@ def test_the_pipelines_table_is_read_as_spark_writes_it(tmp_path: Path) -> None:
     assert [(way.origin, way.to, way.count) for way in ways] == [("17", "4", 10), ("17", "9", 2), ("4", "17", 10)]
     assert ways[0].weight == 8 + 2 * RETURN_WEIGHT
     assert ways[0].last_used == 1_211_958_000.0
+    assert ways[0].before == {"17": 5.0, "9": 3.0}
 
 
 def test_sites_become_the_brokers_that_stand_there(tmp_path: Path) -> None:
@@ -80,9 +105,9 @@ def test_sites_become_the_brokers_that_stand_there(tmp_path: Path) -> None:
     pq.write_table(pipeline_rows(), path)
     names = tmp_path / "names.csv"
     names.write_text("site,broker\n17,north\n4,south\n")
-    assert [(way.origin, way.to) for way in mapped(read(path), read_names(names))] == [
-        ("north", "south"),
-        ("south", "north"),
+    assert [(way.origin, way.to, way.before) for way in mapped(read(path), read_names(names))] == [
+        ("north", "south", {"north": 5.0}),
+        ("south", "north", {}),
     ]
 
 
@@ -92,7 +117,7 @@ def test_two_sites_of_one_broker_are_one_place(tmp_path: Path) -> None:
     sites = tmp_path / "sites.parquet"
     pq.write_table(pipeline_rows(), sites)
     (out, _) = mapped(read(sites), read_names(path))
-    assert (out.origin, out.to, out.count) == ("north", "south", 12)
+    assert (out.origin, out.to, out.count, out.before) == ("north", "south", 12, {"north": 5.0, "south": 5.0})
     assert mapped(read(sites), dict.fromkeys(("17", "4", "9"), "alone")) == []
 
 
@@ -110,7 +135,18 @@ def test_a_broker_takes_what_is_its_own() -> None:
         ("a.csv", "from,count\nnorth,1\n", "row 1, column to: None"),
         ("a.csv", "from,to,count\nnorth,south\n", "row 1: right would be 3 columns"),
         ("a.csv", "from,to\nnorth,south\n", "row 1: neither count nor weight"),
-        ("a.csv", "from,to,count\nnorth,south,-3\n", "column count: '-3'; right would be a number from 0 on"),
+        ("a.csv", "from,to,count\nnorth,south,-3\n", "column count: '-3'; right would be a number from 0 to 1e+15"),
+        ("a.csv", "from,to,count\nnorth,south,1e300\n", "column count: '1e300'; right would be a number"),
+        (
+            "a.csv",
+            "from,to,count,before\nnorth,south,3,west\n",
+            "column before: 'west'; right would be {\"west\": 60.5}",
+        ),
+        ("a.json", '[{"from": "a", "to": "b", "count": 1, "before": {"w": -1}}]', "column before, column w: -1"),
+        ("a.json", '[{"from": "a", "to": "b", "count": 1, "before": {"w": 1e99}}]', "right would be a number from 0"),
+        ("a.json", '[{"from": "a", "to": "b", "count": 1, "before": {"": 1}}]', "right would be names of brokers"),
+        ("a.json", '[{"from": "a", "to": "b", "count": 1, "before": [1]}]', "column before: [1]"),
+        ("a.json", '[{"from": "a", "to": "b", "count": 1, "before": 7}]', "column before: 7"),
         ("a.csv", "from,to,count,last_used\nnorth,south,3,nan\n", "column last_used: 'nan'"),
         ("a.csv", "from,to,count\n", "no rows"),
         ("a.json", "{}", "a.json: Expected `array`"),

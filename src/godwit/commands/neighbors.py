@@ -16,7 +16,7 @@ Broker = Annotated[
 
 @neighbors.command()
 def show(broker: Broker) -> None:
-    """What a broker has learned of where its clients go, the likeliest first.
+    """What a broker has learned of where its clients go, the likeliest first; then the same by where they came from.
 
     Examples:
 
@@ -38,10 +38,11 @@ def show(broker: Broker) -> None:
 def export(
     broker: Broker,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A .json or .csv file; CSV to the terminal where none is named.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A .json, .csv or .parquet file; CSV to the terminal where none is named."),
     ] = None,
 ) -> None:
-    """The same as a file: from, to, count, weight, last_used.
+    """The same as a file: from, to, count, weight, last_used, before.
 
     Examples:
 

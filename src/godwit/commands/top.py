@@ -117,7 +117,7 @@ def _neighbors(report: Report) -> RenderableType:
         table.add_column(heading, justify="right" if heading in ("share", "moves") else "left")
     for row in report.neighbors[:NEIGHBORS_SHOWN]:
         last_used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.last_used))
-        copies = Text("yes", "green") if row.copied else Text("no", "dim")
+        copies = Text(f"{row.copied_share:.0%}", "green") if row.copied else Text("no", "dim")
         table.add_row(row.peer, f"{row.share:.1%}", f"{row.uses:,}", last_used, copies)
     ways = f"ways not known {report.handoff.false_negatives:.0%}, ways unused {report.handoff.false_positives:.0%}"
     head = Text(_handoffs(report.handoff), "bold"), Text(ways), Text(_copies(report))

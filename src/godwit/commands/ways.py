@@ -6,13 +6,26 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from godwit.commands.reports import InputError
 from godwit.commands.top import fetched
-from godwit.net.neighbors import NeighborsError, Way, leave, mapped, read, read_names, text, ways_of
-from godwit.net.report import NeighborRow
+from godwit.net.neighbors import (
+    NeighborsError,
+    Way,
+    leave,
+    mapped,
+    neighbor_row,
+    path_row,
+    read,
+    read_names,
+    text,
+    ways_of,
+    write,
+)
+from godwit.net.report import NeighborRow, OnwardRow, PathRow
 from godwit.net.store import StoreError, glance, is_served
 from godwit.protocols.broker.neighbours import TABLE, Neighbours
 from godwit.protocols.broker.store import Memory
@@ -20,35 +33,64 @@ from godwit.protocols.broker.store import Memory
 FINISHED = 0
 TAKEN_S = 10.0
 """How long a running broker may take to look into its folder."""
+PATHS_SHOWN, ONWARD_SHOWN = 12, 5
+"""By where clients came from: so many origins, and of each so many brokers that get no copy."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What a broker says of where its clients go."""
+
+    name: str
+    neighbors: list[NeighborRow]
+    paths: list[PathRow]
 
 
 def show(broker: str) -> int:
-    name, rows = known(broker)
+    told = known(broker)
     console = Console(highlight=False, soft_wrap=True)
-    if not rows:
-        console.print(f"{name} knows no neighbors yet: nobody has moved from it or to it", markup=False)
+    if not told.neighbors:
+        console.print(f"{told.name} knows no neighbors yet: nobody has moved from it or to it", markup=False)
         return FINISHED
-    table = Table(box=None, padding=(0, 2), title=f"from {name}", title_justify="left", title_style="bold")
+    table = Table(box=None, padding=(0, 2), title=f"from {told.name}", title_justify="left", title_style="bold")
     for heading in ("to", "share", "moves", "last used"):
         table.add_column(heading, justify="right" if heading in ("share", "moves") else "left")
-    for row in rows:
+    for row in told.neighbors:
         table.add_row(row.peer, f"{row.share:.1%}", f"{row.uses:,}", _time(row.last_used))
     console.print(table)
+    if told.paths:
+        console.print(_paths(told))
     return FINISHED
 
 
+def _paths(told: Told) -> Table:
+    title = "by where they came from (in brackets: gets no copy)"
+    table = Table(box=None, padding=(0, 2), title=title, title_justify="left", title_style="bold")
+    for heading in ("came from", "share", "goes on to"):
+        table.add_column(heading, justify="right" if heading == "share" else "left")
+    for path in told.paths[:PATHS_SHOWN]:
+        before = "nowhere" if path.before == told.name else path.before
+        table.add_row(before, f"{path.share:.1%}", ", ".join(_onward(path.onward)))
+    return table
+
+
+def _onward(rows: list[OnwardRow]) -> list[str]:
+    copied = [f"{row.peer} {row.share:.0%}" for row in rows if row.copied]
+    others = [f"({row.peer} {row.share:.0%})" for row in rows if not row.copied]
+    return [*copied, *others[:ONWARD_SHOWN], *(["..."] if len(others) > ONWARD_SHOWN else [])]
+
+
 def export(broker: str, out: Path | None) -> int:
-    if out is not None and out.suffix not in (".json", ".csv"):
-        raise InputError(f"{out}: right would be a name that ends in .json or .csv")
-    ways = ways_of(*known(broker))
-    told = text(ways, "csv" if out is None else out.suffix[1:])
+    if out is not None and out.suffix not in (".json", ".csv", ".parquet"):
+        raise InputError(f"{out}: right would be a name that ends in .json, .csv or .parquet")
+    told = known(broker)
+    ways = ways_of(told.name, told.neighbors)
     if out is None:
-        sys.stdout.write(told)
+        sys.stdout.write(text(ways, "csv"))
         return FINISHED
     try:
-        out.write_text(told)
-    except OSError as error:
-        raise InputError(f"{out}: {error.strerror}") from None
+        write(ways, out)
+    except NeighborsError as error:
+        raise InputError(str(error)) from None
     return FINISHED
 
 
@@ -74,23 +116,20 @@ def import_(file: Path, folder: Path, sites: Path | None) -> int:
     return FINISHED
 
 
-def known(broker: str) -> tuple[str, list[NeighborRow]]:
-    """The name of a broker, and its neighbors."""
+def known(broker: str) -> Told:
+    """Of a broker that runs, or of its folder; how it is configured is not known there, so the usual is taken."""
     folder = Path(broker)
     if not folder.is_dir():
         report = fetched(f"http://{broker}/status")
-        return report.name, report.neighbors
+        return Told(report.name, report.neighbors, report.paths)
     try:
         meta, rows = glance(folder, "meta", TABLE)
     except StoreError as error:
         raise InputError(str(error)) from None
     store = Memory({TABLE: {(peer, number): row for peer, number, row in rows}}, lambda call: None)
     name = _name(meta)
-    found = Neighbours(name, store, time.time).known()
-    return name, [
-        NeighborRow(peer=one.peer, share=one.share, uses=one.uses, weight=one.weight, last_used=one.last_used)
-        for one in found
-    ]
+    found = Neighbours(name, store, time.time)
+    return Told(name, [neighbor_row(one) for one in found.known()], [path_row(one) for one in found.foreseen()])
 
 
 def _name(meta: list[tuple[str, int, bytes]]) -> str:

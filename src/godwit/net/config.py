@@ -40,6 +40,7 @@ from godwit.net.handshake import NAME_MAX
 from godwit.net.store import Sync
 from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.neighbours import HABITS
+from godwit.protocols.handoff.nearness import NEAR_M
 
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -139,8 +140,10 @@ class Copies(Strict, frozen=True):
 
     bytes_max: Annotated[int, Meta(ge=0)] = COPIES_BYTES_MAX
     """What all copies of other brokers' sessions may take here."""
+    foresight: bool = HABITS.foresight
+    """A client's next broker is forecast by where it came from and by nearness; else by use alone."""
     mass: Annotated[float, Meta(gt=0, le=1)] = HABITS.mass
-    """Copies go to the brokers that this share of clients went on to."""
+    """Copies go to the likeliest brokers that this share of clients goes on to."""
     neighbors_max: Count = HABITS.degree_max
     """Though never to more than so many."""
     edge_timeout_s: Positive = HABITS.edge_timeout_s
@@ -149,6 +152,10 @@ class Copies(Strict, frozen=True):
     """After so long a move counts half."""
     neighbors: Path | None = None
     """What to begin with while nothing has been learned: see `godwit neighbors`."""
+    places: Path | None = None
+    """Where brokers stand, with foresight: broker, lat and lon. Without it nobody is near."""
+    near_m: Positive = NEAR_M
+    """Over which nearness falls to a third; about half the way from a broker to the next is right."""
 
 
 class Redirect(StrEnum):
@@ -377,6 +384,8 @@ def _check(config: Config) -> None:
         _check_file("access.users", config.access.users)
     if config.copies.neighbors is not None:
         _check_file("copies.neighbors", config.copies.neighbors)
+    if config.copies.places is not None and not config.copies.places.is_dir():
+        _check_file("copies.places", config.copies.places)
     _check_peers(config.peers)
     if not config.fabrics:
         raise ConfigError('fabric: none is named; right would be "tree", "adhoc", or both')

@@ -51,7 +51,29 @@ class NeighborRow(msgspec.Struct, kw_only=True):
     last_used: float = 0.0
     """Seconds since 1970."""
     copied: bool = False
-    """It gets copies of sessions that rest here."""
+    """It gets copies of sessions that rest here, if only of some."""
+    copied_share: float = 0.0
+    """Of how many of them, by where they came from."""
+    before: dict[str, float] = {}
+    """How much of the weight is of clients that had come from there; this broker itself: from nowhere else."""
+
+
+class OnwardRow(msgspec.Struct, kw_only=True):
+    """A broker that clients may go on to."""
+
+    peer: str
+    share: float
+    copied: bool = False
+
+
+class PathRow(msgspec.Struct, kw_only=True):
+    """Where those go on to who came from one broker, or (the broker itself) had not been elsewhere."""
+
+    before: str
+    share: float
+    """Of all who left."""
+    onward: list[OnwardRow] = []
+    """The likeliest first."""
 
 
 class HandoffReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +131,8 @@ class Report(msgspec.Struct, kw_only=True):
     handoff: HandoffReport = HandoffReport()
     neighbors: list[NeighborRow] = []
     """The most used first."""
+    paths: list[PathRow] = []
+    """By where clients came from, the commonest first."""
     clients: list[ClientRow] = []
     """The most burdened ones, at most so many as anybody would look at."""
     interest: list[str] = []

@@ -29,6 +29,7 @@ from godwit.net.mqtt.front import Front
 from godwit.net.mqtt.listener import Listener
 from godwit.net.mqtt.options import Options
 from godwit.net.security import Access, SecurityError
+from godwit.net.standing import read_sites
 from godwit.net.store import SqliteStore
 from godwit.net.warming import IndexLoader, ParserLoader
 from godwit.protocols.broker import load, wire
@@ -40,6 +41,7 @@ from godwit.protocols.broker.neighbours import HABITS, Neighbours
 from godwit.protocols.broker.outlet import Limits
 from godwit.protocols.broker.sessions import Session
 from godwit.protocols.broker.tree import TreeFabric, TreeOptions
+from godwit.protocols.handoff.nearness import closeness
 from godwit.protocols.handoff.neighbors import GraphOptions
 
 if TYPE_CHECKING:
@@ -314,7 +316,9 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     links.on_linked = linked
     links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
     traced = config.archive is not None and config.archive.traces
-    neighbours = Neighbours(identity.name, store, time.time, habits(config), lambda peer: peer in fabric.brokers)
+    neighbours = Neighbours(
+        identity.name, store, time.time, habits(config, identity.name), lambda peer: peer in fabric.brokers
+    )
     broker = Broker(
         host,
         store,
@@ -387,6 +391,7 @@ def check(config: Config) -> None:
             neighbors.read(config.copies.neighbors)
         except neighbors.NeighborsError as error:
             raise ConfigError(f"copies.neighbors: {error}") from None
+    near(config, "")
 
 
 def club(config: Config) -> Club:
@@ -414,15 +419,30 @@ def limits(config: Config) -> Limits:
     return Limits(queue_max=backlog.messages_max, queue_bytes_max=backlog.bytes_max, queue_age_max_s=backlog.age_max_s)
 
 
-def habits(config: Config) -> GraphOptions:
+def habits(config: Config, name: str) -> GraphOptions:
     copies = config.copies
     return msgspec.structs.replace(
         HABITS,
         mass=copies.mass,
         degree_max=copies.neighbors_max,
+        foresight=copies.foresight,
+        closeness=near(config, name),
         edge_timeout_s=copies.edge_timeout_s,
         half_life_s=copies.half_life_s,
     )
+
+
+def near(config: Config, name: str) -> dict[str, float]:
+    """How near others are to the broker of this name, where it is said where they stand."""
+    if config.copies.places is None:
+        return {}
+    try:
+        sites = read_sites(config.copies.places)
+    except neighbors.NeighborsError as error:
+        raise ConfigError(f"copies.places: {error}") from None
+    if name and name not in sites:
+        log.warning("copies.places: %s does not say where %s stands, so nobody is near it", config.copies.places, name)
+    return closeness(name, sites, config.copies.near_m)
 
 
 def _tell_bound(session: Session, reason: str) -> None:

@@ -12,17 +12,17 @@ from godwit.filters.filters import Filter
 from godwit.net.address import Address
 from godwit.net.config import Archive, address
 from godwit.net.learning import LearningService
+from godwit.net.neighbors import neighbor_row, path_row
 from godwit.net.report import (
     CLIENTS_SHOWN,
     FILTERS_SHOWN,
     ClientRow,
     HandoffReport,
-    NeighborRow,
     PeerRow,
     Report,
 )
 from godwit.net.server import MakeService, Parts, ServeError, Service, reason_of, tls_for_clients
-from godwit.protocols.broker.neighbours import Neighbour, Totals
+from godwit.protocols.broker.neighbours import Totals
 from godwit.protocols.broker.sessions import Session
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Teller:
             "shadows": core.shadows,
             "copies_held": core.copies,
             "copies_bytes": parts.broker.copies_bytes,
-            "neighbors": {one.peer: one.share for one in parts.neighbours.known()},
+            "neighbors": parts.neighbours.shares(),
             "handoff_hit_rate": accuracy.hit_rate,
             "neighbors_false_negatives": accuracy.false_negatives,
             "neighbors_false_positives": accuracy.false_positives,
@@ -139,7 +139,8 @@ class Teller:
             connected=core.connected,
             subscriptions=core.subscriptions,
             handoff=self._handoff(),
-            neighbors=[_neighbor(one) for one in parts.neighbours.known()],
+            neighbors=[neighbor_row(one) for one in parts.neighbours.known()],
+            paths=[path_row(one) for one in parts.neighbours.foreseen()],
             clients=[_client(session) for session in sessions[:CLIENTS_SHOWN]],
             interest=[_readable(one) for one in stated[:FILTERS_SHOWN]],
             interest_size=len(stated),
@@ -194,12 +195,6 @@ def _client(session: Session) -> ClientRow:
         under_way=len(session.flying),
         dropped=sum(session.dropped.values()),
         moved_to=session.moved_to or "",
-    )
-
-
-def _neighbor(one: Neighbour) -> NeighborRow:
-    return NeighborRow(
-        peer=one.peer, share=one.share, uses=one.uses, weight=one.weight, last_used=one.last_used, copied=one.copied
     )
 
 
