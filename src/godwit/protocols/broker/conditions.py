@@ -1,13 +1,18 @@
-"""Which of many conditions hold for a publication. The compiled index is taken only where it pays: it costs seconds to
-load, and a broker whose clients ask for no content never needs it."""
+"""Which of many conditions hold for a publication.
+
+Those that name values are found by them. For the others the compiled index is taken only where it pays: it costs
+seconds to load, and a change of it as much as twenty questions. A broker whose clients ask for no content, or for
+single values, never needs it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from godwit.events import Value
 from godwit.filters.filters import FilterSet
+from godwit.protocols.broker.points import Points
 
 if TYPE_CHECKING:
     from godwit.tables.index import Index
@@ -30,7 +35,9 @@ class Conditions(Generic[T]):
     def __init__(self) -> None:
         self.prepared: Callable[[], bool] = lambda: True
         """Whether the index can be had at once. Who runs the broker may load it beside its work, when first asked."""
+        self._points = Points()
         self._filters: dict[int, FilterSet] = {}
+        """Those that are not found by a value."""
         self._asked_by: dict[int, T] = {}
         self._next = 0
         self._index: Index | None = None
@@ -38,38 +45,51 @@ class Conditions(Generic[T]):
         """Not in the index yet: they are put there together when the next question comes, which costs less."""
 
     def __len__(self) -> int:
-        return len(self._filters)
+        return len(self._asked_by)
 
     def add(self, filters: FilterSet, asked_by: T) -> int:
         """File it; the number by which it is removed."""
         self._next += 1
-        self._filters[self._next] = filters
         self._asked_by[self._next] = asked_by
+        if self._points.take(self._next, filters):
+            return self._next
+        self._filters[self._next] = filters
         self._new[self._next] = filters
         if self._index is None and len(self._filters) >= SOON:
             self.prepared()
         return self._next
 
     def remove(self, number: int) -> None:
-        del self._filters[number], self._asked_by[number]
+        del self._asked_by[number]
+        if number in self._points:
+            self._points.remove(number)
+            return
+        del self._filters[number]
         if self._new.pop(number, None) is None and self._index is not None:
             self._index.remove(number)
 
     def match(self, events: Sequence[Mapping[str, Value]]) -> list[list[T]]:
         """For each event, who wants it."""
+        asked_by, find = self._asked_by, self._points.find
+        if not self._filters:
+            return [[asked_by[number] for number in find(values)] for values in events]
+        return [
+            [asked_by[number] for number in (*find(values), *others)]
+            for values, others in zip(events, self._match_others(events), strict=True)
+        ]
+
+    def _match_others(self, events: Sequence[Mapping[str, Value]]) -> Iterable[list[int]]:
         index = self._loaded()
         if index is None:
             return [self._one_by_one(values) for values in events]
-        asked_by = self._asked_by
         if len(events) < TOGETHER:
-            return [[asked_by[number] for number in index.match(values).tolist()] for values in events]
+            return [index.match(values).tolist() for values in events]
         from godwit.tables.batch import Batch
 
-        found = index.match_batch(Batch.from_events(events))
-        return [[asked_by[number] for number in numbers.tolist()] for numbers in found]
+        return [numbers.tolist() for numbers in index.match_batch(Batch.from_events(events))]
 
-    def _one_by_one(self, values: Mapping[str, Value]) -> list[T]:
-        return [self._asked_by[number] for number, filters in self._filters.items() if filters.matches(values)]
+    def _one_by_one(self, values: Mapping[str, Value]) -> list[int]:
+        return [number for number, filters in self._filters.items() if filters.matches(values)]
 
     def _loaded(self) -> Index | None:
         """The index with all that is asked for, once it is worth having."""

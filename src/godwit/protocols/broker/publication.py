@@ -11,6 +11,7 @@ A filter sees, later ones winning over earlier ones of the same name:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -22,6 +23,9 @@ ATTRIBUTES = "attributes"
 
 DEPTH_MAX = 8
 """How deep objects in a payload are looked into."""
+
+REMEMBERED_MAX = 256
+"""Characters of a topic of which is remembered what a filter sees: nobody may fill the memory with long ones."""
 
 
 class Properties(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -74,13 +78,20 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
         return found
 
 
-def topic_values(topic: str) -> dict[str, Value]:
-    """What a filter sees of a topic."""
+def topic_values(topic: str) -> Mapping[str, Value]:
+    """What a filter sees of a topic; not to be changed."""
+    return _remembered(topic) if len(topic) <= REMEMBERED_MAX else _of_topic(topic)
+
+
+def _of_topic(topic: str) -> Mapping[str, Value]:
     levels = topic.split("/")
     found: dict[str, Value] = {"topic": topic, "topic_levels": len(levels)}
     for number, level in enumerate(levels, 1):
         found[f"topic_{number}"] = level
     return found
+
+
+_remembered = lru_cache(maxsize=4_096)(_of_topic)
 
 
 def is_topic_attribute(name: str) -> bool:
