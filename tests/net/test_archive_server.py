@@ -88,6 +88,23 @@ def test_whoever_may_subscribe_reads_what_was_published_and_nothing_else(tmp_pat
 
 
 def test_an_archive_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("godwit.net.archive_client.RETRY_S", 0.0)
+    monkeypatch.setattr("godwit.net.archive_client.STRANGER_S", 0.0)
     with pytest.raises(ArchiveError, match=r"127.0.0.1:1: .* is archive.listen of a broker there\?"):
         RemoteArchive(Address("127.0.0.1", 1)).files()
+
+
+def test_a_broker_that_was_heard_of_is_waited_for_while_it_is_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("godwit.net.archive_client.STRANGER_S", 0.0)
+    monkeypatch.setattr("godwit.net.archive_client.RETRY_S", 0.001)
+    answers = iter([b"[]", ConnectionRefusedError(), ConnectionResetError(), b"[]"])
+
+    def once(archive: RemoteArchive, path: str) -> bytes:
+        answer = next(answers)
+        if isinstance(answer, bytes):
+            return answer
+        raise answer
+
+    monkeypatch.setattr(RemoteArchive, "_once", once)
+    archive = RemoteArchive(Address("127.0.0.1", 1))
+    assert archive.files() == archive.files() == []
+    assert next(answers, None) is None

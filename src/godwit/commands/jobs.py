@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
@@ -16,58 +20,121 @@ Conf = Annotated[
 EventLog = Annotated[str | None, typer.Option(metavar="DIR", help="Keep Spark's event log, for its history server.")]
 Out = Annotated[str, typer.Option(metavar="DIR", help="Where the tables go; an older result there is replaced.")]
 
-Stream = Annotated[
-    bool, typer.Option("--stream", help="As a stream with a checkpoint: what is there and was not taken before.")
-]
-Follow = Annotated[bool, typer.Option("--follow", help="A stream that waits for more, until Ctrl-C.")]
 Every = Annotated[str, typer.Option(metavar="TIME", help="How often a stream that waits looks, as in '10 seconds'.")]
-FilesPerBatch = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Files that a micro-batch of a stream takes at most.")
-]
-EventsPerBatch = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Events of a broker that a micro-batch goes through at most.")
-]
-LiveFilter = Annotated[
-    str, typer.Option("--filter", metavar="FILTER", help="Of godwit:// sources: what the broker sends, as subscribed.")
-]
-LiveTopics = Annotated[str, typer.Option("--topics", metavar="TOPICS", help="The same by topic, as in air/#.")]
+
+
+def on_spark(master: Master = "local[*]", memory: Memory = "2g", conf: Conf = None, event_log: EventLog = None) -> None:
+    """What every job may be told of the session that it runs in."""
+
+
+def streamed(
+    stream: Annotated[
+        bool, typer.Option("--stream", help="As a stream with a checkpoint: what is there and was not taken before.")
+    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="A stream that waits for more, until Ctrl-C.")] = False,
+    every: Every = "0 seconds",
+    files_per_batch: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Files that a micro-batch of a stream takes at most.")
+    ] = None,
+    events_per_batch: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Events of a broker that a micro-batch goes through at most.")
+    ] = None,
+) -> None:
+    """What every job that can be a stream may be told of it."""
+
+
+def seldom(every: Every = "10 seconds") -> None:
+    """Of a stream that leaves files in many folders."""
+
+
+def narrowed(
+    filter: Annotated[  # noqa: A002
+        str,
+        typer.Option("--filter", metavar="FILTER", help="Of godwit:// sources: what the broker sends, as subscribed."),
+    ] = "",
+    topics: Annotated[str, typer.Option("--topics", metavar="TOPICS", help="The same by topic, as in air/#.")] = "",
+) -> None:
+    """What every job that reads events may be told of live brokers."""
+
+
+def job(*shared: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function that has only a signature and a docstring, with the options of others after its own.
+
+    The function of the same name in `godwit.commands.pipeline` gets what was typed, by name, with what is about Spark
+    as `spark` and what is about streams as `stream`, and returns the exit status.
+    """
+
+    def made(own: Callable[..., None]) -> Callable[..., None]:
+        options = {name: option for one in (own, *shared) for name, option in _options(one).items()}
+
+        @wraps(own)
+        def command(**typed: Any) -> None:
+            from godwit.commands.reports import errors_told
+
+            with errors_told():
+                function = getattr(import_module("godwit.commands.pipeline"), own.__name__)
+                status = function(**_gathered(typed))
+            raise typer.Exit(status)
+
+        command.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]
+        command.__annotations__ = {name: option.annotation for name, option in options.items()}
+        return jobs.command()(command)
+
+    return made
+
+
+def _options(signature: Callable[..., None]) -> dict[str, inspect.Parameter]:
+    found = inspect.signature(signature, eval_str=True).parameters
+    return {name: option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, option in found.items()}
+
+
+def _gathered(typed: dict[str, Any]) -> dict[str, Any]:
+    from godwit.commands.pipeline import Spark, Streaming
+
+    settings = tuple(typed.pop("conf") or ())
+    spark = Spark(settings=settings, **{name: typed.pop(name) for name in ("master", "memory", "event_log")})
+    if "stream" not in typed:
+        return {**typed, "spark": spark}
+    streaming = {name: typed.pop(name) for name in Streaming.__struct_fields__ if name in typed}
+    return {**typed, "spark": spark, "stream": Streaming(**streaming)}
+
 
 SELECT = "SQL expressions that make the columns, as in 'cab AS subscriber, t AS time_s, lat, lon'."
 
 
-@jobs.command()
+@job(on_spark)
 def mobility(
     positions: Annotated[
         str, typer.Argument(metavar="POSITIONS", help="subscriber, time_s, lat, lon: Parquet, CSV, JSON lines.")
     ],
     sites: Annotated[str, typer.Argument(metavar="SITES", help="site, lat, lon; rows of one site are averaged.")],
     out: Out,
-    select: Annotated[str | None, typer.Option(metavar="SQL", help=SELECT)] = None,
+    positions_select: Annotated[str | None, typer.Option("--select", metavar="SQL", help=SELECT)] = None,
     sites_select: Annotated[str | None, typer.Option(metavar="SQL", help="The same for sites.")] = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Take only these positions.")] = None,
     most: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the N sites with the most rows.")] = None,
     test_day: Annotated[
         str | None, typer.Option(metavar="YYYY-MM-DD", help="Forecast this day from the others; the last one.")
     ] = None,
-    associations: Annotated[
+    keep_associations: Annotated[
         bool, typer.Option("--associations", help="Write the nearest site of every position too.")
     ] = False,
-    gap: Annotated[float, typer.Option(min=0, metavar="S", help="Away, when not heard of for so long.")] = 300.0,
-    ping_pong: Annotated[
-        float, typer.Option(min=0, metavar="S", help="There and back within this is ping-pong.")
+    gap_s: Annotated[
+        float, typer.Option("--gap", min=0, metavar="S", help="Away, when not heard of for so long.")
+    ] = 300.0,
+    ping_pong_s: Annotated[
+        float, typer.Option("--ping-pong", min=0, metavar="S", help="There and back within this is ping-pong.")
     ] = 120.0,
-    margin: Annotated[
-        float, typer.Option(metavar="M", help="Fixes further outside the sites' box are bad; -1 for none.")
+    margin_m: Annotated[
+        float, typer.Option("--margin", metavar="M", help="Fixes further outside the sites' box are bad; -1 for none.")
     ] = 0.0,
-    plane: Annotated[
+    plane_latitude: Annotated[
         float | None,
-        typer.Option(min=-89, max=89, metavar="LAT", help="Nearest on the plane of this latitude, not on the globe."),
+        typer.Option(
+            "--plane", min=-89, max=89, metavar="LAT", help="Nearest on the plane of this latitude, not on the globe."
+        ),
     ] = None,
-    utc_offset: Annotated[float, typer.Option(metavar="H", help="Where days begin, as in -7.")] = 0.0,
-    master: Master = "local[*]",
-    memory: Memory = "2g",
-    conf: Conf = None,
-    event_log: EventLog = None,
+    utc_offset_h: Annotated[float, typer.Option("--utc-offset", metavar="H", help="Where days begin, as in -7.")] = 0.0,
 ) -> None:
     """Learn from positions how subscribers move between sites.
 
@@ -79,32 +146,9 @@ def mobility(
 
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """
-    from godwit.commands.pipeline import Spark
-    from godwit.commands.pipeline import mobility as run
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = run(
-            Spark(master=master, memory=memory, settings=tuple(conf or ()), event_log=event_log),
-            positions=positions,
-            sites=sites,
-            out=out,
-            positions_select=select,
-            sites_select=sites_select,
-            where=where,
-            most=most,
-            test_day=test_day,
-            keep_associations=associations,
-            gap_s=gap,
-            ping_pong_s=ping_pong,
-            margin_m=margin,
-            plane_latitude=plane,
-            utc_offset_h=utc_offset,
-        )
-    raise typer.Exit(status)
 
 
-@jobs.command()
+@job(streamed, narrowed, on_spark)
 def match(
     events: Annotated[
         str,
@@ -123,17 +167,6 @@ def match(
     part_max: Annotated[
         int, typer.Option(min=1, metavar="N", help="More subscriptions than this are split over executors.")
     ] = 2_000_000,
-    stream: Stream = False,
-    follow: Follow = False,
-    every: Every = "0 seconds",
-    files_per_batch: FilesPerBatch = None,
-    events_per_batch: EventsPerBatch = None,
-    live_filter: LiveFilter = "",
-    live_topics: LiveTopics = "",
-    master: Master = "local[*]",
-    memory: Memory = "2g",
-    conf: Conf = None,
-    event_log: EventLog = None,
 ) -> None:
     """Match events with subscriptions: the broker's own filters, index and meaning, on any number of machines.
 
@@ -148,34 +181,9 @@ def match(
 
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """
-    from godwit.commands.pipeline import Spark, Streaming
-    from godwit.commands.pipeline import match as run
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = run(
-            Spark(master=master, memory=memory, settings=tuple(conf or ()), event_log=event_log),
-            events=events,
-            subscriptions=subscriptions,
-            out=out,
-            key=key,
-            select=select,
-            where=where,
-            part_max=part_max,
-            stream=Streaming(
-                stream=stream,
-                follow=follow,
-                every=every,
-                files_per_batch=files_per_batch,
-                events_per_batch=events_per_batch,
-                filter=live_filter,
-                topics=live_topics,
-            ),
-        )
-    raise typer.Exit(status)
 
 
-@jobs.command()
+@job(streamed, narrowed, on_spark)
 def gathering(
     readings: Annotated[str, typer.Argument(metavar="READINGS", help="sensor, time, perhaps lat and lon, quantities.")],
     out: Out,
@@ -195,19 +203,10 @@ def gathering(
         bool, typer.Option("--cells", help="Aggregate by the cells of the sensors' space partition too.")
     ] = False,
     window: Annotated[str, typer.Option(metavar="TIME", help="As in '1 hour'.")] = "1 day",
-    period: Annotated[float, typer.Option(min=0.001, metavar="S", help="How often a sensor should be heard.")] = 3600.0,
+    period_s: Annotated[
+        float, typer.Option("--period", min=0.001, metavar="S", help="How often a sensor should be heard.")
+    ] = 3600.0,
     late: Annotated[str, typer.Option(metavar="TIME", help="How long a window of a stream waits.")] = "1 day",
-    stream: Stream = False,
-    follow: Follow = False,
-    every: Every = "0 seconds",
-    files_per_batch: FilesPerBatch = None,
-    events_per_batch: EventsPerBatch = None,
-    live_filter: LiveFilter = "",
-    live_topics: LiveTopics = "",
-    master: Master = "local[*]",
-    memory: Memory = "2g",
-    conf: Conf = None,
-    event_log: EventLog = None,
 ) -> None:
     """Gather sensor readings by place and time: aggregates, gaps and alerts.
 
@@ -220,39 +219,9 @@ def gathering(
 
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """
-    from godwit.commands.pipeline import Spark, Streaming
-    from godwit.commands.pipeline import gathering as run
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = run(
-            Spark(master=master, memory=memory, settings=tuple(conf or ()), event_log=event_log),
-            readings=readings,
-            out=out,
-            quantities=quantities,
-            select=select,
-            sensors=sensors,
-            sensors_select=sensors_select,
-            areas=areas,
-            alerts=alerts,
-            cells=cells,
-            window=window,
-            period_s=period,
-            late=late,
-            stream=Streaming(
-                stream=stream,
-                follow=follow,
-                every=every,
-                files_per_batch=files_per_batch,
-                events_per_batch=events_per_batch,
-                filter=live_filter,
-                topics=live_topics,
-            ),
-        )
-    raise typer.Exit(status)
 
 
-@jobs.command()
+@job(streamed, on_spark)
 def audit(
     traces: Annotated[str, typer.Argument(metavar="TRACES", help="Of `godwit sim --trace`, of brokers, or godwit://.")],
     out: Out,
@@ -266,15 +235,6 @@ def audit(
     late: Annotated[
         str, typer.Option(metavar="TIME", help="Of a stream: an event has ended when not heard of for so long.")
     ] = "10 minutes",
-    stream: Stream = False,
-    follow: Follow = False,
-    every: Every = "0 seconds",
-    files_per_batch: FilesPerBatch = None,
-    events_per_batch: EventsPerBatch = None,
-    master: Master = "local[*]",
-    memory: Memory = "2g",
-    conf: Conf = None,
-    event_log: EventLog = None,
 ) -> None:
     """Judge a run by its traces: what was lost, came twice, out of order or late, and what it cost.
 
@@ -287,30 +247,9 @@ def audit(
 
     Exit status: 0, whatever is found; 2 where an input cannot be used; 130 after Ctrl-C.
     """
-    from godwit.commands.pipeline import Spark, Streaming
-    from godwit.commands.pipeline import audit as run
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = run(
-            Spark(master=master, memory=memory, settings=tuple(conf or ()), event_log=event_log),
-            traces=traces,
-            out=out,
-            expected=expected,
-            expected_select=expected_select,
-            late=late,
-            stream=Streaming(
-                stream=stream,
-                follow=follow,
-                every=every,
-                files_per_batch=files_per_batch,
-                events_per_batch=events_per_batch,
-            ),
-        )
-    raise typer.Exit(status)
 
 
-@jobs.command()
+@job(streamed, seldom, narrowed, on_spark)
 def ingest(
     archives: Annotated[
         list[str],
@@ -320,17 +259,6 @@ def ingest(
     select: Annotated[
         str | None, typer.Option(metavar="SQL", help="Expressions that make the archive's columns of a log's.")
     ] = None,
-    stream: Stream = False,
-    follow: Follow = False,
-    every: Every = "10 seconds",
-    files_per_batch: FilesPerBatch = None,
-    events_per_batch: EventsPerBatch = None,
-    live_filter: LiveFilter = "",
-    live_topics: LiveTopics = "",
-    master: Master = "local[*]",
-    memory: Memory = "2g",
-    conf: Conf = None,
-    event_log: EventLog = None,
 ) -> None:
     """Bring archives of events together: each event once, whichever brokers archived it, in folders by day.
 
@@ -344,27 +272,6 @@ def ingest(
 
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """
-    from godwit.commands.pipeline import Spark, Streaming
-    from godwit.commands.pipeline import ingest as run
-    from godwit.commands.reports import errors_told
-
-    with errors_told():
-        status = run(
-            Spark(master=master, memory=memory, settings=tuple(conf or ()), event_log=event_log),
-            archives=archives,
-            out=out,
-            select=select,
-            stream=Streaming(
-                stream=stream,
-                follow=follow,
-                every=every,
-                files_per_batch=files_per_batch,
-                events_per_batch=events_per_batch,
-                filter=live_filter,
-                topics=live_topics,
-            ),
-        )
-    raise typer.Exit(status)
 
 
 @jobs.command()

@@ -17,8 +17,10 @@ from godwit.net.address import Address
 from godwit.net.archive_reading import ArchiveError, File, Piece
 
 ANSWER_S = 150.0
-TRIES, RETRY_S = 5, 0.2
-"""A broker that is restarted is away for a moment; rows that it has served before are the same afterwards."""
+STRANGER_S, AWAY_S = 6.0, 90.0
+"""So long a broker may be away: one that was never heard of, whose address may be wrong, and one that was. That one is
+being restarted, and rows that it has served before are the same afterwards."""
+RETRY_S, RETRY_MAX_S = 0.2, 2.0
 
 
 class RemoteArchive:
@@ -36,6 +38,7 @@ class RemoteArchive:
         self.where = where
         self.kind = kind
         self._tls = tls
+        self._is_known = False
         self._headers = {} if user is None else {"Authorization": f"Basic {_basic(user, password or '')}"}
 
     def files(self, after: str = "") -> list[File]:
@@ -45,20 +48,26 @@ class RemoteArchive:
         query = {"start": piece.start, "end": piece.end}
         wish = {"filter": condition, "topics": topic_filter}
         asked = urlencode(query | {name: text for name, text in wish.items() if text})
+        # Whoever knows of the piece has it from this broker.
+        self._is_known = True
         body = self._get(f"/archive/{self.kind}/{quote(piece.file)}?{asked}")
         if body:
             with pa.ipc.open_stream(body) as reader:
                 yield from reader
 
     def _get(self, path: str) -> bytes:
-        for left in reversed(range(TRIES)):
+        wait_s, until_s = RETRY_S, time.monotonic() + (AWAY_S if self._is_known else STRANGER_S)
+        while True:
             try:
-                return self._once(path)
+                body = self._once(path)
             except (OSError, http.client.HTTPException) as error:
-                if not left:
+                if time.monotonic() + wait_s > until_s:
                     raise ArchiveError(f"{self.where}: {error}; is archive.listen of a broker there?") from None
-                time.sleep(RETRY_S * 2 ** (TRIES - left))
-        raise AssertionError
+            else:
+                self._is_known = True
+                return body
+            time.sleep(wait_s)
+            wait_s = min(2 * wait_s, RETRY_MAX_S)
 
     def _once(self, path: str) -> bytes:
         host, port = self.where.host, self.where.port

@@ -113,6 +113,13 @@ def gap(files: Sequence[File], start: Position) -> str:
     return ""
 
 
+def short(files: Sequence[File], end: Position) -> str:
+    """Where rows before `end` were there once and are no more; nothing where all are."""
+    if not end.file or any(file.name == end.file and file.rows >= end.row for file in files):
+        return ""
+    return f"rows of {end.file} up to {end.row} are gone"
+
+
 def wish(condition: str = "", topic_filter: str = "") -> tuple[Filter | FilterSet, ...]:
     """What a row must match; `FilterError` or `ArchiveError` where the texts cannot be."""
     asked: list[Filter | FilterSet] = []

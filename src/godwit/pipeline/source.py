@@ -33,7 +33,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructField, StructType
 
-from godwit.net.archive_reading import ArchiveError, Piece, Position, advanced, gap, latest, pieces, split
+from godwit.net.archive_reading import ArchiveError, File, Piece, Position, advanced, gap, latest, pieces, short, split
 from godwit.pipeline import schemas
 from godwit.pipeline.source_options import EVENTS, TRACES, Asked, Live, archive_at, asked
 
@@ -100,10 +100,14 @@ class _Reading:
             # What a file says of the one before it is none of Spark's business.
             yield batch.replace_schema_metadata()
 
-    def parts(self, place: str, start: Position, end: Position, rows: int) -> Iterator[InputPartition]:
-        for piece in pieces(archive_at(place, self.asked).files(start.file), start, end):
-            for small in split(piece, rows):
-                yield InputPartition((place, small.file, small.start, small.end))
+    def files(self, place: str, after: str = "") -> list[File]:
+        return archive_at(place, self.asked).files(after)
+
+
+def _parts(place: str, files: Sequence[File], start: Position, end: Position, rows: int) -> Iterator[InputPartition]:
+    for piece in pieces(files, start, end):
+        for small in split(piece, rows):
+            yield InputPartition((place, small.file, small.start, small.end))
 
 
 class _Reader(_Reading, DataSourceReader):
@@ -119,8 +123,8 @@ class _Reader(_Reading, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         found = list[InputPartition]()
         for place in self.asked.places:
-            end = latest(archive_at(place, self.asked).files(), Position())
-            found += self.parts(place, Position(), end, BATCH_ROWS)
+            files = self.files(place)
+            found += _parts(place, files, Position(), latest(files, Position()), BATCH_ROWS)
         return found
 
 
@@ -182,21 +186,31 @@ class _StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNo
         self._target = self._ends()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        return [
-            part
-            for place in self.asked.places
-            for part in self.parts(place, _position(start, place), _position(end, place), STREAM_ROWS)
-        ]
+        found = list[InputPartition]()
+        for place in self.asked.places:
+            begin, until = _position(start, place), _position(end, place)
+            files = self._files(place, begin)
+            if lost := short(files, until):
+                self._tell_loss(place, lost)
+            found += _parts(place, files, begin, until, STREAM_ROWS)
+        return found
 
     def _advanced(self, place: str, start: Position, rows_max: int | None) -> Position:
-        files = archive_at(place, self.asked).files(start.file)
-        if self.asked.fail_on_loss and (lost := gap(files, start)):
-            raise ArchiveError(f"{place}: {lost}; failOnDataLoss=false would go on with what is there")
-        end = advanced(files, start, rows_max)
+        end = advanced(self._files(place, start), start, rows_max)
         return end if self._target is None else max(start, min(end, self._target.get(place, end)))
 
+    def _files(self, place: str, start: Position) -> list[File]:
+        files = self.files(place, start.file)
+        if lost := gap(files, start):
+            self._tell_loss(place, lost)
+        return files
+
+    def _tell_loss(self, place: str, lost: str) -> None:
+        if self.asked.fail_on_loss:
+            raise ArchiveError(f"{place}: {lost}; failOnDataLoss=false would go on with what is there")
+
     def _ends(self) -> dict[str, Position]:
-        return {place: latest(archive_at(place, self.asked).files(at.file), at) for place, at in self._at.items()}
+        return {place: latest(self.files(place, at.file), at) for place, at in self._at.items()}
 
 
 def _offset(found: Mapping[str, Position]) -> Offset:

@@ -25,7 +25,7 @@ from godwit.pipeline.writing import Files
 CHECKPOINT = "_checkpoint"
 POLL_S = 1.0
 START_POLL_S = 0.05
-TRIES, TOOK_TOO_LONG = 5, "Python worker failed to connect back"
+START_S, TOOK_TOO_LONG = 300.0, "Python worker failed to connect back"
 BATCH = "batch"
 
 Each = Callable[[DataFrame, int], None]
@@ -43,16 +43,17 @@ def started(frame: DataFrame, checkpoint: str, name: str, each: Each, pace: Pace
     """Returns when the stream has done its first micro-batch, waits for one, or has failed.
 
     Spark gives each Python process of a stream ten seconds to start. On a busy machine several at once would take
-    longer, so they start one after another, and one that took too long is tried again: it has done nothing yet.
+    longer, so they start one after another, and one that took too long is tried again, for minutes if need be: it has
+    done nothing yet.
     """
     writer = frame.writeStream.foreachBatch(each).outputMode("append").queryName(f"godwit {name}")
     writer = writer.option("checkpointLocation", checkpoint)
     writer = writer.trigger(processingTime=pace.every) if pace.follow else writer.trigger(availableNow=True)
-    for _ in range(TRIES - 1):
+    until_s = time.monotonic() + START_S
+    while True:
         query = _settled(writer.start())
-        if query.isActive or TOOK_TOO_LONG not in str(query.exception()):
+        if query.isActive or TOOK_TOO_LONG not in str(query.exception()) or time.monotonic() > until_s:
             return query
-    return _settled(writer.start())
 
 
 def _settled(query: StreamingQuery) -> StreamingQuery:
@@ -104,6 +105,8 @@ def finished(*queries: StreamingQuery, meanwhile: Callable[[], None] | None = No
 
 def reason(told: str) -> str:
     """What one of our errors said, out of the traces of all the machines that it went through."""
+    if TOOK_TOO_LONG in told:
+        return f"{TOOK_TOO_LONG}: for {START_S:g} s this machine was too busy to start one in Spark's ten seconds"
     own = re.findall(r"^(?:\S+: )?godwit\.[\w.]+Error: (.*)$", told, re.MULTILINE)
     return own[-1] if own else (told.strip().splitlines() or ["the stream failed"])[0]
 

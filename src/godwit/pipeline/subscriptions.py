@@ -1,7 +1,8 @@
-"""Subscriptions made ready for executors: compiled on the driver, broadcast once."""
+"""Subscriptions made ready for executors: parsed by them if there are many, compiled on the driver, broadcast once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -21,7 +22,13 @@ from godwit.tables.index import Index
 PART_MAX = 2_000_000
 """Subscriptions in one index; a larger set is split, and executors share the parts among them."""
 
+SPREAD_MIN, TASK_TEXTS = 5_000, 2_500
+"""So many texts take two seconds to parse, and more than to ask executors; and how many of them a task is given."""
+
 Bad = tuple[str, str, str | None, str]
+
+Found = FilterSet | str
+"""What a text means, or why it is no filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ class Shipper:
         self._shipped.clear()
 
     def _compiled(self, rows: list[tuple[str, str]], unread: tuple[Bad, ...]) -> Compiled:
-        names, filters, bad = _parsed(rows)
+        names, filters, bad = _sorted_out(rows, self._meanings({text for _, text in rows}))
         attributes = frozenset(name for one in filters for part in one for own in part for name in own.names())
         parts = tuple(
             self._part(names[at : at + self.part_max], filters[at : at + self.part_max])
@@ -79,20 +86,56 @@ class Shipper:
         )
         return Compiled(parts, len(names), attributes, (*unread, *bad))
 
+    def _meanings(self, texts: Iterable[str]) -> dict[str, Found]:
+        different = sorted(texts)
+        if len(different) < SPREAD_MIN:
+            return {text: _found(text) for text in different}
+        return dict(zip(different, spread(self.spark, different), strict=True))
+
     def _part(self, names: list[str], filters: list[FilterSet]) -> Broadcast[Part]:
         index = Index()
         index.add_many(range(len(names)), filters)
         return self.spark.sparkContext.broadcast(Part(index, pa.array(names, pa.string())))
 
 
-def _parsed(rows: list[tuple[str, str]]) -> tuple[list[str], list[FilterSet], list[Bad]]:
-    """Those that are filters, each text parsed once, and the others with what is wrong; a name is used once."""
-    known: dict[str, FilterSet | str] = {}
+def spread(spark: SparkSession, texts: list[str]) -> Iterator[Found]:
+    """What `parse` makes of each, in their order, found by executors."""
+    asked = pa.table({"at": range(len(texts)), "text": texts})
+    tasks = -(-len(texts) // TASK_TEXTS)
+    told = spark.createDataFrame(asked).repartition(tasks).mapInArrow(_packed, "at long, packed binary, reason string")
+    decode = msgspec.msgpack.Decoder(FilterSet).decode
+    ordered = told.toArrow().sort_by("at")
+    for packed, reason in zip(ordered["packed"], ordered["reason"], strict=True):
+        yield reason.as_py() if reason.is_valid else decode(packed.as_buffer())
+
+
+def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: canonical filters as brokers send them to one another, or the reasons why there are none."""
+    for batch in batches:
+        found = [_found(text) for text in batch.column("text").to_pylist()]
+        packed = [None if isinstance(one, str) else msgspec.msgpack.encode(one) for one in found]
+        reasons = [one if isinstance(one, str) else None for one in found]
+        yield pa.record_batch(
+            [batch.column("at"), pa.array(packed, pa.binary()), pa.array(reasons, pa.string())],
+            names=["at", "packed", "reason"],
+        )
+
+
+def _found(text: str) -> Found:
+    try:
+        return parse(text)
+    except FilterError as error:
+        return str(error)
+
+
+def _sorted_out(
+    rows: list[tuple[str, str]], meanings: Mapping[str, Found]
+) -> tuple[list[str], list[FilterSet], list[Bad]]:
+    """Those that are filters, and the others with what is wrong; a name is used once."""
     names, filters, bad = list[str](), list[FilterSet](), list[Bad]()
     before: str | None = None
     for name, text in rows:
-        filters_or_reason = known.setdefault(text, _filters(text)) if text not in known else known[text]
-        reason = f"the id {name!r} is used twice" if name == before else filters_or_reason
+        reason = f"the id {name!r} is used twice" if name == before else meanings[text]
         before = name
         if isinstance(reason, str):
             bad.append(("subscriptions", reason, None, msgspec.json.encode({"id": name, "filter": text}).decode()))
@@ -100,13 +143,6 @@ def _parsed(rows: list[tuple[str, str]]) -> tuple[list[str], list[FilterSet], li
             names.append(name)
             filters.append(reason)
     return names, filters, bad
-
-
-def _filters(text: str) -> FilterSet | str:
-    try:
-        return parse(text)
-    except FilterError as error:
-        return str(error)
 
 
 @lru_cache(maxsize=1)

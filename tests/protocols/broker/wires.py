@@ -153,12 +153,15 @@ class Everybody:
     def __init__(self, likely: tuple[NodeId, ...]) -> None:
         self.brokers = likely
         self.moves: list[tuple[NodeId, tuple[NodeId, ...]]] = []
+        self.befores: list[NodeId] = []
+        """Where those had come from, in the same order."""
 
-    def likely(self) -> tuple[NodeId, ...]:
+    def likely(self, before: NodeId) -> tuple[NodeId, ...]:
         return self.brokers
 
-    def went(self, to: NodeId, copied: Collection[NodeId]) -> None:
+    def went(self, to: NodeId, copied: Collection[NodeId], before: NodeId) -> None:
         self.moves.append((to, tuple(copied)))
+        self.befores.append(before)
 
     def came(self, source: NodeId) -> None: ...
 

@@ -20,15 +20,18 @@ COPIES_BYTES_MAX = 64 * 1024 * 1024
 BURST, PACE_S = 64, 0.01
 """So many sessions are copied at once; more, as when a crash has cut off all clients, take turns with other work."""
 
+AWAY_S = 300.0
+"""Whoever comes back after so long does not go on where it was going: as the mobility job sees it too."""
+
 
 class Neighbours(Protocol):
     """Where clients go from here, as far as it has been learned."""
 
-    def likely(self) -> tuple[NodeId, ...]:
-        """Who gets copies, the most likely first."""
+    def likely(self, before: NodeId) -> tuple[NodeId, ...]:
+        """Who gets copies of a session that came from there, or (empty) from nowhere; the most likely first."""
 
-    def went(self, to: NodeId, copied: Collection[NodeId]) -> None:
-        """A session has left for `to`; these had copies of it."""
+    def went(self, to: NodeId, copied: Collection[NodeId], before: NodeId) -> None:
+        """A session that came from `before` has left for `to`; these had copies of it."""
 
     def came(self, source: NodeId) -> None:
         """A session has come from there."""
@@ -54,8 +57,14 @@ class Copying:
         self._left = BURST
         self._paced = False
         self.switch.follow = self._follow
-        registry.on_attach = self.drop
+        registry.on_attach = self.attached
         registry.on_rest = self.rested
+
+    def attached(self, session: Session) -> None:
+        """The client is here. Whoever was away for long and is back sets out anew."""
+        self.drop(session)
+        if session.left is not None and self.switch.clock() - session.left >= AWAY_S:
+            session.came_from = ""
 
     def rested(self, session: Session) -> None:
         """A session may have come to rest: copy it soon, if it has."""
@@ -94,7 +103,8 @@ class Copying:
     def _make(self, session: Session) -> None:
         assert self.neighbours is not None
         switch, client = self.switch, session.client
-        to = [one for one in self.neighbours.likely() if one in switch.fabric.brokers and one != switch.name]
+        likely = self.neighbours.likely(session.came_from)
+        to = [one for one in likely if one in switch.fabric.brokers and one != switch.name]
         if not to:
             return
         session.copied = epoch = self.next_epoch(client)
@@ -154,7 +164,7 @@ class Copying:
 
     def went(self, session: Session, to: NodeId) -> None:
         if self.neighbours is not None:
-            self.neighbours.went(to, tuple(session.copies))
+            self.neighbours.went(to, tuple(session.copies), session.came_from)
 
     def came(self, source: NodeId) -> None:
         if self.neighbours is not None:

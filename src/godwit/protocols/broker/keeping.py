@@ -41,6 +41,7 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     claims: tuple[Claim, ...] = ()
     memory: Memory | None = None
     started: int = 0
+    came_from: NodeId = ""
 
 
 class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -113,6 +114,7 @@ class Ledger:
             session.claims,
             session.memory,
             session.started,
+            session.came_from,
         )
         self._put("sessions", session.owner, 0, _encode(row))
 
@@ -312,6 +314,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.claims = row.claims
     session.memory = row.memory
     session.started = row.started
+    session.came_from = row.came_from
     session.review()
     return session
 

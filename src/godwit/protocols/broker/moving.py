@@ -182,6 +182,7 @@ class Moves:
         present = session is not None
         if session is None:
             session = self.registry.create(waiting.opening, self.next_epoch(client))
+            session.came_from = waiting.source
             self.registry.reunion.begin(session, waiting.source)
         self.announce(session)
         self._begin(session, waiting, present=present)
@@ -261,6 +262,7 @@ class Moves:
         session.unheard = set(moved.unheard)
         session.claims = moved.claims
         session.memory = moved.memory
+        session.came_from = way.source
         session.upstreams.append(way)
         session.gates = {origin: Gate() for origin in moved.origins}
         session.review()

@@ -138,6 +138,7 @@ class Session:
 
     __slots__ = (
         "announced",
+        "came_from",
         "claims",
         "clean",
         "client",
@@ -239,6 +240,8 @@ class Session:
         """The client has started it clean: what an earlier one kept elsewhere is not for it."""
         self.started = 0
         """The epoch of that."""
+        self.came_from: NodeId = ""
+        """The broker where the client was before; empty where it was at none, or has been here for long."""
         self.announced = False
         """The other brokers know that it is here."""
         self.entered = epoch

@@ -43,7 +43,7 @@ class Taking:
     def _take_up(self, copy: Copy, epoch: int) -> Session:
         """What the client says is kept back until the source tells that all have what it said there."""
         session = self.moves.holding.enliven(copy, epoch)
-        session.unheard = {(copy.epoch, copy.source)}
+        session.unheard, session.came_from = {(copy.epoch, copy.source)}, copy.source
         self.switch.ledger.put_session(session)
         self.moves.speaking.arrive(session)
         self.moves.copying.came(copy.source)
