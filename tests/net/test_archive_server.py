@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,7 +96,7 @@ def test_an_archive_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_a_broker_that_was_heard_of_is_waited_for_while_it_is_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("godwit.net.archive_client.STRANGER_S", 0.0)
     monkeypatch.setattr("godwit.net.archive_client.RETRY_S", 0.001)
-    answers = iter([b"[]", ConnectionRefusedError(), ConnectionResetError(), b"[]"])
+    answers: Iterator[bytes | OSError] = iter([b"[]", ConnectionRefusedError(), ConnectionResetError(), b"[]"])
 
     def once(archive: RemoteArchive, path: str) -> bytes:
         answer = next(answers)
