@@ -34,7 +34,7 @@ from godwit.lab.deployed.account import Heard, Move, Outcome, Story, late, middl
 from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step, drained
 from godwit.net.address import Address
 from godwit.net.client import Client, Options
-from godwit.net.loopback import agreed, cluster, rested
+from godwit.net.loopback import BrokerProcess, agreed, cluster, rested
 from godwit.net.wire import Wire
 from roamrivals import (
     AWAY_S,
@@ -58,19 +58,49 @@ class System(NamedTuple):
     """Given the number of moves."""
 
 
+class Effort:
+    """What each broker and the load generator use of processors, from `begin` to `end`."""
+
+    def __init__(self, processes: Sequence[BrokerProcess]) -> None:
+        self.processes = processes
+        self.brokers_s: list[float] = []
+        self.load_s = 0.0
+        self.seconds = 0.0
+        self._begun: list[float] = []
+
+    def begin(self) -> None:
+        self._begun = self._now()
+
+    def end(self) -> None:
+        self.seconds, self.load_s, *self.brokers_s = (
+            now - before for now, before in zip(self._now(), self._begun, strict=True)
+        )
+
+    def _now(self) -> list[float]:
+        return [time.monotonic(), time.process_time(), *(one.processor_s() for one in self.processes)]
+
+
 @asynccontextmanager
-async def brokers(names: Sequence[str] = ("a", "b", "c")) -> AsyncIterator[tuple[list[int], Callable[[], Any]]]:
-    """Ports, and what to await when all have subscribed."""
+async def brokers(
+    names: Sequence[str] = ("a", "b", "c"), effort: list[Effort] | None = None
+) -> AsyncIterator[tuple[list[int], Callable[[], Any]]]:
+    """Ports, and what to await when all have subscribed; from then on `effort` counts, until nothing more is done."""
     with tempfile.TemporaryDirectory(prefix="godwit-bench-") as folder:
         processes = cluster(list(names), Path(folder))
+
+        spent = Effort(processes)
 
         async def settled() -> None:
             await agreed(processes)
             await rested(processes)
+            spent.begin()
 
         try:
             await asyncio.gather(*(one.start() for one in processes))
             yield [one.port for one in processes], settled
+            if effort is not None:
+                spent.end()
+                effort.append(spent)
         finally:
             await asyncio.gather(*(one.stop() for one in processes))
 
@@ -201,9 +231,10 @@ def hops(number: int, brokers: int = 3) -> Itinerary:
         stay_s = HOP_S - HOP_AWAY_S
 
 
-async def hopping(clients: int, seconds: float, events_per_s: float) -> Outcome:
+async def hopping(clients: int, seconds: float, events_per_s: float) -> tuple[Outcome, Effort]:
     """Each client wants one in a hundred events, by content."""
-    async with brokers() as (ports, settled):
+    effort: list[Effort] = []
+    async with brokers(effort=effort) as (ports, settled):
         plan = Plan(
             subscribers=clients,
             seconds=seconds,
@@ -214,13 +245,14 @@ async def hopping(clients: int, seconds: float, events_per_s: float) -> Outcome:
             span=1,
             drain_s=60.0,
         )
-        return await Crowd(plan, ports, hops, settled).run()
+        found = await Crowd(plan, ports, hops, settled).run()
+    return found, effort[0]
 
 
 def hopped(quick: bool, console: Console) -> None:
     clients, seconds, events_per_s = (100, 10.0, 2000.0) if quick else (100, 30.0, 2000.0)
     console.print(f"{clients} clients hop every {HOP_S:g} s ... (load {os.getloadavg()[0]:.1f})", style="dim")
-    found = uvloop.run(hopping(clients, seconds, events_per_s))
+    found, effort = uvloop.run(hopping(clients, seconds, events_per_s))
     headings = (
         "deliveries",
         "lost",
@@ -231,11 +263,19 @@ def hopped(quick: bool, console: Console) -> None:
         "95 %",
         "first, median",
         "95 %",
+        "brokers, CPU s",
+        "load, CPU s",
     )
     *figures, first, first_95 = told(found)
     let_in = (f"{1000 * middle(found.let_in_s):.1f}", f"{1000 * late(found.let_in_s):.1f}")
-    row = (*figures, f"{found.moves:,}", *let_in, first, first_95)
+    spent = " + ".join(f"{one:.1f}" for one in effort.brokers_s), f"{effort.load_s:.1f}"
+    row = (*figures, f"{found.moves:,}", *let_in, first, first_95, *spent)
     printed(console, headings, [row])
+    console.print(
+        f"{1000 * sum(effort.brokers_s) / max(found.owed, 1):.2f} CPU s of brokers for 1,000 deliveries, "
+        f"all in {effort.seconds:.0f} s; the {HOP_S:g} s before anything counts included",
+        highlight=False,
+    )
 
 
 def main() -> None:
