@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+import pyarrow.parquet as pq
 import pytest
 from tests.net.servers import port, serving
 
@@ -16,6 +18,7 @@ from godwit.net.address import Address
 from godwit.net.archive_client import RemoteArchive
 from godwit.net.archive_reading import ArchiveError, Piece, Position, latest, pieces
 from godwit.net.security import hashed
+from godwit.net.server import Fronts, Parts, Service
 
 Found = TypeVar("Found")
 
@@ -85,6 +88,36 @@ def test_whoever_may_subscribe_reads_what_was_published_and_nothing_else(tmp_pat
         )
 
     assert with_broker(tmp_path, use, access__users=tmp_path / "users.toml") == (list(range(10)), [3, 5], [7, 9], [])
+
+
+class EarlyAndLate(Service):
+    """Publishes as soon as clients can, and as long as they can."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+
+    async def start(self) -> None:
+        await self._publish(1)
+
+    async def stop(self) -> None:
+        await self._publish(2)
+
+    async def _publish(self, number: int) -> None:
+        fronts = next(one for one in self.parts.services if isinstance(one, Fronts))
+        async with godwit.connect(dict(fronts.addresses())["mqtt"], client="van-7") as client:
+            await client.publish({"pm25": number}, qos=1)
+
+
+def test_what_the_first_and_the_last_client_publish_is_in_the_archive(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(
+            tmp_path, "north", extras=(EarlyAndLate, *services.ALL), archive__folder=tmp_path / "archive"
+        ):
+            pass
+
+    asyncio.run(main())
+    rows = pq.read_table(tmp_path / "archive").column("attributes").to_pylist()
+    assert [msgspec.json.decode(row)["pm25"] for row in rows] == [1, 2]
 
 
 def test_an_archive_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

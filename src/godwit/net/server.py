@@ -61,6 +61,9 @@ class ServeError(Exception):
 class Service:
     """Something that runs beside the broker's core."""
 
+    is_there_for_all = False
+    """Whether it must have started before the first client comes, and stop after the last has gone."""
+
     async def start(self) -> None:
         """`ServeError` where it cannot; the server then stops whatever has been started."""
         raise NotImplementedError
@@ -212,7 +215,7 @@ MakeService = Callable[[Parts], Service | None]
 class Server:
     """`start` it, wait until it is `asked` to stop, and `stop` it.
 
-    `extras` are started last and stopped first.
+    `extras` are started last and stopped first, but for those that must be there for all clients.
     """
 
     def __init__(self, config: Config, extras: tuple[MakeService, ...] = ()) -> None:
@@ -236,11 +239,10 @@ class Server:
         # What the fabric numbers may be seen by others only once the disk knows that it may have been used.
         await self._store.flushed()
         makers: tuple[MakeService, ...] = (PeerService, _radio, Fronts, *self.extras)
-        for make in makers:
-            service = make(parts)
-            if service is not None:
-                parts.services.append(service)
-                await service.start()
+        made = [service for make in makers if (service := make(parts)) is not None]
+        for service in sorted(made, key=lambda one: not one.is_there_for_all):
+            parts.services.append(service)
+            await service.start()
 
     async def stop(self) -> None:
         """Clients are told, what was taken is written, and the directory is free when this returns."""
@@ -280,7 +282,7 @@ class Server:
         """What listens where: clients first."""
         services = self.parts.services if self.parts is not None else []
         found = [pair for service in services for pair in service.addresses()]
-        return sorted(found, key=lambda pair: pair[0] in ("peers", "status"))
+        return sorted(found, key=lambda pair: pair[0] in ("archive", "peers", "status"))
 
     def reload(self) -> None:
         """Read the users file again; one that is wrong changes nothing."""

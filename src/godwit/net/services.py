@@ -213,6 +213,8 @@ def _plain(figure: float | Mapping[str, float]) -> float | dict[str, float]:
 class ArchiveService(Service):
     """Keeps what clients of this broker publish, and what is traced, as Parquet."""
 
+    is_there_for_all = True
+
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self._rolls: list[Roll] = []
