@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from godwit.pipeline import session
 from godwit.pipeline.errors import PipelineError
@@ -89,3 +92,14 @@ def test_without_any_java_the_error_says_what_would_help(monkeypatch: pytest.Mon
     monkeypatch.setattr(session, "_machines_java", lambda: ("/usr/bin/java", 11))
     with pytest.raises(PipelineError, match="/usr/bin/java is version 11"):
         make_java_ready()
+
+
+def test_workers_on_this_machine_start_with_what_is_installed_and_not_with_a_zip(spark: SparkSession) -> None:
+    def told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyspark
+
+        for _ in batches:
+            yield pa.record_batch({"place": [pyspark.__file__], "python": [sys.executable]})
+
+    (row,) = spark.range(1).mapInArrow(told, "place string, python string").collect()
+    assert (".zip" in row["place"], row["python"]) == (False, sys.executable)

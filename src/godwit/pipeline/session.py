@@ -28,6 +28,8 @@ exec "{java}" "$@"
 QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 """For the driver's Java; settings that give it other options should repeat this one."""
 
+WORKER = Path(__file__).with_name("worker.sh")
+
 BATCH = "-XX:+UseParallelGC"
 """Jobs want throughput, not short pauses: a week of taxis took 71 s instead of 75."""
 
@@ -57,7 +59,7 @@ def start(options: Options = Options()) -> SparkSession:  # noqa: B008
         make_log_folder(options.event_log)
     if not is_submitted():
         make_java_ready()
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_PYTHON", workers_python(options.master))
         if options.master.startswith("local"):
             # A laptop's name may resolve to an address that its own firewall drops.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -116,6 +118,15 @@ def _local_partitions(master: str) -> int | None:
         return None
     number = cores.group(1) or "1"
     return 2 * (os.cpu_count() or 1 if number == "*" else int(number))
+
+
+def workers_python(master: str) -> str:
+    """This Python; on this machine, by a script that lets workers start with the pyspark that is installed."""
+    # Whoever has a Spark of another place may have one of another version.
+    if not master.startswith("local") or "SPARK_HOME" in os.environ or not os.access(WORKER, os.X_OK):
+        return sys.executable
+    os.environ["GODWIT_PYTHON"] = sys.executable
+    return str(WORKER)
 
 
 def make_java_ready() -> None:
