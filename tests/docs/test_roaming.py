@@ -20,6 +20,8 @@ from godwit.commands.top import fetched
 from godwit.net.config import load
 from godwit.net.loopback import free_ports
 from godwit.net.neighbors import read
+from godwit.net.standing import read_sites
+from godwit.protocols.handoff.nearness import closeness
 
 PAGE = page("docs/roaming.md")
 BROKERS, WALK, NEIGHBORS, PIPELINE = blocks(PAGE, "sh")
@@ -79,11 +81,12 @@ def test_the_python_example_prints_what_it_says(lab: Lab) -> None:
 
 
 def test_neighbors_can_be_shown_taken_along_and_given_back(lab: Lab) -> None:
-    told = blocks(PAGE, "csv")[0]
-    (lab.folder / "first.csv").write_text(told)
+    (lab.folder / "first.csv").write_text(blocks(PAGE, "csv")[1])
     assert lab.run("godwit neighbors import first.csv north") == "north knows 2 neighbors now\n"
     shown, exported, imported = (lab.run(line) for line in NEIGHBORS.splitlines())
-    assert [line.split()[0] for line in shown.splitlines()[2:]] == ["south", "east"]
+    assert [line.split()[0] for line in shown.splitlines()[2:4]] == ["south", "east"]
+    assert [line.split()[0] for line in shown.splitlines()[6:]] == ["west", "nowhere"]
+    assert all(heading in PAGE for heading in (shown.splitlines()[4].strip(), "came from   share   goes on to"))
     assert exported == ""
     assert imported == "north knows 2 neighbors now\n"
     assert [way.to for way in read(lab.folder / "north.csv")] == ["south", "east"]
@@ -113,6 +116,13 @@ def test_both_configurations_can_be_loaded(tmp_path: Path) -> None:
         config = load(path, {}, {})
         assert config.handoff == "proactive"
     assert config.balance.drain_s == 30
+
+
+def test_places_can_be_told_as_the_page_says(tmp_path: Path) -> None:
+    path = tmp_path / "places.csv"
+    path.write_text(blocks(PAGE, "csv")[0])
+    near = closeness("north", read_sites(path))
+    assert 0 < near["south"] < 1
 
 
 def test_what_is_said_of_the_defaults_is_so(tmp_path: Path) -> None:
