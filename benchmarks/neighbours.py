@@ -3,7 +3,8 @@
     python benchmarks/neighbours.py moves            what `godwit pipeline mobility --out moves` wrote
 
 Every site is a broker with the learning of the deployed one. The moves of the first `--learn` hours teach it; of those
-in the next `--hours` it says for each who would have a copy, and learns on.
+in the next `--hours` it says for each who would have a copy, and learns on. `use` goes by how often ways were gone,
+`before` also by where the client came from, and `near` also by how near the sites are.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
+from godwit.net.standing import read_sites
 from godwit.protocols.broker.neighbours import HABITS, Neighbours
 from godwit.protocols.broker.store import Memory
+from godwit.protocols.handoff.nearness import Site, closeness
+from godwit.protocols.handoff.neighbors import GraphOptions
 
 HOUR_S = 3600.0
-MASSES = (0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
+MASSES = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+COLUMNS = ("time_s", "site", "next_site", "previous_site")
 
 
 class Moves(msgspec.Struct, frozen=True):
@@ -32,36 +37,45 @@ class Moves(msgspec.Struct, frozen=True):
     times_s: list[float]
     sites: list[str]
     next_sites: list[str]
+    previous_sites: list[str | None]
+
+
+class Found(msgspec.Struct, frozen=True):
+    hit_rate: float
+    copies: float
+    """For each move."""
+    seconds: float
 
 
 def read(folder: Path, hours: float) -> Moves:
-    table = pq.read_table(folder / "handoffs", columns=["time_s", "site", "next_site"])
+    table = pq.read_table(folder / "handoffs", columns=list(COLUMNS))
     times_s = table["time_s"].to_numpy()
     order = np.argsort(times_s, kind="stable")
     order = order[times_s[order] < times_s.min() + hours * HOUR_S]
-    columns = (table[name].take(order).to_pylist() for name in ("time_s", "site", "next_site"))
-    return Moves(*columns)
+    return Moves(*(table[name].take(order).to_pylist() for name in COLUMNS))
 
 
-def replayed(moves: Moves, mass: float, learn_s: float) -> tuple[float, float, float]:
-    """Hit rate, copies for each move, and seconds."""
+def replayed(moves: Moves, options: GraphOptions, places: dict[str, Site], learn_s: float) -> Found:
     now_s = moves.times_s[0]
-    begun_s, started_s = now_s + learn_s, time.perf_counter()
-    options = msgspec.structs.replace(HABITS, mass=mass, degree_max=0)
+    begun_s, started_s = now_s + learn_s, time.process_time()
 
     def clock() -> float:
         return now_s
 
-    later: Callable[[Callable[[], None]], None] = _never
-    brokers = {site: Neighbours(site, Memory({}, later), clock, options) for site in {*moves.sites, *moves.next_sites}}
+    def broker(site: str) -> Neighbours:
+        near = msgspec.structs.replace(options, closeness=closeness(site, places))
+        return Neighbours(site, Memory({}, _never), clock, near)
+
+    brokers = {site: broker(site) for site in {*moves.sites, *moves.next_sites}}
     handoffs = hits = copies = 0
-    for now_s, site, next_site in zip(moves.times_s, moves.sites, moves.next_sites, strict=True):
-        likely = brokers[site].likely() if now_s >= begun_s else ()
+    rows = zip(moves.times_s, moves.sites, moves.next_sites, moves.previous_sites, strict=True)
+    for now_s, site, next_site, before in rows:
+        likely = brokers[site].likely(before or "") if now_s >= begun_s else ()
         if now_s >= begun_s:
             handoffs, hits, copies = handoffs + 1, hits + (next_site in likely), copies + len(likely)
-        brokers[site].went(next_site, likely)
+        brokers[site].went(next_site, likely, before or "")
         brokers[next_site].came(site)
-    return hits / handoffs, copies / handoffs, time.perf_counter() - started_s
+    return Found(hits / handoffs, copies / handoffs, time.process_time() - started_s)
 
 
 def _never(call: Callable[[], None]) -> None: ...
@@ -72,13 +86,22 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--learn", type=float, default=24.0, metavar="H")
     parser.add_argument("--hours", type=float, default=24.0, metavar="H")
+    parser.add_argument("--mass", type=float, nargs="*", default=MASSES)
     told = parser.parse_args()
-    moves = read(told.folder, told.learn + told.hours)
-    table = Table("mass", "found a copy", "copies each", "against all", "s", title=f"{len(moves.times_s):,} moves")
-    found = {mass: replayed(moves, mass, told.learn * HOUR_S) for mass in MASSES}
-    everywhere = found[1.0][1]
-    for mass, (hit_rate, copies, seconds) in found.items():
-        table.add_row(f"{mass:g}", f"{hit_rate:.2%}", f"{copies:.2f}", f"{copies / everywhere:.0%}", f"{seconds:.1f}")
+    moves, places = read(told.folder, told.learn + told.hours), read_sites(told.folder / "sites")
+    usual, learn_s = msgspec.structs.replace(HABITS, degree_max=0), told.learn * HOUR_S
+    choices = {"use": (False, {}), "before": (True, {}), "near": (True, places)}
+    table = Table("choice", "mass", "found a copy", "copies each", "against all", "CPU s")
+    table.title = f"{len(moves.times_s):,} moves"
+    every = replayed(moves, msgspec.structs.replace(usual, mass=1.0, foresight=False), {}, learn_s)
+    found = {("all", 1.0): every}
+    for choice, (foresight, known) in choices.items():
+        for mass in told.mass:
+            options = msgspec.structs.replace(usual, mass=mass, foresight=foresight)
+            found[choice, mass] = replayed(moves, options, known, learn_s)
+    for (choice, mass), one in found.items():
+        against = f"{one.copies / every.copies:.0%}"
+        table.add_row(choice, f"{mass:g}", f"{one.hit_rate:.2%}", f"{one.copies:.2f}", against, f"{one.seconds:.1f}")
     Console().print(table)
 
 
