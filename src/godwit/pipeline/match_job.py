@@ -123,9 +123,11 @@ class _Subscriptions:
 
     def now(self) -> Compiled:
         signature = Files(self._spark).signature(self._path)
-        if self._known is None or self._known[0] != signature:
+        while self._known is None or self._known[0] != signature:
             found = read(self._spark, self._path, SUBSCRIPTIONS, "subscriptions")
             self._known = (signature, self.shipper.ship(found))
+            # What was written meanwhile may have been read in part.
+            signature = Files(self._spark).signature(self._path)
         return self._known[1]
 
     def now_in_a_stream(self) -> Compiled:
