@@ -80,7 +80,7 @@ def measured(rate: int, seconds: float, subscriptions: int, cores: int = 2) -> F
     """One run, in a folder that is removed afterwards."""
     from godwit.pipeline.match_job import MatchOptions, stream
     from godwit.pipeline.session import Options, start
-    from godwit.pipeline.streaming import Pace
+    from godwit.pipeline.streaming import Pace, reason
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -97,6 +97,8 @@ def measured(rate: int, seconds: float, subscriptions: int, cores: int = 2) -> F
             query, shipper = stream(spark, options, Pace(follow=True))
             port = ports["mqtt"].rpartition(":")[2]
             published(port, rate, WARM_S)
+            if not query.isActive:
+                raise SystemExit(f"the stream has ended: {reason(str(query.exception()))}")
             before = cpu_s(broker.pid), cpu_s(os.getpid()) - cpu_s(broker.pid)
             count, per_s = published(port, rate, seconds)
             ended_s = time.time()
