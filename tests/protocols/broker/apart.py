@@ -12,6 +12,7 @@ from tests.protocols.broker.listener import Connection, Listener
 
 from godwit.protocols.broker.copying import Handoff
 from godwit.protocols.broker.outlet import Delivery
+from godwit.protocols.broker.places import At
 from godwit.protocols.broker.publication import Publication
 
 EventId = tuple[str, int]
@@ -71,9 +72,9 @@ class Apart(Chaos):
                 assert not session.upstreams
 
     def _check_parts(self, client: Hasty) -> None:
-        """What one publisher says through one broker comes in as many parts as the client had sessions, each in its
-        order: so at most that many of them can come in the opposite order."""
-        home, parts = {one.id: at for one, at in self.published}, client.presents.count(False)
+        """What one publisher says through one broker comes in as many parts as the client had sessions or copies of
+        them, each in its order: so at most that many of them can come in the opposite order."""
+        home, parts = {one.id: at for one, at in self.published}, client.parts
         seen: dict[tuple[str, str], list[int]] = defaultdict(list)
         for delivery in client.got:
             one = delivery.publication
@@ -84,8 +85,9 @@ class Apart(Chaos):
 
 
 class Hasty(Listener):
-    """Whatever it has at the moment it learns that its session is new, and of which it does not know that its broker
-    knows, may come again: nobody can tell."""
+    """What may come again, since nobody can tell: what it has at the moment it learns that its session is new and of
+    which it does not know that its broker knows; and, where it shows no token at a broker that has not heard where it
+    was last, what it got there and gets here."""
 
     def __init__(self, chaos: Apart, name: str, *, dice: Random, delay_s: float, keeps_token: bool) -> None:
         super().__init__(chaos.world, name, dice=dice, delay_s=delay_s)
@@ -93,10 +95,24 @@ class Hasty(Listener):
         self.keeps_token = keeps_token
         self.qos = dice.choice((1, 2, 2))
         self.excused: set[EventId] = set()
+        self.parts = 0
+        """How often it was let in while its session, or the rest of it, was out of reach."""
         self.twice: list[Publication] = []
         self._had: set[EventId] = set()
+        self._lots: list[tuple[At, set[EventId]]] = []
+        """What it got each time it was in, and where that was."""
+        self._blind = False
         self._unsure: dict[int, EventId] = {}
         self._more = False
+
+    def connect(self, at: str, *, clean: bool = False, expiry_s: float = 3600.0, **more: object) -> Listener:
+        broker = self.world.sites[at].broker
+        session, place = broker.sessions.get(self.name), broker._moves.places.get(self.name)
+        known = max(place or At(0, ""), At(session.epoch, at) if session is not None else At(0, ""))
+        unheard = [] if self.keeps_token else [lot for place, lot in self._lots if known < place]
+        self.excused.update(*unheard)
+        self._blind = bool(unheard)
+        return super().connect(at, clean=clean, expiry_s=expiry_s, **more)
 
     def change_mind(self) -> None:
         """About something beside what it always wants."""
@@ -108,6 +124,9 @@ class Hasty(Listener):
         self._more = not self._more
 
     def on_opened(self, connection: Connection, present: bool) -> None:
+        assert connection.session is not None
+        self._lots.append((At(connection.session.epoch, connection.site.name), set()))
+        self.parts += not present or any(way.copy for way in connection.session.upstreams)
         if connection is self.connection and not present:
             self.excused.update(self._unsure.values())
             self._unsure.clear()
@@ -126,12 +145,15 @@ class Hasty(Listener):
             if event in self._had and event not in self.excused:
                 self.twice.append(delivery.publication)
             self._had.add(event)
+            self._lots[-1][1].add(event)
+            if self._blind:
+                self.excused.add(event)
         if delivery.qos == 2:
             self._unsure[number] = event
         else:
             # A broker that crashes before it has written an acknowledgement has not heard it.
             self.excused.add(event)
-            connection.site.broker.store.settled(lambda: self.excused.discard(event))
+            connection.site.broker.store.settled(lambda: None if self._blind else self.excused.discard(event))
 
     def on_release(self, connection: Connection, number: int) -> None:
         self._unsure.pop(number, None)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from random import Random
 
-from tests.protocols.broker.listener import Connection, Listener
+from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.wires import Trees, World
 
 from godwit.protocols.broker.copying import Handoff
@@ -232,40 +231,3 @@ class Wild(Chaos):
         for client in self.subscribers:
             client.presents = [False]
         super().check()
-
-
-class Hasty(Chaos):
-    """Clients that wait a second for their sessions and no longer, and subscribe again where they get a new one.
-
-    Then some of what was under way may come again, but nothing that a publisher knows to be taken is ever lost.
-    """
-
-    def __init__(self, seed: int, handoff: Handoff = "reactive") -> None:
-        super().__init__(seed, handoff=handoff)
-        self.world.session_wait_s = 1.0
-        for site in self.world.sites.values():
-            site.crash()
-            site.start()
-
-    def _client(self, name: str) -> Listener:
-        return Resubscribing(self, name, dice=self.world.dice.stream("client", name), delay_s=0.02)
-
-    def check(self) -> None:
-        given_up = {one for publisher in self.publishers for one in publisher.given_up}
-        for client in self.subscribers:
-            got = {delivery.publication.id for delivery in client.got}
-            wanted = [one.id for one, _ in self.published if any(wish.wants(one) for wish in self.wishes[client.name])]
-            lost = [one for one in wanted if one not in got | given_up]
-            assert not lost, f"{client.name} lost {lost} of {len(wanted)}"
-
-
-class Resubscribing(Listener):
-    def __init__(self, chaos: Hasty, name: str, *, dice: Random, delay_s: float) -> None:
-        super().__init__(chaos.world, name, dice=dice, delay_s=delay_s)
-        self.chaos = chaos
-        self.keeps_token = chaos.world.dice.stream("token", name).random() < 0.7
-
-    def _resume(self, connection: Connection, unfinished: list[int]) -> None:
-        super()._resume(connection, unfinished)
-        for wish in self.chaos.wishes.get(self.name, ()) if not self.presents[-1] else ():
-            self.subscribe(f"{wish.topic}/#", wish.condition, qos=2)

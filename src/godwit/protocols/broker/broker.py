@@ -143,6 +143,7 @@ class Broker:
             return
         session = self._registry.sessions.get(opening.client)
         if session is not None and not opening.clean and self._moves.is_elsewhere(session, opening):
+            self._moves.send_after(session, opening)
             session = None
         if session is not None:
             self._take_over(session, opening)
@@ -155,7 +156,7 @@ class Broker:
         waiting = self._moves.stop_waiting(opening.client)
         if waiting is not None and waiting.outlet is not None:
             waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
-        session = self._registry.create(opening, self._moves.next_epoch(opening.client), clean=opening.clean)
+        session = self._registry.create(opening, self._moves.new_epoch(opening.client), clean=opening.clean)
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
         self._hurry(session)
@@ -318,8 +319,7 @@ class Broker:
             case Turn():
                 turning.on_turn(origin, content)
             case Turned():
-                turning.on_turned(origin, content)
-                turning.on_mark(origin, number, content)
+                turning.on_turned(origin, number, content)
             case Through():
                 turning.on_through(origin, content)
             case Said():

@@ -79,8 +79,14 @@ class Part(msgspec.Struct, array_like=True):
     past: list[Past]
     open: int
     """So many, the last of them, it had until the brokers have turned from it."""
+    wanted: tuple[Subscription, ...] = ()
+    """What it asked for when it came."""
+    reached: dict[NodeId, int] = msgspec.field(default_factory=dict)
+    """Up to which number of each broker's stream it has passed on here all that it had."""
+    early: dict[str, dict[NodeId, int]] = msgspec.field(default_factory=dict)
+    """The same, by subscription, as long as it was not known what the newer session has by that."""
     seen: set[tuple[str, int]] = msgspec.field(default_factory=set)
-    """The few that it has passed on beside that, by their own names."""
+    """The few that it has passed on beside what is past, by their own names."""
 
 
 class Mark(msgspec.Struct, array_like=True):
@@ -108,6 +114,8 @@ class Memory(msgspec.Struct, array_like=True):
     marks: dict[int, Mark] = msgspec.field(default_factory=dict)
     answered: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers that have no older session any more."""
+    lines: set[int] = msgspec.field(default_factory=set)
+    """By the epochs at which they began, the sessions that have gone into it."""
     reached: dict[NodeId, int] = msgspec.field(default_factory=dict)
     """How far each stream had come where the session was before."""
 
@@ -220,15 +228,19 @@ class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
     chain: tuple[NodeId, ...] = ()
     copy: bool = False
     """It is only a copy that I have: `source` goes on collecting, and no other place is concerned."""
+    lines: tuple[int, ...] = (0,)
+    """Whose places are concerned: by the epochs at which they began, the session and those that have gone into it; 0
+    for one that did not begin while an older was away."""
 
 
 class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
     """What I sent before this is for the session's earlier places to pass on; what I send from now on is for the
-    place of this epoch. With `copy`, the name of a broker, only for the copy there."""
+    place of this epoch. With `copy`, the name of a broker, only for the copy there; `lines` are those of `Turn`."""
 
     client: str
     epoch: int
     copy: NodeId = ""
+    lines: tuple[int, ...] = (0,)
 
 
 class Through(msgspec.Struct, frozen=True, tag="through", array_like=True):

@@ -71,6 +71,7 @@ class Deliveries:
         item = session.flying.pop(number, None)
         if item is None:
             return False
+        session.answered = True
         session.window -= item.out
         self.counts.waiting -= 1
         self.ledger.delete_item(session, item)
@@ -82,6 +83,7 @@ class Deliveries:
         if item is None or item.qos != 2:
             return False
         if not item.received:
+            session.answered = True
             item.received, item.safe = True, False
             item.publication = DONE_WITH
             if item.position:

@@ -21,21 +21,49 @@ PAST_MAX, SEEN_MAX = 1_000, 10_000
 
 
 def is_own(session: Session, stamp: Stamp | None, publication: Publication) -> bool:
-    """Whether what comes to the broker under this number is for this session to take: its broker sent it when it knew of
-    the session. What was under way before that an older one has had, or will pass on."""
+    """Whether what comes to the broker under this number is for this session to take: whoever sent it knew of the
+    session. What was under way before that an older one has had, or will pass on."""
     memory = session.memory
     return memory is None or stamp is None or _is_coming(session, memory, stamp, publication, qos_min=0)
 
 
+def is_late(session: Session, item: Item) -> bool:
+    """Whether what comes from where the session was before is not its own, and an older one has passed it on."""
+    memory = session.memory
+    if memory is None or item.stamp is None or item.group is not None:
+        return False
+    origin, number = item.stamp
+    return any(
+        number <= part.reached.get(origin, 0) and _is_wanted(session, part.wanted, item.publication)
+        for part in memory.parts
+    ) and not _is_in(session, memory, item.stamp, item.publication)
+
+
 def had(session: Session, item: Item, born: int) -> bool:
     """Whether what a session passes on that began at this epoch, or is older (0), has come for this one by itself or
-    for another that began later, or is sure to. What was dealt to a member of a group, or retained, is nobody else's."""
+    for another that began later, or is sure to. What was dealt to a member of a group, or is retained, is nobody
+    else's."""
     memory = session.memory
     if memory is None or item.stamp is None or item.group is not None:
         return False
     return _is_in(session, memory, item.stamp, item.publication) or any(
         _is_in(session, part, item.stamp, item.publication) for part in memory.parts if part.born > born
     )
+
+
+def passes(session: Session, item: Item, born: int) -> bool:
+    """The session that began at this epoch passes this on, whether it is taken or not; whether that is news."""
+    memory = session.memory
+    part = next((one for one in reversed(memory.parts) if one.born == born), None) if memory is not None else None
+    if memory is None or part is None or item.stamp is None or item.group is not None:
+        return False
+    origin, number = item.stamp
+    known = memory.firsts.get(origin, {})
+    for key, sub in session.subscriptions.items():
+        if key not in known and not sub.wanted.group and _wants(sub, item.publication):
+            part.early.setdefault(key, {})[origin] = number
+    part.reached[origin] = max(number, part.reached.get(origin, 0))
+    return True
 
 
 def note(session: Session, item: Item, born: int | None) -> bool:
@@ -49,6 +77,11 @@ def note(session: Session, item: Item, born: int | None) -> bool:
         return False
     part.seen.add(item.publication.id)
     return True
+
+
+def lines_of(memory: Memory | None) -> set[int]:
+    """The session itself, and those that have gone into it."""
+    return {0} if memory is None else {memory.born, *memory.lines}
 
 
 def is_same(one: Subscription, other: Subscription) -> bool:
@@ -69,10 +102,15 @@ def give_up(memory: Memory, wanted: Subscription, reached: Mapping[NodeId, int])
         memory.past.append(past)
 
 
-def merge(memory: Memory, other: Memory, wanted: Iterable[Subscription], epoch: int) -> None:
-    """Another session that had begun so comes, with these subscriptions, under this epoch."""
-    open_ = [past for one in wanted if (past := _ended(other, one, other.reached))]
-    memory.parts += [Part(other.born, epoch, [*other.past, *open_], len(open_), other.seen), *other.parts]
+def merge(memory: Memory, other: Memory | None, wanted: tuple[Subscription, ...], epoch: int) -> None:
+    """Another session comes, with these subscriptions, under this epoch; with a memory, where it had begun so too."""
+    part = Part(0, epoch, [], 0, wanted)
+    memory.lines |= lines_of(other)
+    memory.parts.append(part)
+    if other is not None:
+        past = [past for one in wanted if (past := _ended(other, one, other.reached))]
+        part.born, part.past, part.open, part.seen = other.born, [*other.past, *past], len(past), other.seen
+        memory.parts += other.parts
 
 
 def end_part(memory: Memory, epoch: int, origin: NodeId, number: int) -> None:
@@ -103,17 +141,32 @@ def _is_coming(session: Session, memory: Memory, stamp: Stamp, publication: Publ
     origin, number = stamp
     for key, first in memory.firsts.get(origin, {}).items():
         sub = session.subscriptions.get(key)
-        if sub is not None and number > first and sub.wanted.qos >= qos_min and _wants(sub, publication):
+        if (
+            sub is not None
+            and number > first
+            and sub.wanted.qos >= qos_min
+            and _wants(sub, publication)
+            and not any(_came_early(session, part, key, stamp, publication) for part in memory.parts)
+        ):
             return True
     return False
+
+
+def _came_early(session: Session, part: Part, key: str, stamp: Stamp, publication: Publication) -> bool:
+    origin, number = stamp
+    return number <= part.early.get(key, {}).get(origin, 0) and _is_wanted(session, part.wanted, publication)
+
+
+def _is_wanted(session: Session, wanted: Iterable[Subscription], publication: Publication) -> bool:
+    subs = (remembered(session, one, 0) for one in wanted if matches(one.topics, publication.topic))
+    return any(sub is not None and not sub.wanted.group and _wants(sub, publication) for sub in subs)
 
 
 def _is_past(session: Session, past: Past, stamp: Stamp, publication: Publication) -> bool:
     origin, number = stamp
     if not past.firsts.get(origin, number) < number <= past.lasts.get(origin, 0):
         return False
-    sub = remembered(session, past.wanted, 0) if matches(past.wanted.topics, publication.topic) else None
-    return sub is not None and _wants(sub, publication)
+    return _is_wanted(session, (past.wanted,), publication)
 
 
 def _wants(sub: Sub, publication: Publication) -> bool:

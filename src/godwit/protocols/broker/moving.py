@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+import msgspec
+
 from godwit.protocols.broker import contents
 from godwit.protocols.broker.contents import Claim, Fetch, Heard, Nothing, Place, Turn
 from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Copying, Handoff, Neighbours
 from godwit.protocols.broker.holding import Holding
 from godwit.protocols.broker.leaving import Leaving
-from godwit.protocols.broker.memory import merge
-from godwit.protocols.broker.outlet import Opening, Outlet, Reason
+from godwit.protocols.broker.memory import lines_of, merge
+from godwit.protocols.broker.outlet import UNSURE, Opening, Outlet, Reason
 from godwit.protocols.broker.places import At, Places, at_of
 from godwit.protocols.broker.registry import Registry
-from godwit.protocols.broker.sessions import Gate, Session, Upstream
+from godwit.protocols.broker.sessions import Copy, Gate, Session, Upstream
 from godwit.protocols.broker.speaking import Speaking
 from godwit.protocols.broker.taking import Taking
 from godwit.protocols.broker.turning import Turning, item_of
@@ -28,14 +30,20 @@ ASKED_MAX = 16
 class Waiting:
     """A client that is here while its session is elsewhere. Without outlet it has left again."""
 
-    def __init__(self, opening: Opening, outlet: Outlet, source: NodeId, timer: Timer) -> None:
+    def __init__(self, opening: Opening, outlet: Outlet, at: At, timer: Timer) -> None:
         self.opening = opening
         self.outlet: Outlet | None = outlet
-        self.source = source
+        self.at = at
+        """Where the session is, as far as it is known."""
         self.timer = timer
         self.asked = 1
+        """How many brokers were."""
         self.wanted_by: tuple[int, NodeId] | None = None
         """Another broker where the client has appeared since: it gets the session as soon as it is here."""
+
+    @property
+    def source(self) -> NodeId:
+        return self.at.broker
 
 
 class Moves:
@@ -77,16 +85,16 @@ class Moves:
         """Fetch the session from wherever it is; False where no broker is known to have one."""
         if self._replace_waiting(opening, outlet):
             return True
-        source = self._source(opening) if self.follows else ""
-        if not source or source == self.name or source not in self.fabric.brokers:
+        at = self._at(opening)
+        if not self.follows or at.broker == self.name or at.broker not in self.fabric.brokers:
             return False
-        copy = self.holding.get(opening.client, source)
+        copy = self.holding.get(opening.client, at.broker)
         if copy is not None and opening.token and opening.token == copy.token:
             self.taking.open(copy, opening, outlet)
             return True
         timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
-        self.waiting[opening.client] = Waiting(opening, outlet, source, timer)
-        self._fetch(opening.client, source)
+        self.waiting[opening.client] = Waiting(opening, outlet, at, timer)
+        self._fetch(opening.client, at.broker)
         return True
 
     def is_elsewhere(self, session: Session, opening: Opening) -> bool:
@@ -94,15 +102,21 @@ class Moves:
         told = at_of(opening.token) if opening.token else None
         return told is not None and At(session.epoch, self.name) < told and told.broker in self.fabric.brokers
 
-    def _source(self, opening: Opening) -> NodeId:
+    def send_after(self, session: Session, opening: Opening) -> None:
+        """To where its client was let in since, so that the newer session there is the one that goes on."""
+        told = at_of(opening.token)
+        assert told is not None
+        self.leaving.transfer(session, told.broker, session.epoch + 1)
+
+    def _at(self, opening: Opening) -> At:
         """Where the session is: as the client knows, as the others have said, or as a copy of it shows."""
         at, copy = self.places.get(opening.client), self.registry.copies.get(opening.client)
         told = at_of(opening.token) if opening.token else None
         if told is not None and told.broker in self.fabric.brokers and (at is None or at < told):
-            return told.broker
+            return told
         if at is not None:
-            return at.broker
-        return opening.previous or (copy.source if copy is not None else "")
+            return at
+        return At(0, opening.previous or (copy.source if copy is not None else ""))
 
     def pass_on(self, session: Session) -> bool:
         """To where it is wanted by now, if that is elsewhere."""
@@ -134,13 +148,18 @@ class Moves:
         return waiting
 
     def next_epoch(self, client: str) -> int:
-        """Above all that is known of this client. The clock helps where old news is still under way."""
+        """Above all that is known of this client."""
         at, live = self.places.get(client), self.registry.sessions.get(client)
         shadows, copy = self.registry.shadows.get(client, {}).values(), self.registry.copies.get(client)
         known = max(at.epoch if at else 0, copy.epoch if copy else 0, *(one.next_epoch for one in shadows), 0)
         if live is not None:
             known = max(known, live.epoch, live.copied)
-        return max(known + 1, int(self.switch.clock() * 1000))
+        return known + 1
+
+    def new_epoch(self, client: str) -> int:
+        """For a session that begins here, though another may exist. Only these take the time: however often the other
+        one moves and is copied, nobody takes it for the newer one."""
+        return max(self.next_epoch(client), int(self.switch.clock() * 1000))
 
     def announce(self, session: Session, *, clean: bool = False) -> None:
         """Tell all brokers that a session that may outlive its connection is here."""
@@ -176,12 +195,12 @@ class Moves:
         if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
             return
         session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
-        if session is None and copy is not None and copy.fetched:
+        if session is None and copy is not None and copy.fetched and not _is_outdated(copy, waiting.opening):
             self.arrive(self.taking.claim(copy), waiting)
             return
         present = session is not None
         if session is None:
-            session = self.registry.create(waiting.opening, self.next_epoch(client))
+            session = self.registry.create(waiting.opening, self.new_epoch(client))
             session.came_from = waiting.source
             self.registry.reunion.begin(session, waiting.source)
         self.announce(session)
@@ -229,6 +248,7 @@ class Moves:
         if copy is not None:
             self.holding.forget(copy)
         way = Upstream(moved.epoch, origin, moved.chain, set(moved.origins), present is None)
+        way.lines = tuple(sorted(lines_of(moved.memory)))
         way.had = self.taking.void(origin, moved.client)
         if present is not None:
             self._add_to(present, moved, way)
@@ -285,19 +305,19 @@ class Moves:
         client wanted to start clean. Where one of them began as a copy of the other, they have started together."""
         if session.clean and session.started != moved.started:
             to = sorted(way.origins & self.fabric.brokers)
-            self._send(to, Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain))
-            self.turning.make_turn(self.name, Turn(moved.client, moved.epoch, way.source, 0, way.chain))
+            turn = Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain, lines=way.lines)
+            self._send(to, turn)
+            self.turning.make_turn(self.name, msgspec.structs.replace(turn, interest=0))
             return
         self.copying.drop(session)
         if not session.subscriptions:
             # The client may not have heard that this one is new: then it takes it for the old one, and so must we.
             for wanted in moved.subscriptions:
                 self.registry.adopt(session, wanted)
-        if session.memory is not None and moved.memory is not None:
+        if session.memory is not None:
             merge(session.memory, moved.memory, moved.subscriptions, moved.epoch)
-            way.born = moved.memory.born
-        if session.memory is not None and session.memory.source == way.source:
-            session.memory.source = ""
+            way.born = moved.memory.born if moved.memory is not None else 0
+            session.memory.source = session.memory.source if session.memory.source != way.source else ""
         session.epoch = max(session.epoch, moved.epoch)
         session.announced = False
         session.upstreams.append(way)
@@ -323,8 +343,8 @@ class Moves:
         lead = at.broker if at is not None else ""
         if lead == origin:
             return  # it does not know yet that the session is on its way there; it will say so when it has come
-        if lead in self.fabric.brokers and waiting.asked < ASKED_MAX:
-            waiting.source, waiting.asked = lead, waiting.asked + 1
+        if at is not None and lead in self.fabric.brokers and waiting.asked < ASKED_MAX:
+            waiting.at, waiting.asked = at, waiting.asked + 1
             self._fetch(client, lead)
         else:
             self._new_session(client)
@@ -349,8 +369,8 @@ class Moves:
         elif session is None or At(session.epoch, self.name) < at:
             self.places.put(place.client, at)
         waiting = self.waiting.get(place.client)
-        if waiting is not None and not place.gone:
-            waiting.source = origin
+        if waiting is not None and not place.gone and waiting.at <= at:
+            waiting.at = at
             self._fetch(place.client, origin)
         claim = next((one for one in place.claims if one.source == self.name), None)
         if session is not None and claim is not None and _is_valid(claim, session):
@@ -402,6 +422,11 @@ class Moves:
 
     def _send(self, to: Iterable[NodeId], content: contents.Content) -> None:
         self.switch.say(to, content)
+
+
+def _is_outdated(copy: Copy, opening: Opening) -> bool:
+    """Whether the client shows that it was let in somewhere after the copy was made."""
+    return opening.token.removeprefix(UNSURE) not in ("", copy.token)
 
 
 def _is_valid(claim: Claim, session: Session) -> bool:

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 import msgspec
 
 from godwit.protocols.broker.contents import Mark, Memory, Turn
-from godwit.protocols.broker.memory import end_part, give_up, is_same
+from godwit.protocols.broker.memory import end_part, give_up, is_same, note
 from godwit.protocols.broker.outlet import Subscription
-from godwit.protocols.broker.sessions import Session, Sub
+from godwit.protocols.broker.sessions import Copy, Item, Session, Sub
 from godwit.protocols.broker.switch import Switch
 from godwit.protocols.host import NodeId
 
@@ -38,10 +38,38 @@ class Reunion:
 
     def begin(self, session: Session, source: NodeId) -> None:
         """It is new, and the one that `source` had may turn up. It is to be announced next."""
-        # Marks are far below every epoch, and none is used twice.
-        session.memory = Memory(session.epoch, int(self.switch.clock() * 100), source)
+        session.memory = self._memory(session, source)
         session.review()
         self._write(session)
+
+    def begin_with(self, session: Session, copy: Copy) -> None:
+        """It is taken for the session, and its source has not said yet that it is. Whoever takes it up writes it.
+
+        Of brokers whose catch-up has come through, all that the source kept is in it or comes to it."""
+        if session.memory is not None:
+            return
+        session.memory = memory = self._memory(session, copy.source)
+        memory.lines = {0}  # it has begun as one
+        keys = _keys(session)
+        memory.marks[copy.epoch] = Mark(keys, announced=False)
+        for origin, gate in session.gates.items():
+            if gate.begun:
+                memory.firsts[origin] = dict.fromkeys(keys, 0 if gate.through else gate.number)
+        partly = {origin for origin, gate in session.gates.items() if not gate.through}
+        for item in (*session.flying.values(), *session.waiting):
+            if not item.received and item.stamp is not None and item.stamp[0] in partly:
+                note(session, item, None)
+        session.review()
+
+    def confirmed(self, session: Session, source: NodeId) -> None:
+        """The copy that this source had made is the session, and nobody else has an older one."""
+        if session.memory is not None and session.memory.source == source:
+            session.memory = None
+            session.review()
+
+    def _memory(self, session: Session, source: NodeId) -> Memory:
+        # Marks are far below every epoch, and none is used twice.
+        return Memory(session.epoch, int(self.switch.clock() * 100), source)
 
     def subscribed(self, session: Session, wanted: Subscription, old: Sub | None) -> bool:
         """To be called before it takes the place of the old one; whether `ask` must follow after that."""
@@ -74,8 +102,7 @@ class Reunion:
         memory = session.memory
         if memory is None:
             return
-        known = {key for key, sub in session.subscriptions.items() if not sub.wanted.group}
-        asked = known if keys is None else known.intersection(keys)
+        asked = _keys(session) if keys is None else _keys(session).intersection(keys)
         memory.marks[mark] = Mark(asked, session.announced)
         own = memory.firsts.setdefault(self.switch.name, {})
         for key in asked:
@@ -107,24 +134,25 @@ class Reunion:
             self.switch.directory.changed()
             self._write(session)
 
-    def must_wait(self, session: Session, born: int) -> bool:
-        """Whether a newer session than the one that began at this epoch may have had what that kept. The newest is waited
-        for first: the one for which this session was too hasty, and then those that pass on to it."""
+    def must_wait(self, session: Session, item: Item, born: int) -> bool:
+        """Whether a newer session than the one that began at this epoch may have had what that kept. The newest is
+        waited for first: the one for which this session was too hasty, and all of it; then those that pass on to it."""
         memory = session.memory
         if memory is None:
             return False
-        source, ways = memory.source, session.upstreams
-        if source in self.fabric.brokers and (
-            source not in memory.answered or any(way.main and source in way.origins for way in ways)
-        ):
+        awaited = {memory.source} & self.fabric.brokers
+        if awaited - memory.answered:
             return True
-        return any(way.born > born for way in ways if not way.main)
+        if item.stamp is not None:
+            awaited.add(item.stamp[0])
+        return any(awaited & way.origins if way.main else way.born > born for way in session.upstreams)
 
     def carried(self, session: Session) -> Memory | None:
         """What goes with the session to another broker, where all are asked anew."""
         if session.memory is None:
             return None
-        return msgspec.structs.replace(session.memory, marks={}, reached=self._reached())
+        parts = [msgspec.structs.replace(part, reached={}) for part in session.memory.parts]
+        return msgspec.structs.replace(session.memory, marks={}, reached=self._reached(), parts=parts)
 
     def _reached(self) -> dict[NodeId, int]:
         """How far each stream has come here."""
@@ -134,3 +162,8 @@ class Reunion:
     def _write(self, session: Session) -> None:
         if session.durable and session.copy is None:
             self.switch.ledger.put_session(session)
+
+
+def _keys(session: Session) -> set[str]:
+    """Members of a group get their share only, whoever has turned to them."""
+    return {key for key, sub in session.subscriptions.items() if not sub.wanted.group}

@@ -111,6 +111,8 @@ class Gate(msgspec.Struct):
     """That broker has turned: what it sends here from now on is for this session."""
     through: bool = False
     """All that it sent before has been passed on by the old broker."""
+    number: int = 0
+    """Under which number of its stream it has turned."""
 
 
 class Upstream(msgspec.Struct):
@@ -131,6 +133,8 @@ class Upstream(msgspec.Struct):
     """The brokers of whose publications nothing is news that comes this way."""
     born: int = 0
     """The epoch at which the other session began, where that one too had begun while an older was out of reach."""
+    lines: tuple[int, ...] = (0,)
+    """Whose places brokers turn from."""
 
 
 class Session:
@@ -138,6 +142,7 @@ class Session:
 
     __slots__ = (
         "announced",
+        "answered",
         "came_from",
         "claims",
         "clean",
@@ -228,6 +233,8 @@ class Session:
         self.dropped: dict[str, int] = {}
         """What the bounds of its limits cost it here, by reason."""
 
+        self.answered = False
+        """The client has acknowledged something here, so that it knows that it is in."""
         self.unheard: set[tuple[int, NodeId]] = set()
         """By the epoch before which the client was elsewhere: brokers that may not have all yet that it said there."""
         self.kept_back: list[tuple[Publication, int]] = []
@@ -270,6 +277,12 @@ class Session:
         """What it has by itself, where an older session of the client may turn up."""
         self.claims: tuple[Claim, ...] = ()
         """The copies by which it came from brokers that may not know it yet."""
+
+    @property
+    def line(self) -> int:
+        """Tells its places from those of other sessions of the client: the epoch at which it began, where an older one
+        was out of reach."""
+        return self.memory.born if self.memory is not None else 0
 
     @property
     def durable(self) -> bool:

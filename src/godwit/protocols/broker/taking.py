@@ -28,21 +28,23 @@ class Taking:
         """The client is here and shows that it was nowhere else since the copy was made. So nobody else can get the
         session, and the client need not wait until the source says that. The other brokers hear of it afterwards: if
         the client does not learn that it is in, and tries elsewhere, they must go by what the source says."""
-        epoch = self.moves.next_epoch(opening.client)
-        session = self._take_up(copy, epoch)
+        epoch = self.moves.new_epoch(opening.client)
+        session = self._take_up(copy, epoch, given=False)
         self.switch.say((copy.source,), Fetch(opening.client, epoch, copy.epoch, held=True))
         self.expect(session)
         self.registry.attach(session, opening, outlet, present=True)
 
     def claim(self, copy: Copy) -> Session:
         """The source is away, and the client has waited long enough."""
-        session = self._take_up(copy, self.moves.next_epoch(copy.session.client))
+        session = self._take_up(copy, self.moves.new_epoch(copy.session.client), given=False)
         self._go_on(session)
         return session
 
-    def _take_up(self, copy: Copy, epoch: int) -> Session:
+    def _take_up(self, copy: Copy, epoch: int, *, given: bool) -> Session:
         """What the client says is kept back until the source tells that all have what it said there."""
         session = self.moves.holding.enliven(copy, epoch)
+        if not given:
+            self.registry.reunion.begin_with(session, copy)
         session.unheard, session.came_from = {(copy.epoch, copy.source)}, copy.source
         self.switch.ledger.put_session(session)
         self.moves.speaking.arrive(session)
@@ -79,7 +81,7 @@ class Taking:
         elif present is None:
             for item in copy.session.flying.values():
                 item.safe = True  # the question left when the copy was on the disk, and this answers it
-            session = self._take_up(copy, given.epoch)
+            session = self._take_up(copy, given.epoch, given=True)
             self.moves.turning.confirm(session, way_by_copy(session, origin), given.origins)
             self.moves.arrive(session, self.moves.stop_waiting(given.client))
         else:
@@ -90,6 +92,7 @@ class Taking:
             way = way_of(session, given.copy, origin)
             if way is None or not way.copy:
                 continue
+            self.registry.reunion.confirmed(session, origin)
             self.moves.turning.confirm(session, way, given.origins)
             if session.moved_to is None and not session.ended:
                 session.announced = session.announced and session.epoch >= given.epoch
@@ -99,10 +102,14 @@ class Taking:
 
     def _merge(self, present: Session, copy: Copy, given: Given) -> None:
         """The client has begun anew here while its session was asked for."""
-        items = [*copy.session.flying.values(), *copy.session.waiting]
+        session = copy.session
+        items = [*session.flying.values(), *session.waiting, *(one for some in session.held.values() for one in some)]
         self.moves.holding.forget(copy)
         if present.clean:
             return
+        if not present.subscriptions:
+            for sub in session.subscriptions.values():
+                self.registry.adopt(present, sub.wanted)
         way = Upstream(given.copy, copy.source, (), set(given.origins), main=False)
         present.upstreams.append(way)
         for item in items:
@@ -111,11 +118,16 @@ class Taking:
         self.moves.turning.progress(present, copy.source)
 
     def disclaim(self, source: NodeId, nothing: Nothing) -> None:
-        """The source has no session for a copy that was taken up here. If another broker has it, and nobody has heard
-        of this one, then the client does not know that it was in here either: there is nothing to be kept."""
+        """The source has no session for a copy that was taken up here. If another broker has it, nobody has heard of
+        this one and the client has never answered, then the client does not know that it was in here either: there is
+        nothing to be kept. If it does know, what it has had here must not come again there."""
         session = self.registry.sessions.get(nothing.client)
         elsewhere = nothing.at not in ("", self.switch.name)
-        if session is not None and elsewhere and not session.announced and way_by_copy(session, source) is not None:
+        if session is None or not elsewhere or session.announced or way_by_copy(session, source) is None:
+            pass
+        elif session.answered:
+            self.moves.pass_on(session)
+        else:
             session.will = None
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
             self.registry.end(session)
@@ -129,7 +141,7 @@ class Taking:
             way = way_by_copy(session, source)
             if way is None or session.copy is not None:
                 continue
-            if session.moved_to is None:
+            if session.moved_to is None and session.memory is None:
                 found = session.gates.keys() - way.origins
             self.moves.turning.confirm(session, way, ())
             if session.moved_to is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from godwit.protocols.broker.contents import Forwarded, Kept, Through, Turn, Turned
 from godwit.protocols.broker.keeping import DONE_WITH
-from godwit.protocols.broker.memory import had, note
+from godwit.protocols.broker.memory import had, is_late, note, passes
 from godwit.protocols.broker.places import Asked, Places
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.reunion import born_of, key_of
@@ -39,7 +39,7 @@ class Turning:
         """Ask every broker to send here what it sent to the place before; this one does it at once."""
         self._arriving[session] = None
         self._ask(session, way)
-        self.make_turn(self.name, Turn(session.client, way.epoch, way.source, 0, way.chain, way.copy))
+        self.make_turn(self.name, Turn(session.client, way.epoch, way.source, 0, way.chain, way.copy, way.lines))
 
     def _ask(self, session: Session, way: Upstream) -> None:
         asked = self._asked.setdefault((session.client, way.epoch, way.source), set())
@@ -48,7 +48,8 @@ class Turning:
             asked.update(to)
             self.registry.reunion.expect(session, way.epoch)
             interest = self.switch.restate()
-            self.switch.say(to, Turn(session.client, way.epoch, way.source, interest, way.chain, way.copy))
+            turn = Turn(session.client, way.epoch, way.source, interest, way.chain, way.copy, way.lines)
+            self.switch.say(to, turn)
 
     def on_turn(self, origin: NodeId, turn: Turn) -> None:
         if self.fabric.heard(origin) >= turn.interest:
@@ -58,26 +59,24 @@ class Turning:
 
     def make_turn(self, by: NodeId, turn: Turn) -> None:
         """From this moment on."""
-        turned = Turned(turn.client, turn.epoch, by if turn.copy else "")
+        turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines)
         self.switch.say(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
-        self.on_turned(self.name, turned)
+        self.on_turned(self.name, self.fabric.sent, turned)
 
-    def on_turned(self, origin: NodeId, turned: Turned) -> None:
+    def on_turned(self, origin: NodeId, number: int, turned: Turned) -> None:
+        """That broker has turned, under this number of its stream."""
         for session in self.all_of(turned.client):
             gate = session.gates.get(origin)
             begins = gate is not None and not gate.begun and self._begins(session, turned)
             ends = origin in session.open_origins and _ends(session, turned)
             if gate is not None and begins:
-                gate.begun = True
+                gate.begun, gate.number = True, number
             if ends:
                 session.open_origins.discard(origin)
             if begins or ends:
                 self.progress(session, origin)
         if turned.copy:
             self.on_copy_turned(origin, turned)
-
-    def on_mark(self, origin: NodeId, number: int, turned: Turned) -> None:
-        """What the origin sends from this number on comes for a subscription of a session that is new here."""
         for session in self.all_of(turned.client):
             if self.registry.reunion.answered(session, origin, turned.epoch, number) and session.moved_to is None:
                 self.go_on(session)
@@ -85,7 +84,7 @@ class Turning:
     def _begins(self, session: Session, turned: Turned) -> bool:
         if turned.copy:
             return (turned.epoch, turned.copy) == (session.entered, self.name)
-        return turned.epoch >= session.entered
+        return turned.epoch >= session.entered and session.line in turned.lines
 
     def on_through(self, origin: NodeId, through: Through) -> None:
         for session in self.all_of(through.client):
@@ -162,7 +161,9 @@ class Turning:
 
     def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
         """What came on this way."""
-        if way.main:
+        if way.main and is_late(session, item):
+            self.switch.counts.late_duplicates += 1
+        elif way.main:
             self._note(session, item, None)
             self.switch.take(session, item)
         elif item.stamp is not None and item.stamp[0] in way.had:
@@ -175,28 +176,42 @@ class Turning:
         reunion = self.registry.reunion
         if session.moved_to is not None and session.memory is not None:
             self.switch.forward(session, item, born)
-        elif reunion.must_wait(session, born):
+        elif reunion.must_wait(session, item, born):
             session.held.setdefault(key_of(born), []).append(item)
             if session.durable:
                 self.switch.ledger.put_item(session, item, key_of(born))
-        elif had(session, item, born):
-            self.switch.counts.late_duplicates += 1
         else:
-            self._note(session, item, born)
-            self.switch.take(session, item)
+            is_had = had(session, item, born)
+            news = passes(session, item, born)
+            if is_had:
+                self.switch.counts.late_duplicates += 1
+            else:
+                news |= note(session, item, born)
+                self.switch.take(session, item)
+            if news:
+                self._write(session)
 
     def _note(self, session: Session, item: Item, born: int | None) -> None:
-        if session.memory is not None and note(session, item, born) and session.durable and session.copy is None:
+        if session.memory is not None and note(session, item, born):
+            self._write(session)
+
+    def _write(self, session: Session) -> None:
+        if session.durable and session.copy is None:
             self.switch.ledger.put_session(session)
 
     def go_on(self, session: Session) -> None:
         """Somebody for whom what older sessions kept had to wait has come, or does not come any more."""
         kept = [(born, key) for key in session.held if (born := born_of(key)) is not None]
         for born, key in sorted(kept, reverse=True):
-            if session.moved_to is not None or not self.registry.reunion.must_wait(session, born):
-                for item in session.held.pop(key):
-                    self.switch.ledger.delete_item(session, item)
-                    self.pass_older(session, born, item)
+            items, free = session.held.pop(key), []
+            for item in items:
+                if session.moved_to is not None or not self.registry.reunion.must_wait(session, item, born):
+                    free.append(item)
+                else:
+                    session.held.setdefault(key, []).append(item)
+            for item in free:
+                self.switch.ledger.delete_item(session, item)
+                self.pass_older(session, born, item)
         self.registry.reunion.settle(session)
 
     def loaded(self, session: Session) -> None:
@@ -291,7 +306,7 @@ def _ends(shadow: Session, turned: Turned) -> bool:
     """Whether what this broker sends from now on is for a later place than the shadow's."""
     if turned.copy:
         return (turned.epoch, turned.copy) == (shadow.next_epoch, shadow.moved_to)
-    return turned.epoch >= shadow.next_epoch
+    return turned.epoch >= shadow.next_epoch and shadow.line in turned.lines
 
 
 def _is_arriving(session: Session) -> bool:
