@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import math
 import random
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from godwit.events import Value
 from godwit.filters.text import parse
 from godwit.pipeline.errors import PipelineError, SchemaError
-from godwit.pipeline.match import deliveries, key_of, unreadable
+from godwit.pipeline.match import _rows, deliveries, key_of, unreadable
 from godwit.pipeline.reading import Dataset, checked
 from godwit.pipeline.schemas import SUBSCRIPTIONS
 from godwit.pipeline.subscriptions import Compiled, Shipper
@@ -112,6 +117,30 @@ def test_columns_match_as_the_broker_matches(spark: SparkSession, filters: dict[
     assert len(compiled.parts) == (1 if part_max > 400 else 3)
     found = deliveries(spark.createDataFrame(table), compiled, ["id"])
     assert pairs(found) == expected(events, filters)
+
+
+@pytest.mark.parametrize("part_max", [10**6, 150])
+def test_files_that_workers_read_match_as_the_broker_matches(
+    spark: SparkSession, filters: dict[str, str], part_max: int, tmp_path: Path
+) -> None:
+    events = some_events(random.Random(9), 200)
+    schema = pa.schema([("id", pa.int64()), *TYPES.items()])
+    table = pa.Table.from_pylist([{"id": at, **event} for at, event in enumerate(events)], schema=schema)
+    for name, rows in (("a b", table.slice(0, 120)), ("c", table.slice(120))):
+        pq.write_table(rows, tmp_path / f"{name}.parquet", row_group_size=50)
+    frame = spark.read.parquet(str(tmp_path))
+    found = deliveries(frame, Shipper(spark, part_max).ship(subscriptions(spark, filters)), ["id"], is_as_filed=True)
+    assert "Scan" not in found._jdf.queryExecution().executedPlan().toString(), "Spark reads the events itself"
+    assert pairs(found) == expected(events, filters)
+
+
+@given(st.lists(st.integers(0, 30)), st.integers(1, 7))
+def test_lists_have_every_delivery_once_and_are_bounded(counts: list[int], most: int) -> None:
+    offsets = np.cumsum([0, *counts])
+    events, begins = _rows(offsets, most)
+    lengths = np.diff(begins)
+    assert np.repeat(events, lengths).tolist() == np.repeat(np.arange(len(counts)), counts).tolist()
+    assert all(0 < length <= most for length in lengths)
 
 
 def test_archived_events_match_as_the_broker_matches(

@@ -2,6 +2,9 @@
 
 Events come in one of two shapes: an attribute in a column of its name, or as a broker archives them, with all of them
 as one JSON object in the column `attributes`. A null is a missing attribute.
+
+An event comes back from Python once, with a list of all who want it, and Spark makes a row of each: row by row, the way
+out of Arrow would take Java longer than it takes Python to find them.
 """
 
 from __future__ import annotations
@@ -13,11 +16,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import (
+    ArrayType,
     BooleanType,
     DataType,
     DateType,
@@ -33,6 +38,7 @@ from pyspark.sql.types import (
 
 from godwit.events import Value
 from godwit.pipeline.errors import PipelineError, SchemaError
+from godwit.pipeline.row_groups import Share, planned, wanted_columns
 from godwit.pipeline.schemas import QUARANTINE, STRING, column, shaped
 from godwit.pipeline.subscriptions import Compiled, Part, loaded
 from godwit.tables.batch import Batch
@@ -42,6 +48,9 @@ SUBSCRIPTION = "subscription"
 PIECE_ROWS_MIN, PIECE_ROWS_MAX = 1 << 8, 1 << 14
 PIECE_PAIRS = 1 << 24
 """Events go to the index so many at a time that no more pairs can come back, should all match all: 128 MiB."""
+READ_ROWS = 1 << 14
+LIST_MAX = 1 << 16
+"""An event that more want than this comes back several times: Spark keeps a row in one piece of memory."""
 
 _PART = "part"
 
@@ -71,15 +80,37 @@ def deliveries_schema(events: DataFrame, key: Sequence[str]) -> StructType:
     return StructType([*(events.schema[name] for name in key), StructField(SUBSCRIPTION, STRING)])
 
 
-def deliveries(events: DataFrame, subscriptions: Compiled, key: Sequence[str]) -> DataFrame:
-    """A row for each event and each subscription that wants it."""
+def deliveries(
+    events: DataFrame, subscriptions: Compiled, key: Sequence[str], *, is_as_filed: bool = False
+) -> DataFrame:
+    """A row for each event and each subscription that wants it.
+
+    Where `is_as_filed`, the events are all rows of some Parquet files, none left out and no column made of others; then
+    workers may read these files themselves, which is faster.
+    """
     schema = deliveries_schema(events, key)
     if not subscriptions.parts:
         return events.select(*map(column, key), sf.lit(None).cast(STRING).alias(SUBSCRIPTION)).where(sf.lit(False))
     attributes = None if is_archived(events) else [name for name in events.columns if name in subscriptions.attributes]
-    seen = _spread(_matchable(events, key, attributes), len(subscriptions.parts))
-    matcher = _Matcher(subscriptions.parts, schema.names, attributes, _rows_at_a_time(subscriptions))
-    return shaped(seen.mapInArrow(matcher.match, schema), schema)
+    listed = StructType([*schema.fields[:-1], StructField(SUBSCRIPTION, ArrayType(STRING, containsNull=False))])
+    matcher = _Matcher(subscriptions.parts, listed.names, attributes, _rows_at_a_time(subscriptions))
+    found = _read_and_matched(events, matcher, key, listed) if is_as_filed else None
+    if found is None:
+        seen = _spread(_matchable(events, key, attributes), len(subscriptions.parts))
+        found = seen.mapInArrow(matcher.match, listed)
+    return shaped(found.select(*map(column, key), sf.explode(SUBSCRIPTION).alias(SUBSCRIPTION)), schema)
+
+
+def _read_and_matched(events: DataFrame, matcher: _Matcher, key: Sequence[str], listed: StructType) -> DataFrame | None:
+    """The same by tasks that read their share of the files, once for each part; None where that is for Spark to do."""
+    names = dict.fromkeys([*key, *([ATTRIBUTES] if matcher.attributes is None else matcher.attributes)])
+    wanted = wanted_columns(events, list(names))
+    shares = None if wanted is None else planned(events, wanted)
+    if not shares:
+        return None
+    tasks = len(shares) * len(matcher.parts)
+    numbers = events.sparkSession.range(0, tasks, numPartitions=tasks)
+    return numbers.mapInArrow(_Reader(matcher, tuple(shares), wanted, tuple(key)).match, listed)
 
 
 def unreadable(events: DataFrame) -> DataFrame:
@@ -122,7 +153,7 @@ def _is_plain(kind: DataType) -> bool:
 def _spread(events: DataFrame, parts: int) -> DataFrame:
     """Where subscriptions are split, every event meets every part, and a task meets as few parts as can be."""
     if parts == 1:
-        return events.withColumn(_PART, sf.lit(0))
+        return events
     session = events.sparkSession
     tasks = max(int(session.conf.get("spark.sql.shuffle.partitions", "200") or "200"), parts)
     copies = events.withColumn(_PART, sf.explode(sf.sequence(sf.lit(0), sf.lit(parts - 1))))
@@ -148,16 +179,23 @@ class _Matcher:
 
     def match(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
-            for part, piece in _pieces(batch, self.rows):
-                yield from self._found(loaded(self.parts[part]), piece)
+            for part, piece in _runs(batch):
+                yield from self.match_part(part, piece)
+
+    def match_part(self, number: int, batch: pa.RecordBatch) -> Batches:
+        part = loaded(self.parts[number])
+        for at in range(0, len(batch), self.rows):
+            yield from self._found(part, batch.slice(at, self.rows))
 
     def _found(self, part: Part, piece: pa.RecordBatch) -> Batches:
         matches = part.index.match_batch(self._batch(piece))
-        if not len(matches.ids):
+        events, offsets = _rows(matches.offsets, LIST_MAX)
+        if not len(events):
             return
-        events = pa.array(np.repeat(np.arange(len(piece)), matches.counts))
-        columns = [piece.column(at).take(events) for at in range(len(self.names) - 1)]
-        yield pa.RecordBatch.from_arrays([*columns, part.names.take(pa.array(matches.ids))], names=self.names)
+        columns = [piece.column(at).take(pa.array(events)) for at in range(len(self.names) - 1)]
+        wanting = part.names.take(pa.array(matches.ids))
+        lists = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), wanting, type=_LIST)
+        yield pa.RecordBatch.from_arrays([*columns, lists], names=self.names)
 
     def _batch(self, piece: pa.RecordBatch) -> Batch:
         values = piece.columns[len(self.names) - 1 :]
@@ -166,14 +204,55 @@ class _Matcher:
         return Batch.from_arrow(pa.RecordBatch.from_arrays(values, names=self.attributes or [""]))
 
 
-def _pieces(batch: pa.RecordBatch, rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Runs of one part, cut to so many rows."""
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What a task does that is given no events, but a number that says which to read."""
+
+    matcher: _Matcher
+    shares: tuple[Share, ...]
+    wanted: pa.Schema
+    key: tuple[str, ...]
+
+    def match(self, numbers: Iterable[pa.RecordBatch]) -> Batches:
+        for number in (number for batch in numbers for number in batch.column(0).to_pylist()):
+            # The shares of one part are neighbours, so that a worker loads a part once.
+            part, share = divmod(number, len(self.shares))
+            for groups in self.shares[share]:
+                for record in groups.read(self.wanted, READ_ROWS):
+                    yield from self.matcher.match_part(part, self._laid_out(record))
+
+    def _laid_out(self, record: pa.RecordBatch) -> pa.RecordBatch:
+        """As the matcher wants it: the key, and after it what filters look at."""
+        attributes = self.matcher.attributes
+        values = [ATTRIBUTES] if attributes is None else attributes
+        names = [*self.key, *values]
+        return pa.RecordBatch.from_arrays([record.column(name) for name in names], names=names)
+
+
+_LIST = pa.list_(pa.field("element", pa.string(), nullable=False))
+
+
+def _rows(offsets: npt.NDArray[np.int64], most: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The event of each row to come, and where its list begins: no row where nobody wants it, several where very many.
+
+    The end of the last list comes last.
+    """
+    rows = -(-np.diff(offsets) // most)
+    events = np.repeat(np.arange(len(rows)), rows)
+    nth = np.arange(len(events)) - np.repeat(np.cumsum(rows) - rows, rows)
+    return events, np.append(offsets[events] + nth * most, offsets[-1])
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The events for each part, where there are several."""
+    if _PART not in batch.schema.names:
+        yield 0, batch
+        return
     part = batch.column(_PART).to_numpy()
     bare = batch.drop_columns([_PART])
     edges = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
     for begin, end in pairwise(edges):
-        for at in range(begin, end, rows):
-            yield int(part[at]), bare.slice(at, min(rows, end - at))
+        yield int(part[begin]), bare.slice(begin, end - begin)
 
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode

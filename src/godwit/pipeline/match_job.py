@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from godwit.pipeline.match import deliveries, deliveries_schema, key_of, unreadable
-from godwit.pipeline.reading import events, legible, read
+from godwit.pipeline.reading import PARQUET, events, kind_of, legible, read
 from godwit.pipeline.running import Progress, Summary, watched
 from godwit.pipeline.schemas import QUARANTINE, SUBSCRIPTIONS, column
 from godwit.pipeline.source_options import EVERYTHING, Live, is_live
@@ -49,7 +49,7 @@ def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = 
             source = legible(events(spark, options.events, live=options.live), options.select)
             asked = source.good if options.where is None else source.good.where(options.where)
             key, out = key_of(asked, options.key), Output(spark, options.out)
-            found = deliveries(asked, compiled, key)
+            found = deliveries(asked, compiled, key, is_as_filed=_is_as_filed(options))
             out.write("deliveries", found, deliveries_schema(asked, key))
             bad = source.bad.unionByName(unreadable(asked)).unionByName(compiled.quarantine(spark))
             out.write("quarantine", bad, QUARANTINE, ["dataset"])
@@ -61,6 +61,12 @@ def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = 
     finally:
         subscriptions.shipper.close()
     return summary
+
+
+def _is_as_filed(options: MatchOptions) -> bool:
+    if options.select is not None or options.where is not None or is_live(options.events):
+        return False
+    return kind_of(options.events) == PARQUET
 
 
 def _counted(asked: DataFrame, name: str) -> int:
