@@ -139,6 +139,7 @@ class Chaos:
                 assert not session.held
                 assert not session.waiting
                 assert not session.flying
+                assert not session.reserved_for
             assert not site.broker._moves.places.turns
             assert not site.broker._moves.holding.bytes
             assert not site.broker._registry.copies, f"{site.name} has copies {[*site.broker._registry.copies]}"

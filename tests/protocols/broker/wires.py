@@ -69,6 +69,8 @@ class Wire:
         """What each other broker has not confirmed."""
         self.ready: dict[NodeId, list[int]] = {}
         """Numbers that may leave: they are on the disk, or need none."""
+        self.unsettled = 0
+        """How many of them are not yet."""
         self.marks: dict[NodeId, int] = {}
         self.given: dict[NodeId, int] = {}
         for origin, _, row in store.load("marks"):
@@ -110,9 +112,14 @@ class Wire:
             self.outgoing.setdefault(receiver, {})[number] = row
             if durable:
                 self.store.put("outbox", receiver, number, row)
-        self.store.settled(lambda: self._let_go(receivers, number))
+        self.unsettled += 1
+        if durable or self.unsettled > 1:
+            self.store.settled(lambda: self._let_go(receivers, number))
+        else:
+            self._let_go(receivers, number)
 
     def _let_go(self, receivers: list[NodeId], number: int) -> None:
+        self.unsettled -= 1
         if self.host.alive:
             for receiver in receivers:
                 self.ready.setdefault(receiver, []).append(number)
@@ -381,6 +388,13 @@ class Slow(Even):
 
     def write_s(self, dice: Random) -> float:
         return 0.5
+
+
+class Paced(Even):
+    """Every write takes as long as a message."""
+
+    def write_s(self, dice: Random) -> float:
+        return self.delay_s / 2
 
 
 class Trees(World):

@@ -18,6 +18,8 @@ from godwit.protocols.broker.contents import (
     Heard,
     Nothing,
     Place,
+    Reserve,
+    Reserved,
     Said,
     Through,
     Turn,
@@ -145,6 +147,8 @@ class Broker:
         if session is not None and not opening.clean and self._moves.is_elsewhere(session, opening):
             self._moves.send_after(session, opening)
             session = None
+        if session is not None and not opening.clean and self._moves.reserving.holder(session):
+            session = None  # perhaps: that one says it
         if session is not None:
             self._take_over(session, opening)
             if not opening.clean:
@@ -334,6 +338,10 @@ class Broker:
                 moves.copying.on_uncopied(origin, content)
             case Given():
                 moves.taking.on_given(origin, content)
+            case Reserve():
+                moves.reserving.on_reserve(origin, content)
+            case Reserved():
+                moves.reserving.on_reserved(origin, content)
             case contents.Retained(publication):
                 self._switch.retained.keep(publication, origin)
         self.fabric.taken(origin, number)

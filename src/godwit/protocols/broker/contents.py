@@ -184,6 +184,21 @@ class Uncopied(msgspec.Struct, frozen=True, tag="uncopied", array_like=True):
     epoch: int
 
 
+class Reserve(msgspec.Struct, frozen=True, tag="reserve", array_like=True):
+    """The client has come to me, where I hold the copy that you made under this epoch: let nobody else have the session
+    until I have asked for it. It may get lost: `Fetch` follows when my disk has the copy."""
+
+    client: str
+    copy: int
+
+
+class Reserved(msgspec.Struct, frozen=True, tag="reserved", array_like=True):
+    """The answer: whoever wants the session waits until you have told me whether you have taken it."""
+
+    client: str
+    copy: int
+
+
 class Given(msgspec.Struct, frozen=True, tag="given", array_like=True):
     """The answer to `Fetch` with a copy, in place of `Session`: your copy is the session now, at this epoch. `origins`
     are the brokers whose publications still come to it through me, each until `Through`. `Heard` follows when all have
@@ -291,4 +306,6 @@ Content = (
     | Drop
     | Uncopied
     | Given
+    | Reserve
+    | Reserved
 )

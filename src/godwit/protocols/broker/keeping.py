@@ -42,6 +42,7 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     memory: Memory | None = None
     started: int = 0
     came_from: NodeId = ""
+    reserved_for: NodeId = ""
 
 
 class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -115,6 +116,7 @@ class Ledger:
             session.memory,
             session.started,
             session.came_from,
+            session.reserved_for,
         )
         self._put("sessions", session.owner, 0, _encode(row))
 
@@ -315,6 +317,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.memory = row.memory
     session.started = row.started
     session.came_from = row.came_from
+    session.reserved_for = row.reserved_for
     session.review()
     return session
 

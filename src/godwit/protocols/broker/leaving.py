@@ -117,7 +117,7 @@ class Leaving:
         session.moved_to, session.next_epoch = to, epoch
         session.owner = shadow_owner(session.client, session.epoch)
         session.open_origins, session.owed = set(origins), set(origins)
-        session.unheard, session.claims = set(), ()
+        session.unheard, session.claims, session.reserved_for = set(), (), ""
         session.review()
         self.registry.add_shadow(session)
         switch.ledger.save(session)

@@ -16,6 +16,7 @@ from godwit.protocols.broker.memory import lines_of, merge
 from godwit.protocols.broker.outlet import UNSURE, Opening, Outlet, Reason
 from godwit.protocols.broker.places import At, Places, at_of
 from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.reserving import Reserving
 from godwit.protocols.broker.sessions import Copy, Gate, Session, Upstream
 from godwit.protocols.broker.speaking import Speaking
 from godwit.protocols.broker.taking import Taking
@@ -30,9 +31,9 @@ ASKED_MAX = 16
 class Waiting:
     """A client that is here while its session is elsewhere. Without outlet it has left again."""
 
-    def __init__(self, opening: Opening, outlet: Outlet, at: At, timer: Timer) -> None:
+    def __init__(self, opening: Opening, outlet: Outlet | None, at: At, timer: Timer) -> None:
         self.opening = opening
-        self.outlet: Outlet | None = outlet
+        self.outlet = outlet
         self.at = at
         """Where the session is, as far as it is known."""
         self.timer = timer
@@ -74,6 +75,7 @@ class Moves:
         self.holding = Holding(registry, self.turning, copies_bytes_max, holds=proactive)
         self.leaving = Leaving(registry, self.places, self.turning, self.speaking, self.copying)
         self.taking = Taking(self)
+        self.reserving = Reserving(self)
         self.turning.on_copy_turned = self.copying.on_turned
         self.turning.on_settled = self.copying.rested
         self.speaking.on_heard_all = self.copying.rested
@@ -92,10 +94,17 @@ class Moves:
         if copy is not None and opening.token and opening.token == copy.token:
             self.taking.open(copy, opening, outlet)
             return True
-        timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
-        self.waiting[opening.client] = Waiting(opening, outlet, at, timer)
-        self._fetch(opening.client, at.broker)
+        self.wait_for(opening, outlet, at)
         return True
+
+    def wait_for(self, opening: Opening, outlet: Outlet | None, at: At) -> Waiting:
+        """Ask there for the session, unless that has been done."""
+        waiting = self.waiting.get(opening.client)
+        if waiting is None:
+            timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
+            waiting = self.waiting[opening.client] = Waiting(opening, outlet, at, timer)
+            self._fetch(opening.client, at.broker)
+        return waiting
 
     def is_elsewhere(self, session: Session, opening: Opening) -> bool:
         """Whether the client has been let in at another broker since it was here, and nobody has told this one yet."""
@@ -112,6 +121,9 @@ class Moves:
         """Where the session is: as the client knows, as the others have said, or as a copy of it shows."""
         at, copy = self.places.get(opening.client), self.registry.copies.get(opening.client)
         told = at_of(opening.token) if opening.token else None
+        session = self.registry.sessions.get(opening.client)
+        if session is not None and not self.is_elsewhere(session, opening):
+            return At(session.epoch, self.reserving.holder(session))
         if told is not None and told.broker in self.fabric.brokers and (at is None or at < told):
             return told
         if at is not None:
@@ -185,8 +197,11 @@ class Moves:
     def _fetch(self, client: str, source: NodeId) -> None:
         copy, epoch = self.holding.get(client, source), self.next_epoch(client)
         if copy is not None:
+            self.reserving.ask(copy, epoch)
             self.holding.commit(copy)
         self._send((source,), Fetch(client, epoch, copy.epoch if copy is not None else 0))
+        if copy is not None:
+            self.reserving.written_soon(copy)
 
     def _new_session(self, client: str) -> None:
         """The session cannot be had now. Where there is a copy the client gets that; else a new session, and should the
@@ -199,12 +214,19 @@ class Moves:
             self.arrive(self.taking.claim(copy), waiting)
             return
         present = session is not None
-        if session is None:
+        if session is not None:
+            self.reserving.free(session)
+        else:
             session = self.registry.create(waiting.opening, self.new_epoch(client))
             session.came_from = waiting.source
             self.registry.reunion.begin(session, waiting.source)
         self.announce(session)
         self._begin(session, waiting, present=present)
+
+    def go_on_with(self, session: Session) -> None:
+        """It is here after all, for whoever has waited for it."""
+        self.announce(session)
+        self._begin(session, self.stop_waiting(session.client), present=True)
 
     def _begin(self, session: Session, waiting: Waiting | None, *, present: bool) -> None:
         """It is here: let the client in, unless it has left, or is elsewhere by now."""
@@ -226,7 +248,9 @@ class Moves:
         session, waiting = self.registry.sessions.get(fetch.client), self.waiting.get(fetch.client)
         if not self.follows:
             session = None
-        if session is not None and fetch.copy == session.copied and origin in session.copies:
+        if session is not None and self.reserving.holder(session) not in ("", origin) and not fetch.held:
+            self.reserving.recall(session, fetch.epoch, origin)
+        elif session is not None and fetch.copy == session.copied and origin in session.copies:
             self.leaving.give(session, origin, fetch.epoch)
         elif session is not None and fetch.held:
             # The client was let in there and is here again, though it does not know of there: that was in vain.
@@ -238,6 +262,7 @@ class Moves:
         else:
             at = self.places.get(fetch.client) if waiting is None else None
             lead = (at.broker, at.epoch) if at is not None else ("", 0)
+            self.reserving.renounce(fetch.client, origin)
             self._send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
 
     # A session arrives
@@ -337,6 +362,8 @@ class Moves:
         if copy is not None and copy.fetched:
             self.holding.forget(copy)
         self.taking.disclaim(origin, nothing)
+        if self.reserving.on_nothing(origin, nothing):
+            return
         if waiting is None or waiting.source != origin:
             return
         at = self.places.get(client)
@@ -385,6 +412,8 @@ class Moves:
             session.will = None
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
             self.registry.end(session)
+        elif self.reserving.holder(session) not in ("", origin):
+            self.reserving.recall(session, place.epoch, origin)
         else:
             self.leaving.transfer(session, origin, place.epoch)
 

@@ -176,6 +176,7 @@ class Session:
         "owner",
         "plain",
         "position",
+        "reserved_for",
         "row",
         "sequence",
         "settling",
@@ -271,6 +272,8 @@ class Session:
         """The epoch of the last copies made of it."""
         self.copies: dict[NodeId, set[NodeId]] = {}
         """Who holds such a copy, and which brokers' publications come to it there by themselves."""
+        self.reserved_for: NodeId = ""
+        """Who holds a copy and may have let the client in: nobody else gets the session before that one has said."""
         self.copy: Copy | None = None
         """What it is only a copy of."""
         self.memory: Memory | None = None
@@ -321,7 +324,19 @@ class Copy:
     """A session of another broker, held here in case its client comes. Until the source is asked for the session this
     is only in memory; from then on it has rows, and waits for the answer."""
 
-    __slots__ = ("bytes", "epoch", "expiry_timer", "fetched", "lasts_s", "session", "source", "token")
+    __slots__ = (
+        "asked_epoch",
+        "bytes",
+        "epoch",
+        "expiry_timer",
+        "fetched",
+        "kept",
+        "lasts_s",
+        "reserved",
+        "session",
+        "source",
+        "token",
+    )
 
     def __init__(self, session: Session, source: NodeId, epoch: int, lasts_s: float, token: str) -> None:
         self.session = session
@@ -332,6 +347,12 @@ class Copy:
         self.bytes = 0
         """What it costs, about."""
         self.fetched = False
+        self.asked_epoch = 0
+        """At which the session was asked for."""
+        self.kept = False
+        """It is on the disk."""
+        self.reserved = False
+        """The source gives the session to nobody else."""
         self.expiry_timer: Timer | None = None
 
 

@@ -34,6 +34,15 @@ class Taking:
         self.expect(session)
         self.registry.attach(session, opening, outlet, present=True)
 
+    def take_reserved(self, copy: Copy, opening: Opening, outlet: Outlet) -> None:
+        """The same for a client that shows nothing: the source has said that nobody else gets the session, and is asked
+        for it already. All that is under way first is on the disk."""
+        for item in copy.session.flying.values():
+            item.safe = True
+        session = self._take_up(copy, copy.asked_epoch, given=False)
+        self.expect(session)
+        self.registry.attach(session, opening, outlet, present=True)
+
     def claim(self, copy: Copy) -> Session:
         """The source is away, and the client has waited long enough."""
         session = self._take_up(copy, self.moves.new_epoch(copy.session.client), given=False)
@@ -56,8 +65,8 @@ class Taking:
         self.switch.host.after(self.moves.session_wait_s, partial(self._go_on_without, session))
 
     def _go_on_without(self, session: Session) -> None:
-        if session.ended or session.moved_to is not None or not any(way.copy for way in session.upstreams):
-            return
+        if self.registry.sessions.get(session.client) is not session or not any(way.copy for way in session.upstreams):
+            return  # it has ended or moved on; or it is still only a copy, asked for before a crash
         self._go_on(session)
         if not self.moves.pass_on(session):
             self.moves.announce(session)
