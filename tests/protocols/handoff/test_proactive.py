@@ -5,7 +5,7 @@ import pytest
 from tests.protocols.handoff.stages import UNBOUNDED, Stage, between, joined
 
 from godwit.protocols.handoff.broker import HandoffOptions
-from godwit.protocols.handoff.messages import Activate, CtxResponse, NbrList, Ping, Publish
+from godwit.protocols.handoff.messages import Activate, CtxResponse, FwdMsgs, NbrList, Ping, Publish
 from godwit.protocols.handoff.proactive import summary
 from godwit.protocols.handoff.records import Kind, Mode
 from godwit.protocols.handoff.rules import HARDENED, LITERAL, OURS, SPARING, Rules
@@ -567,11 +567,11 @@ def remembering(events: int) -> HandoffOptions:
 
 
 @pytest.mark.feature("proactive-handoff F13", "proactive-handoff F14")
-@pytest.mark.parametrize(("memory", "sent_after"), [(5, 0), (1, 2)])
+@pytest.mark.parametrize(("memory", "chunk", "sent_after"), [(5, 50, []), (1, 50, [2]), (1, 1, [1, 1])])
 def test_a_stand_in_that_remembers_the_latest_events_needs_nobody_to_send_them_after(
-    memory: int, sent_after: int
+    memory: int, chunk: int, sent_after: list[int]
 ) -> None:
-    stage = joined("AB", "AB", options=remembering(memory))
+    stage = joined("AB", "AB", options=msgspec.structs.replace(remembering(memory), chunk=chunk))
     stage.client("s", "A")
     stage.settle()
     stage.lossy.add("s")
@@ -580,7 +580,8 @@ def test_a_stand_in_that_remembers_the_latest_events_needs_nobody_to_send_them_a
     stage.vanish("s")
     stage.carry_all("A", "B")
     stage.carry_all("B", "A")
-    assert stage.waiting("A", "B").count("FwdMsg") == sent_after
+    on_the_way = [message for message in stage.mail["A", "B"] if isinstance(message, FwdMsgs)]
+    assert [len(message.events) for message in on_the_way] == sent_after
     stage.settle()
     assert len(stage.brokers["B"].buffer.peek("s", {})) == 2
 

@@ -19,6 +19,7 @@ from godwit.protocols.handoff.messages import (
     CtxResponse,
     Deliver,
     FwdMsg,
+    FwdMsgs,
     Leaving,
     Publish,
     Recall,
@@ -92,6 +93,8 @@ class Testbed(Wired):
         self.cells: dict[NodeId, Channel] = {}
         self.last_arrival_s: dict[tuple[NodeId, int, bool], float] = {}
         self.redelivered = 0
+        self.sent_after = 0
+        """Events to stand-ins that have missed them."""
         self.delivered: Counter[NodeId] = Counter()
         self.open: dict[NodeId, tuple[NodeId, int]] = {}
         """By client: which broker has let it in last, and at which attempt. What is sent before goes nowhere."""
@@ -104,6 +107,11 @@ class Testbed(Wired):
             self._transmit(self.clients[sender], to, sender, to, message)
         else:
             super().send(sender, to, message)
+
+    def count(self, sender: NodeId, message: Message) -> int:
+        if isinstance(message, FwdMsg | FwdMsgs):
+            self.sent_after += len(message.events) if isinstance(message, FwdMsgs) else 1
+        return super().count(sender, message)
 
     def waiting_s(self, broker: NodeId) -> float:
         """How much of the future of a cell is spoken for."""
@@ -273,6 +281,8 @@ class Server:
                 return costs.control_s + costs.deliver_s
             case FwdMsg():
                 return costs.moved_s(message.event.id not in self.core.buffer)
+            case FwdMsgs():
+                return costs.moved_s(sum(event.id not in self.core.buffer for event in message.events))
             case CtxResponse() | Recalled():
                 return costs.moved_s(len(message.events))
             case Recall():

@@ -248,6 +248,7 @@ class Run:
         self.next_places: dict[NodeId, NodeId] = {}
         self.sent: Counter[tuple[NodeId, str]] = Counter()
         self.sent_b: Counter[NodeId] = Counter()
+        self.sent_after = 0
         self.publisher: Publisher
         self._build(names)
 
@@ -321,6 +322,7 @@ class Run:
         first = len(self.publisher.times_s)
         self.measuring = True
         before, sent, sent_b = self._forwarded(), Counter(self.bed.sent), Counter(self.bed.sent_b)
+        sent_after = self.bed.sent_after
         for server in self.servers.values():
             server.publications, server.sojourn_s = 0, 0.0
         engine.run(configuration.warmup_s + configuration.measure_s)
@@ -330,6 +332,7 @@ class Run:
         result_until = len(self.publisher.times_s)
         after = self._forwarded()
         self.sent, self.sent_b = Counter(self.bed.sent) - sent, Counter(self.bed.sent_b) - sent_b
+        self.sent_after = self.bed.sent_after - sent_after
         self._drain()
         return self._result(first, result_until, {name: after[name] - before[name] for name in after})
 
@@ -425,7 +428,7 @@ class Run:
         for (_, kind), count in self.sent.items():
             sent[kind] += count
         del sent["Publish"]
-        copies = sent["FwdMsg"] + sent["Activate"] + sent["StoreSub"]
+        copies = self.sent_after + sent["Activate"] + sent["StoreSub"]
         seen = [value for value in self.negatives if value]
         return Result(
             published=last - first,

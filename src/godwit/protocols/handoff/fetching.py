@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from godwit.events import Event
 from godwit.protocols.handoff.broker import HandoffBroker, HandoffOptions, attach
 from godwit.protocols.handoff.lifecycle import Life
@@ -56,13 +58,17 @@ class Fetching(HandoffBroker):
             self.host.send(to, CtxResponse(request.subscriber, request.epoch, unknown=True))
             return
         backlog = self.buffer.peek(record.subscriber, record.marks)
-        size = self.options.chunk
-        pieces = [tuple(backlog[i : i + size]) for i in range(0, len(backlog), size)] or [()]
+        pieces = self.in_pieces(backlog) or [()]
         for i, piece in enumerate(pieces):
             last = i == len(pieces) - 1
             wishes = record.wishes if i == 0 else {}
             response = CtxResponse(record.subscriber, request.epoch, wishes, dict(record.marks), piece, last)
             self.host.send(to, response)
+
+    def in_pieces(self, events: Sequence[Event]) -> list[tuple[Event, ...]]:
+        """As many as go into one message."""
+        size = self.options.chunk
+        return [tuple(events[i : i + size]) for i in range(0, len(events), size)]
 
     def answered(self, sender: NodeId, message: CtxResponse) -> None:
         """A piece has come. What is for an attachment that nobody here knows of is nobody's any more."""

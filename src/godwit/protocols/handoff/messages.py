@@ -148,6 +148,16 @@ class FwdMsg(Control, frozen=True):
         return HEADER_B + len(self.event.payload)
 
 
+class FwdMsgs(Control, frozen=True):
+    """Many at once, which the published schemes do not know."""
+
+    events: tuple[Event, ...] = ()
+
+    @property
+    def size_b(self) -> int:
+        return HEADER_B + sum(len(event.payload) + HEADER_B for event in self.events)
+
+
 class FwdEnd(Control, frozen=True):
     pass
 

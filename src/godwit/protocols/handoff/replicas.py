@@ -20,6 +20,7 @@ from godwit.protocols.handoff.messages import (
     Delete,
     FwdEnd,
     FwdMsg,
+    FwdMsgs,
     Moved,
     StoreSub,
     Wishes,
@@ -48,6 +49,7 @@ class Replicas(Fetching):
         self.on(ActivateAck, self.confirmed)
         self.on(ActivateMiss, self.missed)
         self.on(FwdMsg, self.forwarded)
+        self.on(FwdMsgs, self.forwarded)
         self.on(FwdEnd, self.ended)
         self.on(Deactivate, self.sleep)
         self.on(Delete, self.delete)
@@ -71,8 +73,14 @@ class Replicas(Fetching):
 
     def _send_after(self, catchup: CatchUp) -> None:
         catchup.began = True
-        for event in self.buffer.peek(catchup.subscriber, catchup.marks):
-            self.host.send(catchup.peer, FwdMsg(catchup.subscriber, catchup.epoch, event))
+        missed = self.buffer.peek(catchup.subscriber, catchup.marks)
+        if self.rules.own_memory:
+            # Only what is older than all that the neighbor remembers: seldom anything, and then very much.
+            for piece in self.in_pieces(missed):
+                self.host.send(catchup.peer, FwdMsgs(catchup.subscriber, catchup.epoch, piece))
+        else:
+            for event in missed:
+                self.host.send(catchup.peer, FwdMsg(catchup.subscriber, catchup.epoch, event))
 
     def take(self, event: Event) -> None:
         super().take(event)
@@ -187,18 +195,18 @@ class Replicas(Fetching):
         complete = complete and self.rules.own_memory
         self.host.send(sender, ActivateAck(message.subscriber, message.epoch, dict(self.seen), complete))
 
-    def forwarded(self, sender: NodeId, message: FwdMsg) -> None:
+    def forwarded(self, sender: NodeId, message: FwdMsg | FwdMsgs) -> None:
         record = self.records.get(message.subscriber)
         if record is None or not record.is_active or self._is_foreign(record, message):
             return
-        event = message.event
-        if not above(event, record.marks):
-            return
         if record.is_real and not record.held and record.life is Life.CONNECTED:
             return
-        self.buffer.put(event, [record.subscriber], moved=True)
-        record.forwarded = merged(record.forwarded, {event.publisher: event.sequence})
-        if record.held and record.attached:
+        events = message.events if isinstance(message, FwdMsgs) else (message.event,)
+        wanted = [event for event in events if above(event, record.marks)]
+        for event in wanted:
+            self.buffer.put(event, [record.subscriber], moved=True)
+            record.forwarded = merged(record.forwarded, {event.publisher: event.sequence})
+        if wanted and record.held and record.attached:
             self.deliver_backlog(record)
 
     def ended(self, sender: NodeId, message: FwdEnd) -> None:
