@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from pathlib import Path
+from typing import cast
 
 import aiomqtt
 import mqtt5
 import paho.mqtt.client as paho
 import pytest
+import websockets
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.reasoncodes import ReasonCode
+from tests.net.certificates import Authority
 from tests.net.servers import client, cluster, parts, port, serving
 from tests.net.stations import played, until
+from websockets.typing import Subprotocol
 
 import godwit
 from godwit.net.server import Server
@@ -88,6 +93,33 @@ def test_paho_is_told_where_to_go_and_is_let_in_when_it_comes_back_all_the_same(
             for where in (port(a), port(b), port(a)):
                 await asyncio.to_thread(connect, where)
             assert answers == [(0x9C, at(b)), (0, ""), (0, "")]
+
+    played(scene)
+
+
+@pytest.mark.feature("proactive-handoff F48")
+@pytest.mark.parametrize("kind", ["ws", "wss"])
+def test_a_client_within_websocket_is_told_where_to_go_and_is_let_in_there(tmp_path: Path, kind: str) -> None:
+    authority = Authority(tmp_path / "tls")
+    certificate, key = authority.files("broker")
+    told = {f"listen__{kind}": ["127.0.0.1:0"], "tls__certificate": certificate, "tls__key": key, **BALANCED}
+    context = ssl.create_default_context(cafile=str(authority.ca)) if kind == "wss" else None
+
+    async def knock(url: str) -> mqtt5.ConnAckPacket:
+        mqtt = Subprotocol("mqtt")
+        async with asyncio.timeout(20), websockets.connect(url, subprotocols=[mqtt], ssl=context) as socket:
+            await socket.send(mqtt5.ConnectPacket(client_id="van").write())
+            answer, _ = mqtt5.read(memoryview(cast("bytes", await socket.recv())))
+        assert isinstance(answer, mqtt5.ConnAckPacket)
+        return answer
+
+    async def scene() -> None:
+        async with cluster(tmp_path, "a", "b", **told) as (a, b), client(a, "one"), client(a, "two"):
+            await burdened(a, [b])
+            sent = await knock(f"{kind}://127.0.0.1:{port(a, kind)}/mqtt")
+            assert sent.reason_code is mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER
+            assert sent.server_reference == f"{kind}://127.0.0.1:{port(b, kind)}/mqtt"
+            assert (await knock(sent.server_reference)).reason_code is mqtt5.ConnAckReasonCode.SUCCESS
 
     played(scene)
 
@@ -168,11 +200,13 @@ def test_where_it_is_off_nobody_is_sent_anywhere(tmp_path: Path) -> None:
     played(scene)
 
 
-def test_within_websocket_nobody_is_sent_away(tmp_path: Path) -> None:
+def test_within_websocket_nobody_is_sent_where_there_is_no_websocket(tmp_path: Path) -> None:
     async def scene() -> None:
         told = {**BALANCED, "listen__ws": ["127.0.0.1:0"]}
         async with cluster(tmp_path, "a", "b", **told) as (a, b), client(a, "one"), client(a, "two"):
+            parts(b).balance.address_ws = ""
             await burdened(a, [b])
+            await until(lambda: not parts(a).balance.loads["b"].address_ws)
             page = aiomqtt.Client(
                 "127.0.0.1", port(a, "ws"), transport="websockets", protocol=aiomqtt.ProtocolVersion.V5
             )

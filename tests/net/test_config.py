@@ -94,6 +94,8 @@ def test_a_file_says_everything_and_flags_win(tmp_path: Path) -> None:
         ("[copies]\nneighbors = 'none.csv'", r"copies\.neighbors: .*none\.csv: No such file or directory"),
         ("[copies]\nplaces = 'none.csv'", r"copies\.places: .*none\.csv: No such file or directory"),
         ("[copies]\nnear_m = 0", r"copies\.near_m"),
+        ("[listen]\nadvertise_ws = 'north:80'", r"listen\.advertise_ws: 'north:80'; right would be ws://"),
+        ("[listen]\nadvertise_wss = 'ws://north/mqtt'", r"listen\.advertise_wss: .*right would be wss://"),
         ("[backlog]\nage_max_s = 0", r"backlog\.age_max_s: Expected `float` > 0"),
         ("[listen]\nadvertise = 'a:b'", r"listen\.advertise: address 'a:b'"),
         ("name = 'a/b'", r"name: 'a/b'; right would be 1 to 255 letters, digits, dots or dashes"),

@@ -14,7 +14,7 @@ from godwit.net.host import AsyncHost
 from godwit.net.links import Links
 from godwit.net.mqtt.front import Front
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.load import Balance, BalanceOptions, Burden, Load, Sent
+from godwit.protocols.broker.load import Balance, BalanceOptions, Burden, Load, Sent, Transport
 from godwit.protocols.broker.outlet import Reason
 from godwit.protocols.host import Message, NodeId
 
@@ -51,8 +51,8 @@ def steer_with(balance: Balance, front: Front) -> None:
     """Ask `balance` whether a client is let in."""
     knows = front.broker.knows
 
-    def steer(client: str, follows: bool, tls: bool) -> tuple[Reason, str] | None:
-        return balance.refusal(client, known=knows(client), follows=follows, tls=tls)
+    def steer(client: str, follows: bool, over: Transport) -> tuple[Reason, str] | None:
+        return balance.refusal(client, known=knows(client), follows=follows, over=over)
 
     front.steer = steer
 
@@ -62,9 +62,17 @@ def advertise(balance: Balance, config: Config, listening: Iterable[tuple[str, A
     found = list(listening)
     balance.address = config.listen.advertise or _reachable(config, "mqtt", found)
     balance.address_tls = config.listen.advertise_tls or _reachable(config, "mqtts", found)
-    if balance.options.redirect and not (balance.address or balance.address_tls):
+    balance.address_ws = config.listen.advertise_ws or _url(config, "ws", found)
+    balance.address_wss = config.listen.advertise_wss or _url(config, "wss", found)
+    told = (balance.address, balance.address_tls, balance.address_ws, balance.address_wss)
+    if balance.options.redirect and not any(told):
         log.warning("balance.redirect: other brokers cannot send clients here; say where with listen.advertise")
     balance.start()
+
+
+def _url(config: Config, kind: str, listening: Iterable[tuple[str, Address]]) -> str:
+    where = _reachable(config, kind, listening)
+    return f"{kind}://{where}/mqtt" if where else ""
 
 
 def _reachable(config: Config, kind: str, listening: Iterable[tuple[str, Address]]) -> str:
@@ -86,7 +94,7 @@ async def drain(balance: Balance, front: Front, drain_s: float) -> None:
     connections = list(front.connections)
     sent: set[str] = set()
     for connection in connections:
-        sent.add(connection.go_elsewhere(lambda client, tls: balance.elsewhere(client, tls=tls)))
+        sent.add(connection.go_elsewhere(balance.elsewhere))
         await asyncio.sleep(min(PAUSE_MAX_S, drain_s / 2 / len(connections)))
     sent.discard("")
     sessions, shadows = front.broker.sessions, front.broker.shadows

@@ -30,6 +30,7 @@ from math import inf
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, get_args, get_type_hints
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -72,6 +73,10 @@ class Listen(Strict, frozen=True):
     """Where clients reach this broker over `mqtt`, if that is not where it listens: other brokers send them there."""
     advertise_tls: str = ""
     """The same for `mqtts`."""
+    advertise_ws: str = ""
+    """The same for `ws`, as a URL."""
+    advertise_wss: str = ""
+    """The same for `wss`, as a URL."""
 
 
 class Tls(Strict, frozen=True):
@@ -372,6 +377,8 @@ def _check(config: Config) -> None:
     for key in ("status", "advertise", "advertise_tls"):
         if text := getattr(listen, key):
             address(text, f"listen.{key}")
+    for scheme in ("ws", "wss"):
+        _check_url(f"listen.advertise_{scheme}", getattr(listen, f"advertise_{scheme}"), scheme)
     if config.archive is not None and config.archive.listen:
         address(config.archive.listen, "archive.listen")
     if config.tls is None and (listen.mqtts or listen.wss):
@@ -462,6 +469,16 @@ def address(text: str, key: str, port: int | None = None) -> Address:
     if "://" in text:
         raise ConfigError(f"{key}: {text!r}: right would be {found}, without a scheme")
     return found
+
+
+def _check_url(key: str, text: str, scheme: str) -> None:
+    try:
+        found = urlsplit(text)
+        good = found.scheme == scheme and bool(found.hostname) and (found.port or 1) > 0
+    except ValueError:
+        good = False
+    if text and (not good or any(one.isspace() for one in text)):
+        raise ConfigError(f"{key}: {text!r}; right would be {scheme}://north.example/mqtt")
 
 
 def is_loopback(host: str) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from math import inf, nan
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocols.broker.wires import SimHost
 
 from godwit.protocols.broker import wire
-from godwit.protocols.broker.load import Balance, BalanceOptions, Burden, Load, Sent, decode
+from godwit.protocols.broker.load import Balance, BalanceOptions, Burden, Load, Sent, Transport, decode
 from godwit.protocols.broker.outlet import Reason
 from godwit.protocols.broker.wire import Ask
 from godwit.protocols.host import Message, NodeId, RemoteError
@@ -37,6 +38,7 @@ class Town:
             linked = partial(self._others, name)
             balance = Balance(host, options, partial(self._burden, name), linked)
             balance.address, balance.address_tls = f"{name}:1883", f"{name}:8883"
+            balance.address_ws, balance.address_wss = f"ws://{name}/mqtt", f"wss://{name}/mqtt"
             self.brokers[name] = balance
         for balance in self.brokers.values():
             balance.start()
@@ -59,12 +61,10 @@ class Town:
     def fill(self, name: NodeId, count: int) -> None:
         self.clients[name] |= {f"{name} {n}" for n in range(count)}
 
-    def come(
-        self, client: str, at: NodeId, *, known: bool = False, tls: bool = False, way_s: float = 0.0
-    ) -> list[NodeId]:
+    def come(self, client: str, at: NodeId, *, known: bool = False, way_s: float = 0.0) -> list[NodeId]:
         """Go where one is sent, which takes `way_s`, until somebody lets one in; all brokers that were asked."""
         asked = [at]
-        while answer := self.brokers[asked[-1]].refusal(client, known=known, follows=True, tls=tls):
+        while answer := self.brokers[asked[-1]].refusal(client, known=known, follows=True):
             assert answer[0] is Reason.USE_ANOTHER_SERVER
             asked.append(answer[1].partition(":")[0])
             assert len(asked) <= len(self.brokers) + 1, "in circles"
@@ -195,12 +195,23 @@ def test_a_client_with_an_endless_name_is_sent_without_a_word() -> None:
     assert town.come("x" * 60_000, "b0", way_s=1) == ["b0", "b1"]
 
 
-def test_tls_clients_are_sent_to_tls() -> None:
+@pytest.mark.parametrize(
+    ("over", "address"),
+    [("mqtt", "b1:1883"), ("mqtts", "b1:8883"), ("ws", "ws://b1/mqtt"), ("wss", "wss://b1/mqtt")],
+)
+def test_clients_are_sent_where_they_can_be_as_they_are_here(over: str, address: str) -> None:
     town = Town(2)
     town.fill("b0", 100)
     town.run(5)
-    refusal = town.brokers["b0"].refusal("c", known=False, follows=True, tls=True)
-    assert refusal == (Reason.USE_ANOTHER_SERVER, "b1:8883")
+    refusal = town.brokers["b0"].refusal("c", known=False, follows=True, over=Transport(over))
+    assert refusal == (Reason.USE_ANOTHER_SERVER, address)
+
+
+def test_a_broker_of_before_there_were_such_addresses_gets_no_websocket_clients() -> None:
+    old = msgspec.msgpack.encode({"type": "Load", "clients": 0, "events_per_s": 0.0, "address": "b1:1883"})
+    told = decode(old)
+    assert isinstance(told, Load)
+    assert (told.at(Transport.MQTT), told.at(Transport.WS)) == ("b1:1883", "")
 
 
 @pytest.mark.parametrize("redirect", [False, True])

@@ -41,6 +41,7 @@ from godwit.net.mqtt.packets import Kind, check_protocol, protocol_of
 from godwit.net.mqtt.reading import PLAIN, length_at, run_end
 from godwit.net.mqtt.requests import Requests
 from godwit.net.security import Admitted
+from godwit.protocols.broker.load import Transport
 from godwit.protocols.broker.outlet import Opening, Reason, RefusedError
 from godwit.protocols.broker.sessions import Session
 
@@ -293,7 +294,7 @@ class Connection(Requests):
         if self.state is not State.ADMITTING:
             return
         assert self._connect is not None
-        refusal = self.front.steer(self._client, self.follows, self.tls)
+        refusal = self.front.steer(self._client, self.follows, self.over)
         if refusal is not None:
             self._refuse(int(refusal[0]), refusal[1])
             return
@@ -304,18 +305,20 @@ class Connection(Requests):
 
     @property
     def follows(self) -> bool:
-        """It may be told of another broker. Within WebSocket it may not: its address would be another."""
-        assert self.transport is not None
-        return self.version == 5 and not self.transport.get_extra_info("websocket")
+        """It may be told of another broker."""
+        return self.version == 5
 
     @property
-    def tls(self) -> bool:
+    def over(self) -> Transport:
         assert self.transport is not None
-        return self.transport.get_extra_info("ssl_object") is not None
+        tls = self.transport.get_extra_info("ssl_object") is not None
+        if self.transport.get_extra_info("websocket"):
+            return Transport.WSS if tls else Transport.WS
+        return Transport.MQTTS if tls else Transport.MQTT
 
-    def go_elsewhere(self, elsewhere: Callable[[str, bool], str]) -> str:
-        """Send a client that is in to where `elsewhere(client, tls)` says; the client, if it was sent."""
-        address = elsewhere(self._client, self.tls) if self.state is State.OPEN and self.follows else ""
+    def go_elsewhere(self, elsewhere: Callable[[str, Transport], str]) -> str:
+        """Send a client that is in to where `elsewhere(client, over)` says; the client, if it was sent."""
+        address = elsewhere(self._client, self.over) if self.state is State.OPEN and self.follows else ""
         if not address:
             return ""
         self.closed_with(int(Reason.USE_ANOTHER_SERVER), address)

@@ -11,14 +11,15 @@ from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
 from godwit.net.mqtt.reading import with_properties, without_properties
 from godwit.net.mqtt.writing import Forms
 from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.load import Transport
 from godwit.protocols.broker.outlet import Reason
 from godwit.protocols.broker.topics import LEVELS_MAX
 
 if TYPE_CHECKING:
     from godwit.net.mqtt.connection import Connection
 
-Steer = Callable[[str, bool, bool], tuple[Reason, str] | None]
-"""`steer(client, follows, tls)`: why a client is not let in though it is who it says. Where it should go instead is
+Steer = Callable[[str, bool, Transport], tuple[Reason, str] | None]
+"""`steer(client, follows, over)`: why a client is not let in though it is who it says. Where it should go instead is
 told only to one that `follows`."""
 
 TICK_S = 0.5
@@ -65,7 +66,7 @@ class Front:
         self.options = options or Options()
         self.authenticate = authenticate
         self.counts = Counts()
-        self.steer: Steer = lambda client, follows, tls: None
+        self.steer: Steer = lambda client, follows, over: None
         self.connections: set[Connection] = set()
         self.forms = Forms(broker.clock)
         self.tick = 0

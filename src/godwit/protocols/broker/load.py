@@ -12,6 +12,7 @@ within `REMEMBER_S`, so that a client that cannot follow gets in when it tries a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from math import inf
 from typing import Annotated
 
@@ -32,8 +33,18 @@ TEXT_MAX = 1_024
 Text = Annotated[str, msgspec.Meta(max_length=TEXT_MAX)]
 
 
+class Transport(StrEnum):
+    """How a client is connected; a client that is sent elsewhere is told where it can be so there."""
+
+    MQTT = "mqtt"
+    MQTTS = "mqtts"
+    WS = "ws"
+    WSS = "wss"
+
+
 class Load(Message, frozen=True):
-    """What I have to do. `address` is where clients reach me, and with TLS `address_tls`; empty: nowhere."""
+    """What I have to do. `address` is where clients reach me, and with TLS `address_tls`, as host:port; within
+    WebSocket `address_ws` and `address_wss`, as URLs. Empty: nowhere."""
 
     clients: Count
     events_per_s: Annotated[float, msgspec.Meta(ge=0, le=1e15)]
@@ -41,6 +52,20 @@ class Load(Message, frozen=True):
     address_tls: Text = ""
     open: bool = True
     """I take more clients."""
+    address_ws: Text = ""
+    address_wss: Text = ""
+
+    def at(self, over: Transport) -> str:
+        """Where clients of this kind reach me."""
+        match over:
+            case Transport.MQTT:
+                return self.address
+            case Transport.MQTTS:
+                return self.address_tls
+            case Transport.WS:
+                return self.address_ws
+            case Transport.WSS:
+                return self.address_wss
 
 
 class Sent(Message, frozen=True):
@@ -115,7 +140,7 @@ class Balance:
     ) -> None:
         self.host = host
         self.options = options
-        self.address = self.address_tls = ""
+        self.address = self.address_tls = self.address_ws = self.address_wss = ""
         """Where clients reach this broker; for the others."""
         self.leaving = False
         self.redirected = 0
@@ -148,7 +173,9 @@ class Balance:
         most = self.options.clients_max
         return bool(most) and self._burden().clients >= most
 
-    def refusal(self, client: str, *, known: bool, follows: bool, tls: bool = False) -> tuple[Reason, str] | None:
+    def refusal(
+        self, client: str, *, known: bool, follows: bool, over: Transport = Transport.MQTT
+    ) -> tuple[Reason, str] | None:
         """Why this client is not let in, if so. With `USE_ANOTHER_SERVER` the text is where it should go.
 
         `known`: its session, or a copy of it, is here. `follows`: it may be told of another broker.
@@ -156,7 +183,7 @@ class Balance:
         must = self.leaving or (self.full and not known)
         may = follows and (self.leaving or self.options.redirect)
         if may and (must or (not known and self._has_too_much() and not self._is_settled(client))):
-            address = self.elsewhere(client, tls=tls)
+            address = self.elsewhere(client, over)
             if address:
                 return Reason.USE_ANOTHER_SERVER, address
         if self.leaving:
@@ -165,11 +192,11 @@ class Balance:
             return Reason.SERVER_BUSY, f"{self.options.clients_max} clients are connected, which is all that may be"
         return None
 
-    def elsewhere(self, client: str, *, tls: bool = False) -> str:
+    def elsewhere(self, client: str, over: Transport = Transport.MQTT) -> str:
         """Where this client should go instead, which is told there; empty where nobody has room."""
         strains = self._strains()
         room = inf if self.leaving or self.full else 1.0
-        found = [name for name in sorted(strains) if strains[name] < room and self._address(name, tls)]
+        found = [name for name in sorted(strains) if strains[name] < room and self.loads[name].at(over)]
         if not found:
             return ""
         name = min(self.host.random.sample(found, min(2, len(found))), key=strains.__getitem__)
@@ -179,14 +206,11 @@ class Balance:
         self.redirected += 1
         if len(client) <= TEXT_MAX:
             self.host.send(name, Sent(client))
-        return self._address(name, tls)
+        return load.at(over)
 
     def _is_settled(self, client: str) -> bool:
         """It was sent here, or was sent away from here and has come back."""
         return client in self._expected or client in self._sent
-
-    def _address(self, name: NodeId, tls: bool) -> str:
-        return self.loads[name].address_tls if tls else self.loads[name].address
 
     def _has_too_much(self) -> bool:
         return _strain(self._now(), self._all()) > 1 + MARGIN
@@ -228,6 +252,8 @@ class Balance:
             self.address,
             self.address_tls,
             not (self.leaving or self.full),
+            self.address_ws,
+            self.address_wss,
         )
         for peer in list(self._linked()):
             self.host.send(peer, load)
