@@ -361,3 +361,44 @@ def test_a_copy_that_was_asked_for_before_a_crash_waits_for_its_answer_however_l
     assert subscriber.payloads == [b"1"]
     assert places(world) == ["b2"]
     nothing_is_left(world)
+
+
+@pytest.mark.parametrize("goes_to", ["b1", "b2", "b3"])
+@pytest.mark.parametrize("after_s", [0.3, 0.95, 1.5])
+def test_a_reservation_that_a_crash_has_left_behind_is_asked_back(after_s: float, goes_to: str) -> None:
+    """The new broker crashes before its disk has the copy; the old one has the reservation on its own by then."""
+    world, subscriber, publisher = resting_world(Slow)
+    publisher.publish("a/x", b"1", qos=2)
+    world.run(20)
+    subscriber.connect("b3")
+    world.run(0.1)
+    world.sites["b3"].crash()
+    subscriber.drop(notice_s=None)
+    world.run(after_s)
+    assert world.sites["b1"].broker.sessions["s"].reserved_for == "b3"
+    world.sites["b3"].start()
+    subscriber.connect(goes_to)
+    publisher.publish("a/x", b"2", qos=2)
+    world.run(60)
+    assert subscriber.payloads == [b"1", b"2"]
+    assert subscriber.presents == [False, True]
+    assert places(world) == [goes_to]
+    nothing_is_left(world)
+
+
+def test_where_whoever_has_a_reservation_stays_away_the_old_broker_goes_on_after_a_while() -> None:
+    world, subscriber, publisher = resting_world(Slow)
+    publisher.publish("a/x", b"1", qos=2)
+    world.run(20)
+    subscriber.connect("b3")
+    world.run(0.1)
+    world.sites["b3"].crash()
+    subscriber.drop(notice_s=None)
+    world.run(2)
+    subscriber.connect("b1")
+    world.run(5)
+    assert subscriber.presents == [False]
+    world.run(30)
+    assert subscriber.presents == [False, True]
+    assert subscriber.payloads == [b"1"]
+    assert not world.sites["b1"].broker.sessions["s"].reserved_for
