@@ -9,6 +9,7 @@ from tests.protocols.broker.wires import Even, World
 
 from godwit.protocols.broker import contents
 from godwit.protocols.broker.contents import Fetch
+from godwit.protocols.broker.lingering import LINGER_S
 
 
 def test_a_session_that_comes_to_rest_is_copied_and_all_brokers_turn_to_the_copy_too() -> None:
@@ -80,6 +81,7 @@ def test_a_client_that_comes_back_to_its_broker_makes_the_copies_go() -> None:
     subscriber.connect("b1")
     world.run()
     nothing_is_left(world)
+    world.run(LINGER_S)
     assert world.sites["b2"].heard["b3"][1] == ()
 
 

@@ -10,12 +10,12 @@ from godwit.protocols.broker.counts import Counts
 from godwit.protocols.broker.deliveries import Deliveries
 from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.keeping import Ledger, size_b
+from godwit.protocols.broker.lingering import Lingering
 from godwit.protocols.broker.memory import is_own
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.retained import Retained
 from godwit.protocols.broker.sessions import Body, Copy, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
-from godwit.protocols.broker.wants import Wants
 from godwit.protocols.host import Host, NodeId, Record, Timer
 
 
@@ -50,7 +50,7 @@ class Switch:
         """By publisher: the brokers to which something that it said here was sent."""
         self.on_published: Callable[[Publication], None] | None = None
         self._subs: dict[Sub, None] = {}
-        self._wants: Wants | None = None
+        self._wants: Lingering | None = None
         self._statement: int | None = None
         self._restating: Timer | None = None
 
@@ -70,23 +70,22 @@ class Switch:
         self.counts.subscriptions += 1
         self.directory.add(sub)
         if self._wants is not None:
-            self._wants.add(sub.wanted.topics, sub.condition)
+            self._wants.add(sub)
             self._restate_soon()
 
     def remove_sub(self, sub: Sub) -> None:
         del self._subs[sub]
         self.counts.subscriptions -= 1
         self.directory.remove(sub)
-        if self._wants is not None:
-            self._wants.remove(sub.wanted.topics, sub.condition)
+        if self._wants is not None and self._wants.remove(sub):
             self._restate_soon()
 
     def restate(self) -> int:
         """Tell the other brokers what this one wants, if that has changed; the number of the statement."""
         if self._wants is None:
-            self._wants = Wants()
+            self._wants = Lingering(self.host, self._restate_soon)
             for sub in self._subs:
-                self._wants.add(sub.wanted.topics, sub.condition)
+                self._wants.add(sub)
         if self._restating is not None:
             self._restating.cancel()
             self._restating = None
