@@ -60,7 +60,8 @@ def test_it_remembers_that_over_a_crash(handoff: Handoff) -> None:
 
 def test_a_row_that_says_nothing_of_it_can_be_read() -> None:
     row = SessionRow(1, 60.0, None, None, False, False, 1, {}, [], None, 0, set(), set(), came_from="b1")
-    encoded = msgspec.msgpack.encode(msgspec.structs.astuple(row)[:-1])
+    told = SessionRow.__struct_fields__.index("came_from")
+    encoded = msgspec.msgpack.encode(msgspec.structs.astuple(row)[:told])
     assert msgspec.msgpack.decode(encoded, type=SessionRow).came_from == ""
 
 
