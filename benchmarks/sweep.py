@@ -1,4 +1,4 @@
-"""Speed of sweeps: two hundred short simulations as tasks of Spark, beside a plain loop of the same run.
+"""Speed of sweeps: two hundred short simulations on Spark, beside a plain loop and two plain processes of the same run.
 
     python benchmarks/sweep.py
     python benchmarks/sweep.py --runs 40
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import msgspec
 
@@ -26,6 +28,8 @@ class Measured(msgspec.Struct, frozen=True):
 
     runs: int
     loop_s: float
+    processes_s: float
+    """As many plain processes as cores, each given the next run when it is done: what these cores allow."""
     start_s: float
     first_s: float
     """The first run of each worker, imports included."""
@@ -36,6 +40,10 @@ class Measured(msgspec.Struct, frozen=True):
         return self.loop_s / self.spark_s
 
     @property
+    def ceiling(self) -> float:
+        return self.loop_s / self.processes_s
+
+    @property
     def whole_ratio(self) -> float:
         """With the start of Spark and of its workers."""
         return self.loop_s / (self.start_s + self.first_s + self.spark_s)
@@ -44,7 +52,9 @@ class Measured(msgspec.Struct, frozen=True):
         begin_s = self.start_s + self.first_s
         return (
             f"sweep, {self.runs} short simulations: plain loop {self.loop_s:.1f} s; local[{CORES}] {self.spark_s:.1f} s"
-            f", {self.ratio:.2f} times faster (goal {GOAL}); with {begin_s:.1f} s for the start of Spark and workers"
+            f", {self.ratio:.2f} times faster (goal {GOAL}); {CORES} plain processes {self.processes_s:.1f} s,"
+            f" {self.ceiling:.2f} times, of which Spark reaches {self.ratio / self.ceiling:.0%};"
+            f" with {begin_s:.1f} s for the start of Spark and workers"
             f" {self.whole_ratio:.2f} times"
         )
 
@@ -61,6 +71,8 @@ def measured(runs: int = RUNS) -> Measured:
     run(wanted[0])
     began = time.perf_counter()
     here = [run(one).digest for one in wanted]
+    loop_s = time.perf_counter() - began
+    processes_s = _by_processes(wanted, here)
     looped = time.perf_counter()
     spark = start(Options(master=retrying(f"local[{CORES}]"), name="sweep", settings=SETTINGS))
     started = time.perf_counter()
@@ -70,7 +82,17 @@ def measured(runs: int = RUNS) -> Measured:
     done = time.perf_counter()
     spark.stop()
     assert [there[number] for number in range(runs)] == here
-    return Measured(runs, looped - began, started - looped, warm - started, done - warm)
+    return Measured(runs, loop_s, processes_s, started - looped, warm - started, done - warm)
+
+
+def _by_processes(wanted: list[Configuration], digests: list[str]) -> float:
+    with ProcessPoolExecutor(CORES, get_context("spawn")) as processes:
+        list(processes.map(run, [_short(len(wanted) + more) for more in range(4 * CORES)]))
+        began = time.perf_counter()
+        there = [result.digest for result in processes.map(run, wanted)]
+        took_s = time.perf_counter() - began
+    assert there == digests
+    return took_s
 
 
 def _short(seed: int) -> Configuration:

@@ -118,6 +118,23 @@ def test_runs_that_are_over_before_spark_had_started_are_no_reason_to_start_it(
         assert len(results.rows) == runs
 
 
+@pytest.mark.parametrize(
+    ("left_s", "cores", "is_worth"), [(9, 64, False), (12, 64, True), (22, 2, False), (27, 2, True), (27, 1, True)]
+)
+def test_spark_is_worth_its_start_where_its_cores_make_up_for_it(left_s: float, cores: int, is_worth: bool) -> None:
+    assert sweeping.is_worth_spark(left_s, cores) == is_worth
+
+
+def test_a_first_run_that_loads_what_others_find_there_is_no_measure_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "started", lambda *_: pytest.fail("Spark was started"))
+    toys = [Toy(seed=1, takes_s=0.5), *(Toy(seed=seed) for seed in range(2, 103))]
+    with opened(str(tmp_path), kept) as results:
+        assert swept(toys[::-1], results, play, Where()) == 0
+        assert len(results.rows) == len(toys)
+
+
 def test_the_cheapest_run_tells_whether_the_others_are_worth_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
@@ -75,6 +77,36 @@ def test_a_run_that_takes_its_process_with_it_is_given_up_alone(spark: SparkSess
     assert told[2][1] == "the process that ran it ended without a word, 3 times"
 
 
+def test_what_fails_or_dies_among_others_is_tried_again_by_itself(spark: SparkSession, tmp_path: Path) -> None:
+    def work(number: int) -> int:
+        (tmp_path / f"{number}-{time.monotonic_ns()}").touch()
+        tries = len(list(tmp_path.glob(f"{number}-*")))
+        if number == 20 and tries == 1:
+            raise RuntimeError("not among others")
+        if number == 21:
+            os._exit(3)
+        return number
+
+    told = found(spark, work, list(range(32)))
+    assert {number for number, (done, _) in told.items() if done != number} == {21}
+    assert told[21][1] == "the process that ran it ended without a word, 3 times"
+    assert len(list(tmp_path.glob("20-*"))) == 2
+
+
+@given(
+    runs=st.integers(0, 300),
+    run_s=st.floats(0, 10, exclude_min=True),
+    cores=st.integers(1, 64),
+)
+def test_runs_share_tasks_in_their_order_and_never_longer_ones_than_before(runs: int, run_s: float, cores: int) -> None:
+    tasks = sweep.shared(list(enumerate(range(runs))), run_s, cores)
+    assert [run for task in tasks for run in task] == list(enumerate(range(runs)))
+    sizes = [len(task) for task in tasks]
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(size == 1 or size * run_s <= sweep.TASK_S for size in sizes)
+    assert sizes[-2 * cores :] == [1] * len(sizes[-2 * cores :])
+
+
 def test_a_result_that_cannot_be_sent_is_the_error_of_its_run(spark: SparkSession) -> None:
     told = found(spark, lambda number: (lambda: None) if number else 0, [0, 1])
     assert told[0] == (0, "")
@@ -118,7 +150,9 @@ def test_nothing_to_run_is_nothing_to_wait_for(spark: SparkSession) -> None:
 
 
 def test_an_executor_with_another_version_says_so() -> None:
-    done, error = pickle.loads(sweep._tried(abs, -1, 1, version="0.0.0"))
+    told = sweep._tried(abs, -1, 1, version="0.0.0")
+    assert told is not None
+    done, error = pickle.loads(told)
     assert done is None
     assert f"this executor has godwit {godwit.__version__}, the driver 0.0.0" in error
 

@@ -1,9 +1,13 @@
-"""Experiment grids on Spark: one task for each run, every result at the driver as soon as its task is done.
+"""Experiment grids on Spark: every result at the driver as soon as its task is done.
 
-All runs are the tasks of one job, so that Spark sees the whole backlog: it retries, moves work from lost machines,
+Runs are the tasks of one job, so that Spark sees the whole backlog: it retries, moves work from lost machines,
 speculates and asks for more executors as for any stage. What a task found comes with the message that it has finished,
 as the update of an accumulator, which Spark applies once for each task of an action however often it was tried; no
 storage that all machines see is needed. (A job for each run, from a pool of threads, took three times the CPU.)
+
+A task costs Spark 10 to 20 ms, so runs that are over in much less than `TASK_S` share one. A small job with a task for
+each of its runs goes ahead and tells how long they take. Runs that fail among others, or are lost with them, are tried
+again in a task for each.
 """
 
 from __future__ import annotations
@@ -13,12 +17,13 @@ import pickle
 import queue
 import re
 import threading
+import time
 import traceback
 import uuid
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
-from pyspark import SparkContext, TaskContext
+from pyspark import RDD, SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import SparkSession
 
@@ -40,7 +45,17 @@ SETTINGS = {
 }
 """Of a session that sweeps and does nothing else."""
 
-Found = tuple[int, bytes]
+TASK_S = 1.0
+"""What runs that share a task may take together."""
+AHEAD_S = 15.0
+"""So long the runs that go ahead are waited for; if they are not over then, runs are long."""
+
+AMONG_OTHERS = 0
+"""Attempts of a run that shares a task: none that Spark could repeat without repeating the others."""
+
+Run = tuple[int, Any]
+Found = tuple[int, bytes | None, float]
+"""The number of a run, what came of it or None where it must be tried again, and the seconds that it took."""
 Outcome = tuple[int, Any, str]
 
 
@@ -65,52 +80,93 @@ def outcomes(spark: SparkSession, work: Callable[[Any], Any], tasks: Sequence[An
     `work` and what it needs must be importable on the executors. Closed early, or interrupted, it ends the runs that
     are under way. Raises `PipelineError` where Spark gives up, for which no single run is to blame.
     """
-    if not tasks:
-        return
-    arrived: queue.SimpleQueue[Found | Exception | None] = queue.SimpleQueue()
-    job = _Job(spark.sparkContext, work, tasks, arrived)
-    job.start()
+    jobs = _Jobs(spark.sparkContext, work)
+    runs, cores = list(enumerate(tasks)), spark.sparkContext.defaultParallelism
+    ahead, rest, again, seen = runs[: 2 * cores], runs[2 * cores :], list[Run](), list[float]()
+    deadline = time.monotonic() + AHEAD_S
     try:
-        while (found := arrived.get()) is not None:
-            if isinstance(found, Exception):
-                raise PipelineError(f"Spark gave up on the runs: {_reason(found)}") from found
-            yield found[0], *pickle.loads(found[1])
+        jobs.start([[run] for run in ahead])
+        while jobs.are_running or rest or again:
+            # The first run of each worker has loaded what the others find there.
+            if rest and (len(seen) > cores or time.monotonic() > deadline):
+                jobs.start(shared(rest, min(seen, default=TASK_S), cores))
+                rest = []
+            elif again and not jobs.are_running:
+                jobs.start([[run] for run in again])
+                again = []
+            for number, found, took_s in jobs.arrived(until=deadline if rest else None):
+                seen.append(took_s)
+                if found is None:
+                    again.append(runs[number])
+                else:
+                    yield number, *pickle.loads(found)
     finally:
-        job.end()
+        jobs.end()
 
 
-class _Job(threading.Thread):
-    """Runs the Spark job, which returns when all is done, while results arrive."""
+def shared(runs: Sequence[Run], run_s: float, cores: int) -> list[list[Run]]:
+    """Runs of about so many seconds by the tasks that they share, in order and fewer and fewer of them in each, so that
+    all cores have something to do until the end."""
+    most, tasks, left = int(TASK_S / max(run_s, 1e-3)), list[list[Run]](), list(runs)
+    while left:
+        some = max(1, min(most, len(left) // (2 * cores)))
+        tasks.append(left[:some])
+        del left[:some]
+    return tasks
 
-    def __init__(
-        self,
-        context: SparkContext,
-        work: Callable[[Any], Any],
-        tasks: Sequence[Any],
-        arrived: queue.SimpleQueue[Found | Exception | None],
-    ) -> None:
-        super().__init__(name="godwit sweep", daemon=True)
+
+class _Jobs:
+    """Spark jobs under way, of one group, and what arrives from them."""
+
+    def __init__(self, context: SparkContext, work: Callable[[Any], Any]) -> None:
         self._context = context
+        self._work = work
         self._group = f"godwit-sweep-{uuid.uuid4().hex[:8]}"
-        self._arrived = arrived
-        self._runs = context.parallelize(list(enumerate(tasks)), len(tasks)).mapPartitions(
-            _attempt(work, context.accumulator([], _Arrivals(arrived)), attempts(context))
-        )
+        self._arrived: queue.SimpleQueue[Found | Exception | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._running = 0
 
-    def run(self) -> None:
+    @property
+    def are_running(self) -> bool:
+        return self._running > 0
+
+    def start(self, tasks: Sequence[list[Run]]) -> None:
+        if tasks:
+            accumulator = self._context.accumulator([], _Arrivals(self._arrived))
+            attempt = _attempt(self._work, accumulator, attempts(self._context))
+            job = self._context.parallelize(tasks, len(tasks)).mapPartitions(attempt)
+            self._threads.append(threading.Thread(target=self._run, args=(job,), name="godwit sweep", daemon=True))
+            self._running += 1
+            self._threads[-1].start()
+
+    def arrived(self, until: float | None) -> Iterator[Found]:
+        """What comes next: one, or none where a job has ended or it is so late by the monotonic clock."""
+        try:
+            found = self._arrived.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
+        except queue.Empty:
+            return
+        if isinstance(found, Exception):
+            raise PipelineError(f"Spark gave up on the runs: {_reason(found)}") from found
+        if found is None:
+            self._running -= 1
+        else:
+            yield found
+
+    def end(self) -> None:
+        """A group can be cancelled only once its job is there, so it is asked for until the jobs are gone."""
+        for thread in self._threads:
+            while thread.is_alive():
+                self._context.cancelJobGroup(self._group)
+                thread.join(0.1)
+
+    def _run(self, job: RDD[None]) -> None:
         try:
             self._context.setJobGroup(self._group, "godwit sweep", interruptOnCancel=True)
-            self._runs.count()
+            job.count()
         except Exception as error:
             self._arrived.put(error)
         else:
             self._arrived.put(None)
-
-    def end(self) -> None:
-        """A group can be cancelled only once its job is there, so it is asked for until the job is gone."""
-        while self.is_alive():
-            self._context.cancelJobGroup(self._group)
-            self.join(0.1)
 
 
 class _Arrivals(AccumulatorParam[list[Found]]):
@@ -135,30 +191,40 @@ class _Arrivals(AccumulatorParam[list[Found]]):
 
 def _attempt(
     work: Callable[[Any], Any], arrivals: Accumulator[list[Found]], attempts_max: int
-) -> Callable[[Iterable[tuple[int, Any]]], Iterable[None]]:
+) -> Callable[[Iterable[list[Run]]], Iterable[None]]:
     version = __version__
 
-    def attempted(tasks: Iterable[tuple[int, Any]]) -> Iterable[None]:
+    def attempted(tasks: Iterable[list[Run]]) -> Iterable[None]:
         # Spark's worker looks for garbage after every task, in all that was ever imported: 25 ms, unless it is frozen.
         gc.freeze()
-        for number, task in tasks:
-            arrivals.add([(number, _tried(work, task, attempts_max, version))])
+        for runs in tasks:
+            for number, task in runs:
+                began_s = time.perf_counter()
+                found = _tried(work, task, attempts_max if len(runs) == 1 else AMONG_OTHERS, version)
+                arrivals.add([(number, found, time.perf_counter() - began_s)])
         return ()
 
     return attempted
 
 
-def _tried(work: Callable[[Any], Any], task: Any, attempts_max: int, version: str) -> bytes:
-    """The result or the last error, pickled here: what cannot be pickled is an error of this run and of no other."""
+def _tried(work: Callable[[Any], Any], task: Any, attempts_max: int, version: str) -> bytes | None:
+    """The result or the last error, pickled here: what cannot be pickled is an error of this run and of no other.
+
+    Among others a run is tried once, and not at all where Spark tries them all again: None then.
+    """
     context = TaskContext.get()
     number = context.attemptNumber() if context is not None else 0
-    if number >= attempts_max:
+    if number > 0 and attempts_max == AMONG_OTHERS:
+        return None
+    if number >= attempts_max > AMONG_OTHERS:
         return pickle.dumps((None, f"the process that ran it ended without a word, {number} times"))
     try:
         if version != __version__:
             raise PipelineError(f"this executor has godwit {__version__}, the driver {version}: send one along")
         return pickle.dumps((work(task), ""))
     except Exception:
+        if attempts_max == AMONG_OTHERS:
+            return None
         if number + 1 < attempts_max:
             raise
         return pickle.dumps((None, traceback.format_exc()))
