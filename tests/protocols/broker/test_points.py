@@ -27,7 +27,7 @@ conditions = st.lists(filters(), max_size=2).map(lambda some: FilterSet(tuple(so
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(
     wanted=st.lists(conditions, max_size=6),
     events=st.lists(value_maps(), min_size=1, max_size=4),
