@@ -21,6 +21,20 @@ def joined(bridges: int = 2, seed: int = 1) -> Sky:
     return sky
 
 
+def toggle(sky: Sky, a: str, b: str) -> None:
+    """Cut the cable between them, or mend it."""
+    cables = sky.medium.cables
+    (cables.cut if cables.links[a][b].up else cables.heal)(a, b)
+    sky.tell(a, b)
+
+
+def heal(sky: Sky) -> None:
+    for a in sky.tree:
+        for b in sky.tree:
+            if a < b and not sky.medium.cables.links[a][b].up:
+                toggle(sky, a, b)
+
+
 @pytest.mark.parametrize("bridges", [1, 2, 3])
 def test_what_is_published_in_the_air_reaches_the_tree_once(bridges: int) -> None:
     sky = joined(bridges)
@@ -101,6 +115,38 @@ def test_the_air_joins_no_parts_of_a_tree_which_catch_up_by_themselves_once() ->
     assert hearer.payloads == said
 
 
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_session_that_moves_in_the_tree_gets_what_two_bridges_bring_once(seed: int) -> None:
+    """Each bridge turns to the new place at a moment of its own, and brings what it hears when it hears it."""
+    sky = joined(2, seed)
+    walker, sitter = sky.client("walker", "t1", "#"), sky.client("sitter", "t2", "#")
+    speakers = [sky.client(f"from-{name}", name) for name in ("t2", "b1", "x", "y")]
+    sky.run(15)
+    sky.medium.loss = 0.15
+    dice, said = sky.world.streams.stream("chaos"), []
+    for number in range(60):
+        speaker = dice.choice(speakers)
+        said.append(speaker.publish("z", b"%s %d" % (speaker.name.encode(), number), qos=2).payload)
+        if dice.random() < 0.25:
+            toggle(sky, *sorted(dice.sample(sky.tree, 2)))
+        if dice.random() < 0.25:
+            bridge = dice.choice(("b1", "b2"))
+            (sky.part if bridge in sky.medium.ears["x"] else sky.join)("x", bridge)
+        if dice.random() < 0.3:
+            walker.drop(notice_s=dice.choice((0.0, 0.2, None))).connect(dice.choice(sky.tree))
+        sky.run(dice.choice((0.0, 0.02, 0.1, 1.0)))
+    sky.medium.loss = 0.0
+    for bridge in ("b1", "b2"):
+        sky.join("x", bridge)
+    heal(sky)
+    sky.run(60)
+    walker.drop(notice_s=0.0).connect("t1")
+    sky.run(60)
+    assert sorted(walker.payloads) == sorted(said)
+    assert sorted(sitter.payloads) == sorted(said)
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 3))
 def test_lost_frames_and_broken_cables_bring_nothing_twice(seed: int, bridges: int) -> None:
@@ -114,18 +160,11 @@ def test_lost_frames_and_broken_cables_bring_nothing_twice(seed: int, bridges: i
     for number in range(40):
         speaker = dice.choice(speakers)
         said.append(speaker.publish("z", b"%s %d" % (speaker.name.encode(), number), qos=1).payload)
-        a, b = sorted(dice.sample(sky.tree, 2))
-        cables = sky.medium.cables
         if dice.random() < 0.3:
-            (cables.cut if cables.links[a][b].up else cables.heal)(a, b)
-            sky.tell(a, b)
+            toggle(sky, *sorted(dice.sample(sky.tree, 2)))
         sky.run(dice.uniform(0, 1))
     sky.medium.loss = 0.0
-    for a in sky.tree:
-        for b in sky.tree:
-            if a < b and not sky.medium.cables.links[a][b].up:
-                sky.medium.cables.heal(a, b)
-                sky.tell(a, b)
+    heal(sky)
     sky.run(90)
     for hearer in hearers:
         assert sorted(hearer.payloads) == sorted(said)

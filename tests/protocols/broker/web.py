@@ -11,7 +11,7 @@ from tests.protocols.broker.channel import DISK_S, Log, note, on_disk
 from tests.protocols.overlay import topic
 
 from godwit.filters.filters import Filter
-from godwit.protocols.broker.contents import Content, Place
+from godwit.protocols.broker.contents import Content, Place, Repeated
 from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.sender import StreamOptions
 from godwit.protocols.broker.store import Memory
@@ -57,7 +57,7 @@ class Site:
     def _on_change(self) -> None:
         self.changes += 1
 
-    def _on_content(self, origin: NodeId, number: int, content: Content) -> None:
+    def _on_content(self, origin: NodeId, number: int, content: Content | Repeated) -> None:
         assert isinstance(content, Place)
         note(self.store, origin, content.epoch)
         self.web.log.given[self.node.name, origin].append(content.epoch)

@@ -12,7 +12,7 @@ import msgspec
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.contents import Content
+from godwit.protocols.broker.contents import Content, Repeated
 from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.sender import StreamOptions
@@ -63,7 +63,7 @@ class Wire:
         self.host = host
         self.store = store
         self.world = site.world
-        self.on_content: Callable[[NodeId, int, Content], None] = lambda origin, number, content: None
+        self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
         self.outgoing: dict[NodeId, dict[int, bytes]] = {}
         """What each other broker has not confirmed."""
@@ -101,6 +101,9 @@ class Wire:
 
     def reached(self, broker: NodeId) -> int:
         return self.given.get(broker, 0)
+
+    def crossed(self, since_s: float) -> list[tuple[str, int]]:
+        return []
 
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
         receivers = list(to)

@@ -20,8 +20,8 @@ from godwit.protocols.adhoc.proximity import ProximityBroker
 from godwit.protocols.adhoc.table import Entry
 from godwit.protocols.broker.air import ALL_TOPICS, Aired, aired
 from godwit.protocols.broker.airmemory import AirMemory
-from godwit.protocols.broker.contents import Content
-from godwit.protocols.broker.passages import passage_of
+from godwit.protocols.broker.contents import Content, Repeated
+from godwit.protocols.broker.passages import Passage, passage_of
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import Host, Message, NodeId
@@ -72,7 +72,7 @@ class AdhocFabric:
         self.host = host
         self.clock = clock
         self.counts = AirCounts()
-        self.on_content: Callable[[NodeId, int, Content], None] = lambda origin, number, content: None
+        self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
         self._clients = Statement(host.name, options.summary_max_b)
         self.core = ProximityBroker(
@@ -130,6 +130,9 @@ class AdhocFabric:
 
     def reached(self, broker: NodeId) -> int:
         return 0
+
+    def crossed(self, since_s: float) -> list[Passage]:
+        return []
 
     @property
     def sent(self) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Set
 
 from godwit.filters.filters import Filter
-from godwit.protocols.broker.contents import Content
+from godwit.protocols.broker.contents import Content, Repeated
+from godwit.protocols.broker.passages import Passage
 from godwit.protocols.host import Message, NodeId
 
 
@@ -13,7 +14,7 @@ class Alone:
     """A `Fabric` in which nothing ever happens."""
 
     def __init__(self) -> None:
-        self.on_content: Callable[[NodeId, int, Content], None] = lambda origin, number, content: None
+        self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
 
     @property
@@ -32,6 +33,9 @@ class Alone:
 
     def reached(self, broker: NodeId) -> int:
         return 0
+
+    def crossed(self, since_s: float) -> list[Passage]:
+        return []
 
     @property
     def sent(self) -> int:

@@ -9,7 +9,8 @@ import msgspec
 from godwit.filters.filters import Filter, alternatives
 from godwit.protocols.adhoc.messages import Beacon, Data
 from godwit.protocols.broker.adhocfabric import AIR, AdhocFabric
-from godwit.protocols.broker.contents import Content
+from godwit.protocols.broker.contents import Content, Repeated
+from godwit.protocols.broker.passages import Passage
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.tree import TreeFabric
 from godwit.protocols.host import Message, NodeId
@@ -27,7 +28,7 @@ class Bridge:
     def __init__(self, tree: TreeFabric, air: AdhocFabric) -> None:
         self.tree = tree
         self.air = air
-        self.on_content: Callable[[NodeId, int, Content], None] = lambda origin, number, content: None
+        self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
         self._own: tuple[Filter, ...] | None = None
         self._told: tuple[Filter, ...] = ()
@@ -65,6 +66,9 @@ class Bridge:
     def reached(self, broker: NodeId) -> int:
         return self.tree.reached(broker)
 
+    def crossed(self, since_s: float) -> list[Passage]:
+        return self.tree.crossed(since_s)
+
     @property
     def sent(self) -> int:
         return self.tree.sent
@@ -94,11 +98,11 @@ class Bridge:
     def unlinked(self, peer: NodeId) -> None:
         self.tree.unlinked(peer)
 
-    def _from_air(self, origin: NodeId, number: int, content: Content) -> None:
-        if isinstance(content, Publication) and self.tree.admits(content, AIR):
+    def _from_air(self, origin: NodeId, number: int, content: Content | Repeated) -> None:
+        if isinstance(content, Publication) and self.tree.admits(content):
             self.on_content(self.name, number, content)
 
-    def _from_tree(self, origin: NodeId, number: int, content: Content) -> None:
+    def _from_tree(self, origin: NodeId, number: int, content: Content | Repeated) -> None:
         # Before the broker says that it has done with it: what is told from then on is a new turn.
         if isinstance(content, Publication) and self._crosses(content):
             passage = content.passage or self.tree.passage(origin, number)

@@ -18,6 +18,7 @@ from godwit.protocols.broker.contents import (
     Heard,
     Nothing,
     Place,
+    Repeated,
     Reserve,
     Reserved,
     Said,
@@ -301,7 +302,7 @@ class Broker:
             for ack in acks:
                 outlet.accepted(*ack)
 
-    def _on_content(self, origin: NodeId, number: int, content: Content) -> None:
+    def _on_content(self, origin: NodeId, number: int, content: Content | Repeated) -> None:
         """The next from another broker. What comes of it and its mark are written in this one turn."""
         moves, turning = self._moves, self._moves.turning
         match content:
@@ -310,6 +311,10 @@ class Broker:
                 self._switch.stamp = (origin, number)
                 self._switch.spread(origin, (content,))
                 self._switch.stamp = None
+            case Repeated(publication):
+                self._switch.stamp = (origin, number)
+                self._switch.repeat(origin, publication)
+                self._switch.stamp = None
             case Forwarded():
                 turning.on_forwarded(origin, content)
             case Place():
@@ -317,7 +322,7 @@ class Broker:
             case Fetch():
                 moves.on_fetch(origin, content)
             case contents.Session():
-                moves.on_session(origin, content)
+                moves.arriving.on_session(origin, content)
             case Nothing():
                 moves.on_nothing(origin, content)
             case Turn():

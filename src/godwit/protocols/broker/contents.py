@@ -147,6 +147,8 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     """Where an older session may turn up."""
     started: int = 0
     """The epoch at which the client has started it clean."""
+    passages: tuple[tuple[str, int], ...] = ()
+    """What it has had of what bridges bring from the air."""
 
 
 class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
@@ -168,6 +170,7 @@ class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
     clean: bool = False
     memory: Memory | None = None
     started: int = 0
+    passages: tuple[tuple[str, int], ...] = ()
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop", array_like=True):
@@ -281,6 +284,12 @@ class Heard(msgspec.Struct, frozen=True, tag="heard", array_like=True):
     epoch: int
     broker: NodeId
     hops: int = 0
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """Never sent: another bridge's copy of what was taken here before. A session that moves may not have had that."""
+
+    publication: Publication
 
 
 class Retained(msgspec.Struct, frozen=True, tag="retained", array_like=True):

@@ -131,6 +131,7 @@ class Copying:
             session.clean,
             self.registry.reunion.carried(session),
             session.started,
+            switch.had(session),
         )
 
     def _follow(self, session: Session, item: Item, origin: NodeId) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Protocol
 
 from godwit.filters.filters import Filter
-from godwit.protocols.broker.contents import Content
+from godwit.protocols.broker.contents import Content, Repeated
+from godwit.protocols.broker.passages import Passage
 from godwit.protocols.host import Message, NodeId
 
 
@@ -18,7 +19,7 @@ class Fabric(Protocol):
     The broker sets the listeners before anything can happen, and calls `taken` for what it was given.
     """
 
-    on_content: Callable[[NodeId, int, Content], None]
+    on_content: Callable[[NodeId, int, Content | Repeated], None]
     """`on_content(origin, number, content)`: the next of the origin's stream. The broker writes what it makes of it to
     the store and then calls `taken(origin, number)`, in the same turn and before any `settled` of its own."""
 
@@ -41,6 +42,9 @@ class Fabric(Protocol):
 
     def reached(self, broker: NodeId) -> int:
         """The last number of that broker's stream that was given here; 0 where none was."""
+
+    def crossed(self, since_s: float) -> list[Passage]:
+        """What bridges brought from the air and was taken here since then, by the host's time; the newest first."""
 
     @property
     def sent(self) -> int:

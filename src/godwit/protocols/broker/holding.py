@@ -58,6 +58,7 @@ class Holding:
         session = Session(content.client, content.epoch)
         session.clean, session.started = content.clean, content.started
         session.memory = content.memory
+        session.passages, session.since = dict.fromkeys(content.passages), self.switch.host.now()
         session.incoming = set(content.incoming)
         for wanted in content.subscriptions:
             session.row += 1

@@ -43,6 +43,7 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     started: int = 0
     came_from: NodeId = ""
     reserved_for: NodeId = ""
+    passages: tuple[tuple[str, int], ...] = ()
 
 
 class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -117,6 +118,7 @@ class Ledger:
             session.started,
             session.came_from,
             session.reserved_for,
+            tuple(session.passages),
         )
         self._put("sessions", session.owner, 0, _encode(row))
 
@@ -318,6 +320,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.started = row.started
     session.came_from = row.came_from
     session.reserved_for = row.reserved_for
+    session.passages = dict.fromkeys(row.passages)
     session.review()
     return session
 

@@ -53,6 +53,7 @@ class Leaving:
             self.claims(session),
             self.registry.reunion.carried(session),
             session.started,
+            switch.had(session),
         )
         waiting = [kept_of(item) for item in session.waiting]
         self._become_shadow(session, to, epoch, origins)

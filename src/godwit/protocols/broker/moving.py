@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-import msgspec
-
 from godwit.protocols.broker import contents
-from godwit.protocols.broker.contents import Claim, Fetch, Heard, Nothing, Place, Turn
+from godwit.protocols.broker.arriving import Arriving
+from godwit.protocols.broker.contents import Claim, Fetch, Heard, Nothing, Place
 from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Copying, Handoff, Neighbours
 from godwit.protocols.broker.holding import Holding
 from godwit.protocols.broker.leaving import Leaving
-from godwit.protocols.broker.memory import lines_of, merge
 from godwit.protocols.broker.outlet import UNSURE, Opening, Outlet, Reason
 from godwit.protocols.broker.places import At, Places, at_of
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.reserving import Reserving
-from godwit.protocols.broker.sessions import Copy, Gate, Session, Upstream
+from godwit.protocols.broker.sessions import Copy, Session
 from godwit.protocols.broker.speaking import Speaking
 from godwit.protocols.broker.taking import Taking
-from godwit.protocols.broker.turning import Turning, item_of
-from godwit.protocols.broker.understanding import remembered
+from godwit.protocols.broker.turning import Turning
 from godwit.protocols.host import NodeId, Timer
 
 ASKED_MAX = 16
@@ -75,6 +72,7 @@ class Moves:
         self.holding = Holding(registry, self.turning, copies_bytes_max, holds=proactive)
         self.leaving = Leaving(registry, self.places, self.turning, self.speaking, self.copying)
         self.taking = Taking(self)
+        self.arriving = Arriving(self)
         self.reserving = Reserving(self)
         self.turning.on_copy_turned = self.copying.on_turned
         self.turning.on_settled = self.copying.rested
@@ -221,14 +219,14 @@ class Moves:
             session.came_from = waiting.source
             self.registry.reunion.begin(session, waiting.source)
         self.announce(session)
-        self._begin(session, waiting, present=present)
+        self.let_in(session, waiting, present=present)
 
     def go_on_with(self, session: Session) -> None:
         """It is here after all, for whoever has waited for it."""
         self.announce(session)
-        self._begin(session, self.stop_waiting(session.client), present=True)
+        self.let_in(session, self.stop_waiting(session.client), present=True)
 
-    def _begin(self, session: Session, waiting: Waiting | None, *, present: bool) -> None:
+    def let_in(self, session: Session, waiting: Waiting | None, *, present: bool) -> None:
         """It is here: let the client in, unless it has left, or is elsewhere by now."""
         if waiting is not None and waiting.wanted_by is not None:
             if waiting.outlet is not None:
@@ -265,27 +263,7 @@ class Moves:
             self.reserving.renounce(fetch.client, origin)
             self._send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
 
-    # A session arrives
-
-    def on_session(self, origin: NodeId, moved: contents.Session) -> None:
-        waiting = self.stop_waiting(moved.client)
-        present, copy = self.registry.sessions.get(moved.client), self.holding.get(moved.client, origin)
-        if copy is not None:
-            self.holding.forget(copy)
-        way = Upstream(moved.epoch, origin, moved.chain, set(moved.origins), present is None)
-        way.lines = tuple(sorted(lines_of(moved.memory)))
-        way.had = self.taking.void(origin, moved.client)
-        if present is not None:
-            self._add_to(present, moved, way)
-            if waiting is not None and (waiting.outlet is not None or waiting.wanted_by is not None):
-                self._begin(present, waiting, present=True)
-            return
-        session = self._installed(moved, way)
-        self.switch.counts.moved_in += 1
-        self.switch.counts.handoffs_missed += waiting is not None
-        self.copying.came(origin)
-        self.turning.turn_all(session, way)
-        self.arrive(session, waiting)
+    # A session arrives, or nothing does
 
     def arrive(self, session: Session, waiting: Waiting | None) -> None:
         """It is here now, though perhaps wanted elsewhere."""
@@ -296,63 +274,7 @@ class Moves:
         if waiting is not None:
             session.expiry_s = waiting.opening.expiry_s or session.expiry_s
         self.announce(session)
-        self._begin(session, waiting, present=True)
-
-    def _installed(self, moved: contents.Session, way: Upstream) -> Session:
-        session = Session(moved.client, moved.epoch)
-        session.expiry_s = moved.expiry_s
-        session.sequence = max(moved.sequence, self.registry.first_sequence())
-        session.incoming = set(moved.incoming)
-        session.clean, session.started = moved.clean, moved.started
-        session.unheard = set(moved.unheard)
-        session.claims = moved.claims
-        session.memory = moved.memory
-        session.came_from = way.source
-        session.upstreams.append(way)
-        session.gates = {origin: Gate() for origin in moved.origins}
-        session.review()
-        for wanted in moved.subscriptions:
-            session.row += 1
-            sub = remembered(session, wanted, session.row)
-            if sub is not None:
-                session.subscriptions[wanted.key] = sub
-        for kept in moved.kept:
-            session.flying[kept.number] = item_of(kept, under_way=True)
-            session.number = kept.number
-        self.registry.add(session)
-        self.switch.counts.waiting += len(session.flying)
-        self.switch.ledger.save(session)
-        self.speaking.arrive(session)
-        return session
-
-    def _add_to(self, session: Session, moved: contents.Session, way: Upstream) -> None:
-        """The client could not wait, or was at two brokers: what the other session kept goes to this one, unless the
-        client wanted to start clean. Where one of them began as a copy of the other, they have started together."""
-        if session.clean and session.started != moved.started:
-            to = sorted(way.origins & self.fabric.brokers)
-            turn = Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain, lines=way.lines)
-            self._send(to, turn)
-            self.turning.make_turn(self.name, msgspec.structs.replace(turn, interest=0))
-            return
-        self.copying.drop(session)
-        if not session.subscriptions:
-            # The client may not have heard that this one is new: then it takes it for the old one, and so must we.
-            for wanted in moved.subscriptions:
-                self.registry.adopt(session, wanted)
-        if session.memory is not None:
-            merge(session.memory, moved.memory, moved.subscriptions, moved.epoch)
-            way.born = moved.memory.born if moved.memory is not None else 0
-            session.memory.source = session.memory.source if session.memory.source != way.source else ""
-        session.epoch = max(session.epoch, moved.epoch)
-        session.announced = False
-        session.upstreams.append(way)
-        if session.durable:
-            self.switch.ledger.put_session(session)
-        self.turning.turn_all(session, way)
-        self.announce(session)
-        for kept in moved.kept:
-            if not kept.received:
-                self.turning.pass_to(session, way, item_of(kept, under_way=False))
+        self.let_in(session, waiting, present=True)
 
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
         client, waiting = nothing.client, self.waiting.get(nothing.client)

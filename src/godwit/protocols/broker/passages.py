@@ -3,42 +3,61 @@
 What is in the air has a name: the broker where it entered, in which of its lives or streams, and a number there. Of
 what was published in the tree the tree's own streams bring every copy that is owed. So a bridge's copy of it is not
 needed, and of the rest the first copy is taken and remembered.
+
+A session that moves gets some bridges' copies at one place and some at another, and takes the first of each name by
+itself (`Session.passages`): the first at either place may be the one that is not meant for it there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container
 
-from godwit.protocols.adhoc.seen import Recent
 from godwit.protocols.host import NodeId
+
+Passage = tuple[str, int]
 
 REMEMBERED_MAX = 65_536
 REMEMBERED_S = 24 * 3600.0
 """A stream may bring its copy late: as late as its broker is given up."""
 
 
-def passage_of(broker: NodeId, line: int, number: int) -> tuple[str, int]:
+def passage_of(broker: NodeId, line: int, number: int) -> Passage:
     """`line` is the life or the stream of the broker in which the number is used once."""
     return f"{broker}/{line:x}", number
 
 
-def entrance(passage: tuple[str, int]) -> NodeId:
+def entrance(passage: Passage) -> NodeId:
     """The broker where it entered the air, or that had it first."""
     return passage[0].rpartition("/")[0]
 
 
 class Passages:
-    """Those that were taken here. It is memory: after a restart one may be taken again."""
+    """Those that were taken here, the oldest first. It is memory: after a restart one may be taken again."""
 
     def __init__(self) -> None:
-        self._taken: Recent[None] = Recent(REMEMBERED_MAX, REMEMBERED_S)
+        self._taken: dict[Passage, float] = {}
 
-    def admit(self, passage: tuple[str, int], origin: NodeId, tree: Container[NodeId], now_s: float) -> bool:
-        """Whether to take what `origin` brings; `tree` are the brokers whose streams lead here, this one among them."""
-        broker = entrance(passage)
-        if broker == origin:
-            return True
-        if broker in tree or passage in self._taken:
+    def admit(self, passage: Passage, now_s: float) -> bool:
+        """Whether it is the first of its name; it is then taken. Times must not go back."""
+        if passage in self._taken:
             return False
-        self._taken.add(passage, None, now_s)
+        self._taken[passage] = now_s
+        oldest, taken_s = next(iter(self._taken.items()))
+        if len(self._taken) > REMEMBERED_MAX or taken_s < now_s - REMEMBERED_S:
+            del self._taken[oldest]
         return True
+
+    def since(self, from_s: float) -> list[Passage]:
+        """Those that were taken since then, the newest first."""
+        found = []
+        for passage, taken_s in reversed(self._taken.items()):
+            if taken_s < from_s:
+                break
+            found.append(passage)
+        return found
+
+
+def is_owed(passage: Passage, origin: NodeId, tree: Container[NodeId]) -> bool:
+    """Whether what `origin` brings is for others of the tree at all: what was published there comes from there only."""
+    broker = entrance(passage)
+    return broker == origin or broker not in tree

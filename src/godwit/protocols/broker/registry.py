@@ -74,7 +74,7 @@ class Registry:
         return int(self.switch.clock() * 1e6)
 
     def add(self, session: Session) -> None:
-        session.limits = self.limits
+        session.limits, session.since = self.limits, self.switch.host.now()
         self.sessions[session.client] = session
         self.switch.counts.sessions += 1
         for sub in session.subscriptions.values():

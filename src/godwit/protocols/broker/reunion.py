@@ -64,7 +64,7 @@ class Reunion:
     def confirmed(self, session: Session, source: NodeId) -> None:
         """The copy that this source had made is the session, and nobody else has an older one."""
         if session.memory is not None and session.memory.source == source:
-            session.memory = None
+            session.memory, session.since = None, self.switch.host.now()
             session.review()
 
     def _memory(self, session: Session, source: NodeId) -> Memory:
@@ -129,7 +129,7 @@ class Reunion:
         memory = session.memory
         waits = session.upstreams or any(born_of(key) is not None for key in session.held)
         if memory is not None and not waits and self.fabric.brokers <= memory.answered:
-            session.memory = None
+            session.memory, session.since = None, self.switch.host.now()
             session.review()
             self.switch.directory.changed()
             self._write(session)

@@ -22,6 +22,9 @@ GroupKey = tuple[str, str, str]
 
 NUMBER_MAX = 65_535
 
+PASSAGES_MAX = 4_096
+"""So many that were in the air a session takes along; an older one that comes by another bridge may come again."""
+
 
 class Body:
     """A publication that several sessions wait for, kept once."""
@@ -174,12 +177,14 @@ class Session:
         "outlet",
         "owed",
         "owner",
+        "passages",
         "plain",
         "position",
         "reserved_for",
         "row",
         "sequence",
         "settling",
+        "since",
         "started",
         "subscriptions",
         "token",
@@ -276,6 +281,10 @@ class Session:
         """Who holds a copy and may have let the client in: nobody else gets the session before that one has said."""
         self.copy: Copy | None = None
         """What it is only a copy of."""
+        self.passages: dict[tuple[str, int], None] = {}
+        """What it had elsewhere, and takes while it moves, of what bridges bring from the air; the oldest first."""
+        self.since = 0.0
+        """Since when it takes all that its broker does, by the host's time: what else it has had the fabric knows."""
         self.memory: Memory | None = None
         """What it has by itself, where an older session of the client may turn up."""
         self.claims: tuple[Claim, ...] = ()
@@ -296,6 +305,15 @@ class Session:
         self.plain = (
             not self.gates and self.moved_to is None and not self.copies and self.copy is None and self.memory is None
         )
+
+    def passes(self, passage: tuple[str, int]) -> bool:
+        """Whether it is the first of its name that this session takes; it is remembered."""
+        if passage in self.passages:
+            return False
+        self.passages[passage] = None
+        if len(self.passages) > PASSAGES_MAX:
+            del self.passages[next(iter(self.passages))]
+        return True
 
     def next_sequence(self) -> int:
         """The number of this client's next publication."""

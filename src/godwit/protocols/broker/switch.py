@@ -12,9 +12,10 @@ from godwit.protocols.broker.fabric import Fabric
 from godwit.protocols.broker.keeping import Ledger, size_b
 from godwit.protocols.broker.lingering import Lingering
 from godwit.protocols.broker.memory import is_own
+from godwit.protocols.broker.passages import Passage
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.retained import Retained
-from godwit.protocols.broker.sessions import Body, Copy, GroupKey, Item, Session, Sub
+from godwit.protocols.broker.sessions import PASSAGES_MAX, Body, Copy, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import Host, NodeId, Record, Timer
 
@@ -22,9 +23,9 @@ from godwit.protocols.host import Host, NodeId, Record, Timer
 class Switch:
     """What all parts of a broker work with: who wants what, and the ways to them.
 
-    `forward(shadow, item, born)` is called for what a session that has moved away must get elsewhere (`born` where another
-    one that went into it had kept that), `follow(session, item,
-    origin)` for what one takes of which others hold copies, and `weigh(copy, item)` for what a copy here takes.
+    `forward(shadow, item, born)` is called for what a session that has moved away must get elsewhere, with `born` where
+    another had kept that which went into it; `follow(session, item, origin)` for what one takes of which others hold
+    copies, and `weigh(copy, item)` for what a copy here takes.
     """
 
     def __init__(self, host: Host, store: Store, fabric: Fabric, clock: Callable[[], float], tracing: bool) -> None:
@@ -153,6 +154,25 @@ class Switch:
             self.ledger.writes += publication.qos > 0
             self.fabric.send(to, publication, durable=publication.qos > 0 or publication.retain)
 
+    def repeat(self, origin: NodeId, publication: Publication) -> None:
+        """Another bridge's copy of what was taken here before: only for sessions that move, and have not had that."""
+        audience = self.directory.audience(publication.topic)
+        subs = list(audience.subs)
+        if audience.contingent:
+            subs += self.directory.look_into([publication])[0].subs
+        for taker in takers_of([sub for sub in subs if not sub.session.plain], publication.publisher):
+            qos, retain = min(publication.qos, taker.qos), publication.retain and taker.as_published
+            self.give(taker.session, origin, publication, qos, retain, taker.identifiers)
+
+    def had(self, session: Session) -> tuple[Passage, ...]:
+        """What a session has had of what bridges bring from the air, what waits for it not counted."""
+        items = (*session.waiting, *(item for items in session.held.values() for item in items))
+        waiting = {item.publication.passage for item in items}
+        known = dict(session.passages)
+        if not session.gates and session.memory is None:
+            known.update(dict.fromkeys(reversed(self.fabric.crossed(session.since))))
+        return tuple(passage for passage in known if passage not in waiting)[-PASSAGES_MAX:]
+
     def share(self, group: Group, origin: NodeId, publication: Publication) -> None:
         """To the member whose turn it is."""
         sub = group.pick(publication.qos, lambda session: takes(session, origin))
@@ -174,6 +194,8 @@ class Switch:
         group: GroupKey | None = None,
     ) -> None:
         """To a session, wherever it is by now."""
+        if publication.passage is not None and group is None and not self._passes(session, origin, publication):
+            return
         if session.plain:
             if qos:
                 item = Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp)
@@ -186,6 +208,17 @@ class Switch:
                 self._give_moving(session, origin, item)
             elif session.outlet is not None:
                 self.flows.pass_on(session, publication, retain, identifiers)
+
+    def _passes(self, session: Session, origin: NodeId, publication: Publication) -> bool:
+        """Whether it is the first of its name that is for this session. One that stays takes what its broker does."""
+        assert publication.passage is not None
+        if session.plain or session.moved_to is not None or not takes(session, origin):
+            return publication.passage not in session.passages
+        if not is_own(session, self.stamp, publication) or not session.passes(publication.passage):
+            return False
+        if publication.qos and session.durable and session.copy is None:
+            self.ledger.put_session(session)
+        return True
 
     def _give_moving(self, session: Session, origin: NodeId, item: Item) -> None:
         gate = session.gates.get(origin)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Set
 import msgspec
 
 from godwit.filters.filters import Filter
-from godwit.protocols.broker.contents import Content
+from godwit.protocols.broker.contents import Content, Repeated
 from godwit.protocols.broker.interests import Interests, marker
 from godwit.protocols.broker.numbers import reserved
 from godwit.protocols.broker.overlay import Overlay, Said, TreeOptions
-from godwit.protocols.broker.passages import Passages, passage_of
+from godwit.protocols.broker.passages import Passage, Passages, entrance, is_owed, passage_of
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.sender import Counts
 from godwit.protocols.broker.store import Store
@@ -35,7 +35,7 @@ class TreeFabric:
         self.host = host
         self.store = store
         self.options = options
-        self.on_content: Callable[[NodeId, int, Content], None] = lambda origin, number, content: None
+        self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
         self.links: set[NodeId] = set()
         self.streams = Streams(host, store, options.streams, self._pass_on, self._has_way, self._give)
@@ -192,16 +192,23 @@ class TreeFabric:
             self._early[ask.origin] = ask
 
     def _give(self, origin: NodeId, number: int, content: Content) -> None:
-        if isinstance(content, Publication) and content.passage is not None and not self.admits(content, origin):
-            self.streams.taken(origin, number)
-        else:
+        if not isinstance(content, Publication) or content.passage is None or entrance(content.passage) == origin:
             self.on_content(origin, number, content)
+        elif not is_owed(content.passage, origin, {self.host.name, *self.brokers}):
+            self.streams.taken(origin, number)
+        elif self._passages.admit(content.passage, self.host.now()):
+            self.on_content(origin, number, content)
+        else:
+            self.on_content(origin, number, Repeated(content))
 
-    def admits(self, publication: Publication, origin: NodeId) -> bool:
-        """Whether something that has been in the air is taken from this broker; it is then not taken again."""
+    def admits(self, publication: Publication) -> bool:
+        """Whether something that comes from the air is taken here; it is then not taken again."""
         assert publication.passage is not None
         tree = {self.host.name, *self.brokers}
-        return self._passages.admit(publication.passage, origin, tree, self.host.now())
+        return entrance(publication.passage) not in tree and self._passages.admit(publication.passage, self.host.now())
+
+    def crossed(self, since_s: float) -> list[Passage]:
+        return self._passages.since(since_s)
 
     def passage(self, origin: NodeId, number: int) -> tuple[str, int]:
         """How what came from this broker under this number is called in the air, whichever bridge brings it there."""

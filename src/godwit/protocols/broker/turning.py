@@ -128,6 +128,7 @@ class Turning:
             for origin in passed:
                 del session.gates[origin]
             if passed:
+                session.since = self.switch.host.now()
                 session.review()
                 self.switch.directory.changed()
         for way in [way for way in session.upstreams if not way.origins and not way.copy]:
@@ -161,7 +162,8 @@ class Turning:
 
     def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
         """What came on this way."""
-        if way.main and is_late(session, item):
+        passage, is_here = item.publication.passage, session.moved_to is None
+        if way.main and (is_late(session, item) or (passage is not None and is_here and not session.passes(passage))):
             self.switch.counts.late_duplicates += 1
         elif way.main:
             self._note(session, item, None)
@@ -181,7 +183,8 @@ class Turning:
             if session.durable:
                 self.switch.ledger.put_item(session, item, key_of(born))
         else:
-            is_had = had(session, item, born)
+            is_had, passage = had(session, item, born), item.publication.passage
+            is_had = is_had or (passage is not None and session.moved_to is None and not session.passes(passage))
             news = passes(session, item, born)
             if is_had:
                 self.switch.counts.late_duplicates += 1
