@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from math import cos, hypot, radians
 from pathlib import Path
@@ -38,6 +39,11 @@ def handoffs_counted(latitude: float) -> tuple[int, int]:
     return moves, len(rows) - len(inside)
 
 
+def moved(out: Path) -> list[dict[str, str | None]]:
+    rows: list[dict[str, str | None]] = pq.read_table(out / "handoffs").to_pylist()
+    return rows
+
+
 def test_two_days_of_taxis_give_the_handoffs_that_plain_counting_gives(spark: SparkSession, tmp_path: Path) -> None:
     options = MobilityOptions(
         positions=str(DATA / "taxis.parquet"),
@@ -53,7 +59,10 @@ def test_two_days_of_taxis_give_the_handoffs_that_plain_counting_gives(spark: Sp
     graph = pq.read_table(tmp_path / "out" / "neighbors").to_pylist()
     assert sum(edge["handoffs_out"] for edge in graph) == summary.rows_out["handoffs"]
     assert {(edge["broker"], edge["peer"]) for edge in graph} == {(edge["peer"], edge["broker"]) for edge in graph}
+    assert all(sum(dict(edge["before"] or ()).values()) == edge["handoffs_out"] for edge in graph)
     ways = neighbors.read(tmp_path / "out" / "neighbors")
+    paths = Counter((r["previous_site"] or r["site"], r["site"], r["next_site"]) for r in moved(tmp_path / "out"))
+    assert {(b, way.origin, way.to): count for way in ways for b, count in way.before.items()} == paths
     assert {(way.origin, way.to, way.count) for way in ways} == {(e["broker"], e["peer"], e["uses"]) for e in graph}
     scores = {row["model"]: row["first"] for row in pq.read_table(tmp_path / "out" / "forecasts").to_pylist()}
     assert scores["graph"] > scores["busiest"]

@@ -140,10 +140,15 @@ def handoffs(stays: DataFrame, rules: Rules) -> DataFrame:
 
 def neighbors(moves: DataFrame) -> DataFrame:
     """The neighbor graph (2.5): undirected uses for ageing, and how likely each neighbor is the next broker."""
-    out = moves.groupBy(sf.col("site").alias("broker"), sf.col("next_site").alias("peer")).agg(
-        sf.count("*").alias("handoffs_out"),
-        sf.count_if("ping_pong").alias("ping_pongs_out"),
-        sf.max("time_s").alias("last_s"),
+    before = sf.coalesce("previous_site", "site").alias("before")
+    paths = moves.groupBy(sf.col("site").alias("broker"), sf.col("next_site").alias("peer"), before).agg(
+        sf.count("*").alias("handoffs"), sf.count_if("ping_pong").alias("ping_pongs"), sf.max("time_s").alias("last_s")
+    )
+    out = paths.groupBy("broker", "peer").agg(
+        sf.sum("handoffs").alias("handoffs_out"),
+        sf.sum("ping_pongs").alias("ping_pongs_out"),
+        sf.max("last_s").alias("last_s"),
+        sf.map_from_entries(sf.array_sort(sf.collect_list(sf.struct("before", "handoffs")))).alias("before"),
     )
     back = out.select(
         sf.col("peer").alias("broker"),
@@ -162,6 +167,7 @@ def neighbors(moves: DataFrame) -> DataFrame:
         "handoffs_out",
         "ping_pongs_out",
         sf.when(all_steady > 0, steady / all_steady).otherwise(sf.lit(0.0)).alias("probability"),
+        "before",
     )
     return shaped(told, NEIGHBORS)
 

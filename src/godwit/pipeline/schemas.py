@@ -12,6 +12,7 @@ from pyspark.sql.types import (
     DoubleType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -126,12 +127,14 @@ NEIGHBORS = _table(
         "handoffs_out": LONG,
         "ping_pongs_out": LONG,
         "probability": DOUBLE,
-    }
+    },
+    {"before": MapType(STRING, LONG)},
 )
 """The neighbor graph, each edge once at either end: `uses` and `last_used_s` are what a broker keeps of it (2.5).
 
 `godwit neighbors import` takes it as it is: from `broker` to `peer`, gone `uses` times both ways and `handoffs_out`
-times this way, last at `last_used_s` (seconds since 1970); `probability` is that of the peer being next."""
+times this way, last at `last_used_s` (seconds since 1970); `probability` is that of the peer being next. `before` says
+how many of `handoffs_out` had come from which site, `broker` itself standing for none; null where there are none."""
 
 DISTRIBUTIONS = _table(
     {"measure": STRING, "count": LONG, "mean_s": DOUBLE},
