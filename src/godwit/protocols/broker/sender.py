@@ -184,8 +184,8 @@ class Sender:
 
     def _on_settled(self, number: int) -> None:
         self._settled = number
-        if self._busy:
-            self._wake()
+        if self._busy and not self._awake:
+            self._pump()  # whoever waits for these has waited for the disk, and need not wait for another turn
 
     def _gather(self, lane: Lane, found: dict[int, list[tuple[Lane, int]]]) -> None:
         """What one receiver may get now. Whoever cannot get anything is left until something changes for it."""
