@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from pyspark.testing import assertDataFrameEqual
 from godwit.events import Value
 from godwit.filters.text import parse
 from godwit.pipeline.errors import PipelineError, SchemaError
-from godwit.pipeline.match import _rows, deliveries, key_of, unreadable
+from godwit.pipeline.match import _cuts, _rows, deliveries, key_of, unreadable
 from godwit.pipeline.reading import Dataset, checked
 from godwit.pipeline.schemas import SUBSCRIPTIONS
 from godwit.pipeline.subscriptions import Compiled, Shipper
@@ -141,6 +142,14 @@ def test_lists_have_every_delivery_once_and_are_bounded(counts: list[int], most:
     lengths = np.diff(begins)
     assert np.repeat(events, lengths).tolist() == np.repeat(np.arange(len(counts)), counts).tolist()
     assert all(0 < length <= most for length in lengths)
+
+
+@given(st.lists(st.integers(1, 9)), st.integers(1, 20))
+def test_batches_have_every_list_once_and_are_bounded(lengths: list[int], most: int) -> None:
+    begins = np.cumsum([0, *lengths])
+    cuts = _cuts(begins, most)
+    assert (cuts[0], cuts[-1]) == (0, len(lengths))
+    assert all(sum(lengths[first:end]) < most + 9 for first, end in pairwise(cuts))
 
 
 def test_archived_events_match_as_the_broker_matches(

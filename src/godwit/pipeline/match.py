@@ -42,12 +42,18 @@ from godwit.pipeline.row_groups import Share, planned, wanted_columns
 from godwit.pipeline.schemas import QUARANTINE, STRING, column, shaped
 from godwit.pipeline.subscriptions import Compiled, Part, loaded
 from godwit.tables.batch import Batch
+from godwit.tables.index import Matches
 
 ATTRIBUTES = "attributes"
 SUBSCRIPTION = "subscription"
 PIECE_ROWS_MIN, PIECE_ROWS_MAX = 1 << 8, 1 << 14
 PIECE_PAIRS = 1 << 24
 """Events go to the index so many at a time that no more pairs can come back, should all match all: 128 MiB."""
+PIECE_GROWTH, PIECE_GOOD = 8, 1 << 19
+"""Where few match, up to eight times as many events go at once, until so many pairs come back: beginning a piece would
+be a fifth of the work otherwise."""
+BATCH_DELIVERIES = 1 << 18
+"""What a worker hands to Java at a time: it stays in the processor's cache, and ids of any length fit Arrow's text."""
 READ_ROWS = 1 << 14
 LIST_MAX = 1 << 16
 """An event that more want than this comes back several times: Spark keeps a row in one piece of memory."""
@@ -163,7 +169,12 @@ def _spread(events: DataFrame, parts: int) -> DataFrame:
 
 def _rows_at_a_time(subscriptions: Compiled) -> int:
     largest = -(-subscriptions.count // len(subscriptions.parts))
-    return int(np.clip(PIECE_PAIRS // largest, PIECE_ROWS_MIN, PIECE_ROWS_MAX))
+    return _whole_slices(np.clip(PIECE_PAIRS // largest, PIECE_ROWS_MIN, PIECE_ROWS_MAX))
+
+
+def _whole_slices(rows: int | np.integer[Any]) -> int:
+    """The index takes 256 events for the price of one."""
+    return int(rows) // PIECE_ROWS_MIN * PIECE_ROWS_MIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,19 +194,24 @@ class _Matcher:
                 yield from self.match_part(part, piece)
 
     def match_part(self, number: int, batch: pa.RecordBatch) -> Batches:
-        part = loaded(self.parts[number])
-        for at in range(0, len(batch), self.rows):
-            yield from self._found(part, batch.slice(at, self.rows))
+        part, at, rows = loaded(self.parts[number]), 0, self.rows
+        while at < len(batch):
+            piece = batch.slice(at, rows)
+            matches = part.index.match_batch(self._batch(piece))
+            yield from self._listed(part, piece, matches)
+            at += len(piece)
+            good = PIECE_GOOD * len(piece) // (len(matches.ids) + 1)
+            rows = _whole_slices(np.clip(good, self.rows, PIECE_GROWTH * self.rows))
 
-    def _found(self, part: Part, piece: pa.RecordBatch) -> Batches:
-        matches = part.index.match_batch(self._batch(piece))
-        events, offsets = _rows(matches.offsets, LIST_MAX)
-        if not len(events):
-            return
-        columns = [piece.column(at).take(pa.array(events)) for at in range(len(self.names) - 1)]
-        wanting = part.names.take(pa.array(matches.ids))
-        lists = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), wanting, type=_LIST)
-        yield pa.RecordBatch.from_arrays([*columns, lists], names=self.names)
+    def _listed(self, part: Part, piece: pa.RecordBatch, matches: Matches) -> Batches:
+        events, begins = _rows(matches.offsets, LIST_MAX)
+        for first, end in pairwise(_cuts(begins, BATCH_DELIVERIES)):
+            own, lists = pa.array(events[first:end]), begins[first : end + 1]
+            columns = [piece.column(at).take(own) for at in range(len(self.names) - 1)]
+            wanting = part.names.take(pa.array(matches.ids[lists[0] : lists[-1]]))
+            offsets = pa.array((lists - lists[0]).astype(np.int32))
+            listed = pa.ListArray.from_arrays(offsets, wanting, type=_LIST)
+            yield pa.RecordBatch.from_arrays([*columns, listed], names=self.names)
 
     def _batch(self, piece: pa.RecordBatch) -> Batch:
         values = piece.columns[len(self.names) - 1 :]
@@ -241,6 +257,12 @@ def _rows(offsets: npt.NDArray[np.int64], most: int) -> tuple[npt.NDArray[np.int
     events = np.repeat(np.arange(len(rows)), rows)
     nth = np.arange(len(events)) - np.repeat(np.cumsum(rows) - rows, rows)
     return events, np.append(offsets[events] + nth * most, offsets[-1])
+
+
+def _cuts(begins: npt.NDArray[np.int64], most: int) -> list[int]:
+    """Rows to cut at, so that no run of lists has many more entries than `most`; none where there are no rows."""
+    cuts = np.searchsorted(begins[:-1], np.arange(0, begins[-1], most))
+    return [int(row) for row in np.unique(np.append(cuts, len(begins) - 1))]
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
