@@ -99,7 +99,7 @@ def test_an_edge_is_known_at_both_its_ends_and_probabilities_follow_its_directio
         ("c", 3.0, "d", "A", "C", False, None),
         ("c", 9.0, "d", "B", "A", True, "A"),
     ]
-    graph = mobility.neighbors(spark.createDataFrame(rows, HANDOFFS)).collect()
+    graph = mobility.neighbors(mobility.ways(spark.createDataFrame(rows, HANDOFFS), None)).collect()
     found = {
         (row["broker"], row["peer"]): (row["uses"], row["last_used_s"], round(row["probability"], 3)) for row in graph
     }
@@ -118,8 +118,8 @@ def test_rates_are_those_of_the_markov_models(spark: SparkSession) -> None:
         ("c", "B", 135.0, 195.0, 195.0, 2, "gap", "end", False, None, None, "B"),
     ]
     frame = spark.createDataFrame(rows, VISITS)
-    graph = mobility.neighbors(mobility.handoffs(frame, RULES))
-    found = {row["site"]: row for row in mobility.rates(frame, graph, brokers=6).collect()}
+    graph = mobility.neighbors(mobility.ways(mobility.handoffs(frame, RULES), None))
+    found = {row["site"]: row for row in mobility.rates(mobility.spells(frame), graph, brokers=6).collect()}
     overall = found[None]
     assert (overall["connects"], overall["disconnects"], overall["handoffs"]) == (2, 1, 1)
     assert (overall["connect_mean_s"], overall["disconnect_mean_s"], overall["handoff_mean_s"]) == (60.0, 12.0, 3.0)
@@ -136,7 +136,7 @@ def test_dwell_and_gap_times_are_told_by_site_and_over_all(spark: SparkSession) 
     steps = [("c", 0.0, "A"), ("c", 60.0, "B"), ("c", 100.0, "A"), ("c", 180.0, "B"), ("c", 780.0, "B")]
     found = {
         (row["measure"], row["site"]): (row["count"], row["mean_s"], row["p50_s"])
-        for row in mobility.distributions(stays(spark, steps)).collect()
+        for row in mobility.distributions(mobility.spells(stays(spark, steps))).collect()
     }
     assert found == {
         ("dwell", "A"): (2, 70.0, 70.0),

@@ -28,7 +28,7 @@ from godwit.pipeline.schemas import (
     VISITS,
     shaped,
 )
-from godwit.pipeline.visiting import HANDOFF, Visiting
+from godwit.pipeline.visiting import END, GAP, HANDOFF, Visiting
 
 IMPOSSIBLE = "impossible: no place on Earth"
 OUTSIDE = "outside: not in the box around the sites"
@@ -104,7 +104,7 @@ def fixes(positions: DataFrame, box: Box | None) -> Dataset:
 
 def associations(positions: DataFrame, places: DataFrame, plane_latitude: float | None = None) -> DataFrame:
     """Every fix with the site that is nearest to it, on the globe or on the plane of this latitude."""
-    rows = places.orderBy("site").collect()
+    rows = sorted(places.collect(), key=lambda place: str(place["site"]))
     if not rows:
         raise PipelineError("there are no sites; without them nobody can be near one")
     lats, lons = np.array([row["lat"] for row in rows]), np.array([row["lon"] for row in rows])
@@ -138,55 +138,89 @@ def handoffs(stays: DataFrame, rules: Rules) -> DataFrame:
     return shaped(told, HANDOFFS)
 
 
-def neighbors(moves: DataFrame) -> DataFrame:
+def ways(moves: DataFrame, test_day: str | None) -> DataFrame:
+    """How often each way over three sites was gone, how often as ping-pong, and when last. Without ping-pong, `tested`
+    counts those of this day and `learned` those of the others.
+
+    A tenth of the handoffs or less, which the graph and the forecasts need no more of: worth to be kept meanwhile.
+    """
+    is_tested = sf.lit(False) if test_day is None else sf.col("day") == test_day
+    is_steady = ~sf.col("ping_pong")
+    return moves.groupBy("previous_site", "site", "next_site").agg(
+        sf.count("*").alias("gone"),
+        sf.count_if("ping_pong").alias("ping_pongs"),
+        sf.max("time_s").alias("last_s"),
+        sf.count_if(is_steady & is_tested).alias("tested"),
+        sf.count_if(is_steady & ~is_tested).alias("learned"),
+    )
+
+
+def neighbors(gone: DataFrame) -> DataFrame:
     """The neighbor graph (2.5): undirected uses for ageing, and how likely each neighbor is the next broker."""
-    before = sf.coalesce("previous_site", "site").alias("before")
-    paths = moves.groupBy(sf.col("site").alias("broker"), sf.col("next_site").alias("peer"), before).agg(
-        sf.count("*").alias("handoffs"), sf.count_if("ping_pong").alias("ping_pongs"), sf.max("time_s").alias("last_s")
+    none, before = sf.lit(0).cast("long"), sf.coalesce("previous_site", "site").alias("before")
+    there = sf.struct(
+        *(sf.col("site").alias("broker"), sf.col("next_site").alias("peer"), sf.col("gone").alias("out"), "ping_pongs"),
+        sf.struct(before, "gone").alias("path"),
     )
-    out = paths.groupBy("broker", "peer").agg(
-        sf.sum("handoffs").alias("handoffs_out"),
-        sf.sum("ping_pongs").alias("ping_pongs_out"),
-        sf.max("last_s").alias("last_s"),
-        sf.map_from_entries(sf.array_sort(sf.collect_list(sf.struct("before", "handoffs")))).alias("before"),
+    back = sf.struct(
+        *(
+            sf.col("next_site").alias("broker"),
+            sf.col("site").alias("peer"),
+            none.alias("out"),
+            none.alias("ping_pongs"),
+        ),
+        sf.lit(None).cast("struct<before: string, gone: bigint>").alias("path"),
     )
-    back = out.select(
-        sf.col("peer").alias("broker"),
-        sf.col("broker").alias("peer"),
-        sf.col("handoffs_out").alias("handoffs_in"),
-        sf.col("last_s").alias("last_back_s"),
+    paths = sf.map_from_entries(sf.array_sort(sf.collect_list("path")))
+    edges = (
+        gone.select("gone", "last_s", sf.inline(sf.array(there, back)))
+        .groupBy("broker", "peer")
+        .agg(
+            sf.sum("gone").alias("uses"),
+            sf.max("last_s").alias("last_used_s"),
+            sf.sum("out").alias("handoffs_out"),
+            sf.sum("ping_pongs").alias("ping_pongs_out"),
+            sf.when(sf.sum("out") > 0, paths).alias("before"),
+        )
     )
-    edges = out.join(back, ["broker", "peer"], "full").na.fill(0, ["handoffs_out", "ping_pongs_out", "handoffs_in"])
     steady = sf.col("handoffs_out") - sf.col("ping_pongs_out")
     all_steady = sf.sum(steady).over(Window.partitionBy("broker"))
-    told = edges.select(
-        "broker",
-        "peer",
-        (sf.col("handoffs_out") + sf.col("handoffs_in")).alias("uses"),
-        sf.greatest("last_s", "last_back_s").alias("last_used_s"),
-        "handoffs_out",
-        "ping_pongs_out",
-        sf.when(all_steady > 0, steady / all_steady).otherwise(sf.lit(0.0)).alias("probability"),
-        "before",
+    probability = sf.when(all_steady > 0, steady / all_steady).otherwise(sf.lit(0.0)).alias("probability")
+    return shaped(edges.select("*", probability), NEIGHBORS)
+
+
+def spells(stays: DataFrame) -> DataFrame:
+    """Visits by how they ended, and after how many seconds: dwelling before a handoff, or the gap after the visit.
+
+    What the data's end cut off is left out. Far fewer than visits where clocks tick in seconds: distributions and rates
+    need no more, so it is worth to be kept meanwhile.
+    """
+    away_s = sf.col("next_s") - sf.col("last_fix_s")
+    dwell_s = sf.col("left_s") - sf.col("entered_s")
+    s = sf.when(sf.col("ended") == HANDOFF, dwell_s).otherwise(away_s).alias("s")
+    return (
+        stays.where(sf.col("ended") != END)
+        .groupBy("site", "ended", s)
+        .agg(
+            sf.count("*").alias("visits"),
+            sf.sum(sf.col("last_fix_s") - sf.col("entered_s")).alias("connected_s"),
+            sf.sum(away_s).alias("away_s"),
+            sf.count_if(sf.col("next_site") == sf.col("site")).alias("to_same"),
+        )
     )
-    return shaped(told, NEIGHBORS)
 
 
-def distributions(stays: DataFrame) -> DataFrame:
+def distributions(ended: DataFrame) -> DataFrame:
     """How long visits last that ended by a handoff, and how long subscribers are away, by site and over all."""
-    dwell = stays.where("ended = 'handoff'").select(
-        "site", sf.lit("dwell").alias("measure"), (sf.col("left_s") - sf.col("entered_s")).alias("s")
-    )
-    gap = stays.where("ended = 'gap'").select(
-        "site", sf.lit("gap").alias("measure"), (sf.col("next_s") - sf.col("last_fix_s")).alias("s")
-    )
     shares = (5, 25, 50, 75, 95, 99)
     # Asked for one by one, each would gather all values for itself.
-    marks = sf.percentile("s", [share / 100 for share in shares]).alias("marks")
+    marks = sf.percentile("s", [share / 100 for share in shares], sf.col("visits")).alias("marks")
+    count = sf.sum("visits")
+    measure = sf.when(sf.col("ended") == HANDOFF, "dwell").otherwise("gap").alias("measure")
     told = (
-        dwell.unionByName(gap)
+        ended.select("site", measure, "s", "visits")
         .groupingSets([["site", "measure"], ["measure"]], "site", "measure")
-        .agg(sf.count("*").alias("count"), sf.avg("s").alias("mean_s"), marks)
+        .agg(count.alias("count"), (sf.sum(sf.col("s") * sf.col("visits")) / count).alias("mean_s"), marks)
         .select(
             *("measure", "count", "mean_s", "site"),
             *(sf.col("marks")[at].alias(f"p{share}_s") for at, share in enumerate(shares)),
@@ -195,25 +229,21 @@ def distributions(stays: DataFrame) -> DataFrame:
     return shaped(told, DISTRIBUTIONS)
 
 
-def rates(stays: DataFrame, graph: DataFrame, brokers: int) -> DataFrame:
+def rates(ended: DataFrame, graph: DataFrame, brokers: int) -> DataFrame:
     """What the Markov models ask for: mean times, how states are left, and the rates that follow (6.7-6.9, 6.14-6.16).
 
     A handoff lasts from the last fix at the old site to the first at the new, which is an upper bound.
     """
-    handoff, gap = sf.col("ended") == "handoff", sf.col("ended") == "gap"
-    away_s = sf.col("next_s") - sf.col("last_fix_s")
-    means = (
-        stays.where("ended <> 'end'")
-        .groupingSets([["site"], []], "site")
-        .agg(
-            sf.count("*").alias("connects"),
-            sf.count_if(gap).alias("disconnects"),
-            sf.count_if(handoff).alias("handoffs"),
-            sf.avg(sf.col("last_fix_s") - sf.col("entered_s")).alias("connect_mean_s"),
-            sf.avg(sf.when(gap, away_s)).alias("disconnect_mean_s"),
-            sf.avg(sf.when(handoff, away_s)).alias("handoff_mean_s"),
-            sf.avg(sf.when(gap, (sf.col("next_site") == sf.col("site")).cast("double"))).alias("to_same_broker"),
-        )
+    handoff, gap = sf.col("ended") == HANDOFF, sf.col("ended") == GAP
+    connects, handoffs, disconnects = (sf.sum("visits"), _sum_where(handoff, "visits"), _sum_where(gap, "visits"))
+    means = ended.groupingSets([["site"], []], "site").agg(
+        connects.alias("connects"),
+        disconnects.alias("disconnects"),
+        handoffs.alias("handoffs"),
+        (sf.sum("connected_s") / connects).alias("connect_mean_s"),
+        sf.try_divide(_sum_where(gap, "away_s"), disconnects).alias("disconnect_mean_s"),
+        sf.try_divide(_sum_where(handoff, "away_s"), handoffs).alias("handoff_mean_s"),
+        sf.try_divide(_sum_where(gap, "to_same"), disconnects).alias("to_same_broker"),
     )
     degrees = graph.groupBy(sf.col("broker").alias("of")).agg(sf.count("*").alias("degree"))
     joined = means.join(sf.broadcast(degrees), sf.col("site") == sf.col("of"), "left")
@@ -239,20 +269,12 @@ def rates(stays: DataFrame, graph: DataFrame, brokers: int) -> DataFrame:
     return shaped(told, RATES)
 
 
+def _sum_where(condition: Column, name: str) -> Column:
+    return sf.sum(sf.when(condition, sf.col(name)).otherwise(0))
+
+
 def _one_over(mean: Column) -> Column:
     return sf.when(mean > 0, 1 / mean)
-
-
-def ways(moves: DataFrame, test_day: str) -> DataFrame:
-    """How often each way over three sites was gone on this day (`tested`) and on the others, ping-pong left out.
-
-    Forecasts go over it several times: worth to be kept until they are written.
-    """
-    is_tested = sf.col("day") == test_day
-    steady = moves.where(~sf.col("ping_pong"))
-    return steady.groupBy("previous_site", "site", "next_site").agg(
-        sf.count_if(is_tested).alias("tested"), sf.count_if(~is_tested).alias("learned")
-    )
 
 
 def forecasts(gone: DataFrame, test_day: str) -> DataFrame:
@@ -261,50 +283,69 @@ def forecasts(gone: DataFrame, test_day: str) -> DataFrame:
     Three models: `graph` goes by the broker alone, `path` also by the broker before, and falls back on the graph where
     that path is new; `busiest` always says the brokers that are entered most, and is what a model must beat.
     """
-    graph = _ranked(gone, ["site"])
-    by_graph = graph.select("site", "next_site", sf.col("rank").alias("graph_rank"))
-    busiest = _ranked(gone, []).select("next_site", sf.col("rank").alias("busiest_rank"))
-    joined = (
-        _with_path_rank(gone)
-        .where("tested > 0")
-        .join(sf.broadcast(by_graph), ["site", "next_site"], "left")
-        .join(sf.broadcast(busiest), ["next_site"], "left")
-        .withColumn("path_rank", sf.when(sf.col("has_path"), sf.col("path_rank")).otherwise(sf.col("graph_rank")))
-    )
     models = ("graph", "path", "busiest")
-    ranks = [sf.struct(sf.lit(model).alias("model"), sf.col(f"{model}_rank").alias("rank")) for model in models]
-    scored = joined.select("tested", sf.explode(sf.array(*ranks)).alias("one")).select("tested", "one.*")
-    sizes = graph.groupBy("site").count().agg(sf.avg("count").alias("neighbors"))
-    told = (
-        scored.groupBy("model")
-        .agg(
-            sf.sum("tested").alias("handoffs"),
-            _share(sf.col("rank").isNotNull()).alias("known"),
-            _share(sf.col("rank") == 1).alias("first"),
-            _share(sf.col("rank") <= 3).alias("among_three"),
-        )
-        .crossJoin(sf.broadcast(sizes))
-        .select(sf.lit(test_day).alias("day"), "model", "handoffs", "known", "first", "among_three", "neighbors")
+    scored = _ranked(gone).join(sf.broadcast(_busiest(gone)), ["next_site"], "left")
+    first_of_edge = sf.col("is_first_of_edge")
+    edges, origins = (
+        sf.count_if(first_of_edge & sf.col("graph_rank").isNotNull()),
+        sf.count_if(first_of_edge & (sf.col("graph_rank") == 1)),
     )
+    every = scored.agg(
+        sf.sum("tested").alias("handoffs"),
+        sf.try_divide(edges, origins).alias("neighbors"),
+        *(_scores(model).alias(model) for model in models),
+    )
+    one = sf.inline(sf.array(*(sf.struct(sf.lit(model).alias("model"), f"{model}.*") for model in models)))
+    told = every.where("handoffs > 0").select(sf.lit(test_day).alias("day"), "handoffs", "neighbors", one)
     return shaped(told, FORECASTS)
 
 
-def _with_path_rank(gone: DataFrame) -> DataFrame:
-    """Where each way stands among those that begin alike; `has_path` where any of these was learned."""
-    alike = Window.partitionBy("previous_site", "site")
-    rank = sf.row_number().over(alike.orderBy(sf.desc("learned"), "next_site"))
+def _ranked(gone: DataFrame) -> DataFrame:
+    """Each way with the rank of its last step among those learned, by the site alone and by the site before, else null.
+
+    All that is compared begins at one site: one shuffle does for every rank.
+    """
+    learned = sf.col("learned")
+    alike = Window.partitionBy("site", "previous_site")
+    edge, origin = Window.partitionBy("site", "next_site"), Window.partitionBy("site")
+    by_edge = (
+        gone.where("tested + learned > 0")
+        .repartition("site")
+        .select(
+            *("site", "previous_site", "next_site", "tested", "learned"),
+            sf.sum("learned").over(edge).alias("edge_learned"),
+            (sf.row_number().over(edge.orderBy("previous_site")) == 1).alias("is_first_of_edge"),
+        )
+    )
+    # Equal in both are only ways over the same edge, which shall have the same rank.
+    place = sf.dense_rank().over(origin.orderBy(sf.desc("edge_learned"), "next_site"))
+    graph_rank = sf.when(sf.col("edge_learned") > 0, place)
+    path_rank = sf.when(learned > 0, sf.row_number().over(alike.orderBy(sf.desc("learned"), "next_site")))
     has_path = sf.col("previous_site").isNotNull() & (sf.max("learned").over(alike) > 0)
-    return gone.select("*", sf.when(sf.col("learned") > 0, rank).alias("path_rank"), has_path.alias("has_path"))
+    return by_edge.select(
+        *("next_site", "tested", "is_first_of_edge"),
+        graph_rank.alias("graph_rank"),
+        sf.when(has_path, path_rank).otherwise(graph_rank).alias("path_rank"),
+    )
+
+
+def _busiest(gone: DataFrame) -> DataFrame:
+    uses = gone.groupBy("next_site").agg(sf.sum("learned").alias("uses")).where("uses > 0")
+    rank = sf.row_number().over(Window.orderBy(sf.desc("uses"), "next_site"))
+    return uses.select("next_site", rank.alias("busiest_rank"))
+
+
+def _scores(model: str) -> Column:
+    rank = sf.col(f"{model}_rank")
+    return sf.struct(
+        _share(rank.isNotNull()).alias("known"),
+        _share(rank == 1).alias("first"),
+        _share(rank <= 3).alias("among_three"),
+    )
 
 
 def _share(condition: Column) -> Column:
-    return sf.sum(sf.when(condition, sf.col("tested")).otherwise(0)) / sf.sum("tested")
-
-
-def _ranked(gone: DataFrame, keys: list[str]) -> DataFrame:
-    uses = gone.where("learned > 0").groupBy(*keys, "next_site").agg(sf.sum("learned").alias("uses"))
-    order = Window.partitionBy(*keys).orderBy(sf.desc("uses"), "next_site")
-    return uses.withColumn("rank", sf.row_number().over(order))
+    return sf.try_divide(_sum_where(condition, "tested"), sf.sum("tested"))
 
 
 def days(moves: DataFrame) -> list[str]:

@@ -11,7 +11,4 @@ for place in $PYTHONPATH; do
         *) kept="$kept${kept:+:}$place" ;;
     esac
 done
-case "$2" in
-    pyspark.sql.streaming.python_streaming_source_runner) set -- -P "${0%/*}/early.py" "$@" ;;
-esac
 PYTHONPATH="$kept" exec "$GODWIT_PYTHON" "$@"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from godwit.pipeline.errors import PipelineError
@@ -42,10 +43,10 @@ class Output:
         ready = shaped(frame, schema)
         if files is not None:
             ready = ready.coalesce(files)
-        ready.write.partitionBy(*partitioned_by).parquet(place)
-        written = self.spark.read.schema(schema).parquet(place)
-        self.rows[table] = written.count()
-        return written
+        seen = Observation()
+        ready.observe(seen, sf.count("*").alias("rows")).write.partitionBy(*partitioned_by).parquet(place)
+        self.rows[table] = seen.get["rows"]
+        return self.spark.read.schema(schema).parquet(place)
 
     def write_text(self, name: str, text: str) -> None:
         self._files.write(f"{self._unfinished}/{name}", text)
