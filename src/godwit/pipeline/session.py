@@ -107,6 +107,8 @@ def settings(options: Options) -> dict[str, str]:
     partitions = options.partitions or (None if is_submitted() else _local_partitions(options.master))
     if partitions is not None:
         chosen["spark.sql.shuffle.partitions"] = str(partitions)
+        # Joined to one for each core, the largest may come last and leave the other cores idle. Small ones still are.
+        chosen["spark.sql.adaptive.coalescePartitions.minPartitionNum"] = str(partitions)
     if options.event_log is not None:
         chosen |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": options.event_log}
     return chosen | dict(options.settings)
