@@ -1,17 +1,11 @@
-"""The match job on files: in batch, again, as a stream, and as a stream whose driver is killed."""
+"""The match job on files: in batch, again, and as a stream; test_streaming.py kills the driver of one."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -29,19 +23,6 @@ FILTERS = {
     "boston": "dest = 'BOS' OR dest LIKE 'BU%'",
 }
 SELECT = "concat_ws('-', carrier, flight, year, month, day, hour, origin) AS id, *"
-
-DRIVER = """
-import sys
-from godwit.pipeline.match_job import MatchOptions, stream
-from godwit.pipeline.session import QUIET, Options, start
-import msgspec
-options = msgspec.json.decode(sys.argv[1], type=MatchOptions)
-quick = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-quick["spark.driver.extraJavaOptions"] = f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-session = start(Options(master="local[1]", memory="512m", settings=quick))
-query, shipper = stream(session, options)
-query.awaitTermination()
-"""
 
 
 def written(folder: Path, filters: dict[str, str] = FILTERS) -> str:
@@ -133,33 +114,6 @@ def test_subscriptions_that_change_count_from_the_next_micro_batch(
     run_stream(spark, options, Pace())
     names = [subscription for _, subscription in found(tmp_path / "out")]
     assert (names.count("all"), names.count("everything")) == (400, 100)
-
-
-def batches(out: Path) -> int:
-    return len(list((out / "_checkpoint" / "commits").glob("[0-9]*")))
-
-
-def test_a_killed_driver_loses_nothing_and_repeats_nothing(
-    spark: SparkSession, tmp_path: Path, flights: Path, expected: list[tuple[str, str]]
-) -> None:
-    """Killed once after its first micro-batch and in the middle of another; the rest is done here."""
-    out = tmp_path / "out"
-    options = MatchOptions(
-        events=str(flights), subscriptions=written(tmp_path), out=str(out), select=SELECT, files_per_batch=1
-    )
-    asked = msgspec.json.encode(options).decode()
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER, asked], start_new_session=True, stderr=subprocess.DEVNULL)
-    try:
-        until = time.monotonic() + 120
-        while batches(out) < 1 and driver.poll() is None and time.monotonic() < until:
-            time.sleep(0.02)
-        assert batches(out) >= 1, "the driver did not get to its first micro-batch"
-    finally:
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
-    assert batches(out) < 5
-    run_stream(spark, options, Pace())
-    assert found(out) == expected
 
 
 def test_events_may_be_lines_of_text(spark: SparkSession, tmp_path: Path) -> None:
