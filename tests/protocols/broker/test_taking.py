@@ -211,6 +211,36 @@ def test_a_client_moves_on_with_what_it_took_from_the_copy_of_a_broker_that_is_a
     nothing_is_left(world)
 
 
+@pytest.mark.parametrize("qos", [1, 2])
+def test_after_a_crash_a_broker_knows_that_a_client_has_answered_there_and_what_it_has_had_does_not_come_again(
+    qos: int,
+) -> None:
+    """The old broker hears that the session is at b2 before it hears that the client was at b3, and b3 hears from it
+    before b2 can ask."""
+    world, subscriber, publisher = resting_world(token=True)
+    publisher.publish("a/x", b"1", qos=qos)
+    world.run()
+    world.cut("b1", "b3")
+    subscriber.connect("b3")
+    world.run(1)
+    assert subscriber.payloads == [b"1"]
+    world.sites["b3"].crash()
+    world.cut("b2", "b3")
+    subscriber.drop(notice_s=None)
+    subscriber.connect("b2")
+    world.run(15)
+    assert subscriber.presents == [False, True, False]
+    world.sites["b3"].start()
+    world.heal("b1", "b3")
+    world.run(1)
+    world.heal("b2", "b3")
+    publisher.publish("a/x", b"2", qos=qos)
+    world.run(30)
+    assert subscriber.payloads == [b"1", b"2"]
+    assert places(world) == ["b2"]
+    nothing_is_left(world)
+
+
 @pytest.mark.feature("proactive-handoff F18", "proactive-handoff F23")
 def test_a_holder_that_has_lost_its_copies_asks_for_the_whole_session() -> None:
     world, subscriber, publisher = resting_world()

@@ -71,7 +71,7 @@ class Deliveries:
         item = session.flying.pop(number, None)
         if item is None:
             return False
-        session.answered = True
+        self._answered(session)
         session.window -= item.out
         self.counts.waiting -= 1
         self.ledger.delete_item(session, item)
@@ -83,7 +83,7 @@ class Deliveries:
         if item is None or item.qos != 2:
             return False
         if not item.received:
-            session.answered = True
+            self._answered(session)
             item.received, item.safe = True, False
             item.publication = DONE_WITH
             if item.position:
@@ -92,6 +92,14 @@ class Deliveries:
         if outlet is not None:
             self._step(session, outlet, item)
         return True
+
+    def _answered(self, session: Session) -> None:
+        """Only of a copy that was taken up before its source has said so does anybody ask this. There it becomes
+        durable with the acknowledgement: after a crash the one must not be known without the other."""
+        if not session.answered:
+            session.answered = True
+            if session.durable and any(way.copy for way in session.upstreams):
+                self.ledger.put_session(session)
 
     def released(self, session: Session, number: int) -> bool:
         known, outlet = number in session.incoming, session.outlet

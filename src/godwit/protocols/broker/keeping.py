@@ -44,6 +44,7 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     came_from: NodeId = ""
     reserved_for: NodeId = ""
     passages: tuple[tuple[str, int], ...] = ()
+    answered: bool = False
 
 
 class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -119,6 +120,7 @@ class Ledger:
             session.came_from,
             session.reserved_for,
             tuple(session.passages),
+            session.answered,
         )
         self._put("sessions", session.owner, 0, _encode(row))
 
@@ -321,6 +323,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.came_from = row.came_from
     session.reserved_for = row.reserved_for
     session.passages = dict.fromkeys(row.passages)
+    session.answered = row.answered
     session.review()
     return session
 
