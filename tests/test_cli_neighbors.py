@@ -49,11 +49,11 @@ def test_a_running_broker_takes_a_file_and_shows_it(broker: tuple[Process, Path]
 def test_what_is_exported_can_be_imported(broker: tuple[Process, Path], tmp_path: Path) -> None:
     process, folder = broker
     called("import", graph(tmp_path, west=2), folder)
-    for name in ("out.json", "out.csv"):
+    for name in ("out.json", "out.csv", "out.parquet"):
         assert called("export", status(process), "--out", tmp_path / name).exit_code == 0
         assert called("import", tmp_path / name, folder).exit_code == 0
     printed = called("export", folder).output.splitlines()
-    assert printed[0] == "from,to,count,weight,last_used"
+    assert printed[0] == "from,to,count,weight,last_used,before"
     assert printed[1].startswith("north,west,2,2,")
 
 
@@ -86,7 +86,10 @@ def test_a_broker_that_does_not_run_takes_it_when_it_starts(tmp_path: Path) -> N
     [
         (("show", "127.0.0.1:1"), "is a broker with `--status` listening there?"),
         (("show", "{tmp}"), "name the data directory of a broker"),
-        (("export", "{folder}", "--out", "x.parquet"), "ends in .json or .csv"),
+        (
+            ("export", "{folder}", "--out", "{tmp}/x.txt"),
+            "x.txt: right would be a name that ends in .json, .csv or .parquet",
+        ),
         (("import", "{tmp}/none.csv", "{folder}"), "none.csv: No such file"),
         (("import", "{tmp}/other.csv", "{folder}"), "nothing of 'north' in column from, but of elsewhere"),
         (("import", "{tmp}/bad.csv", "{folder}"), "bad.csv, row 1, column count: 'x'"),
