@@ -66,6 +66,33 @@ def test_clients_that_do_not_wait_lose_nothing_and_get_nothing_twice(first: int,
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
+@pytest.mark.parametrize(
+    ("seed", "handoff"), [(189, "reactive"), (221, "proactive"), (507, "proactive"), (534, "proactive")]
+)
+def test_worlds_that_once_lost_or_repeated_something_do_not(seed: int, handoff: Handoff) -> None:
+    apart = Apart(seed, handoff)
+    apart.run()
+    apart.check()
+
+
+def test_a_client_is_told_that_its_session_is_new_until_it_shows_that_it_has_heard() -> None:
+    away = Away(0)
+    away.leave()
+    away.subscriber.connect("b3")
+    away.world.run(4)
+    away.subscriber.drop()
+    away.subscriber.connect("b3")
+    away.world.run(1)
+    assert away.subscriber.presents[-2:] == [False, False]
+    away.subscriber.subscribe("a/#", qos=2)
+    away.publish()
+    away.world.run(4)
+    away.subscriber.drop()
+    away.subscriber.connect("b3")
+    away.world.run(1)
+    assert away.subscriber.presents[-1]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_what_both_sessions_were_owed_comes_once_and_nothing_is_lost(seed: int) -> None:
     away = Away(seed)

@@ -53,7 +53,7 @@ class Arriving:
         session.incoming = set(moved.incoming)
         session.clean, session.started = moved.clean, moved.started
         session.unheard = set(moved.unheard)
-        session.claims = moved.claims
+        session.claims, session.strange = moved.claims, moved.strange
         session.memory = moved.memory
         session.passages = dict.fromkeys(moved.passages)
         session.came_from = way.source

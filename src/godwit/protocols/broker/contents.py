@@ -149,6 +149,8 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     """The epoch at which the client has started it clean."""
     passages: tuple[tuple[str, int], ...] = ()
     """What it has had of what bridges bring from the air."""
+    strange: bool = False
+    """The client may not have heard that it is new."""
 
 
 class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
@@ -171,6 +173,7 @@ class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
     memory: Memory | None = None
     started: int = 0
     passages: tuple[tuple[str, int], ...] = ()
+    strange: bool = False
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop", array_like=True):

@@ -132,6 +132,7 @@ class Copying:
             self.registry.reunion.carried(session),
             session.started,
             switch.had(session),
+            session.strange,
         )
 
     def _follow(self, session: Session, item: Item, origin: NodeId) -> None:

@@ -96,9 +96,10 @@ class Deliveries:
     def _answered(self, session: Session) -> None:
         """Only of a copy that was taken up before its source has said so does anybody ask this. There it becomes
         durable with the acknowledgement: after a crash the one must not be known without the other."""
-        if not session.answered:
-            session.answered = True
-            if session.durable and any(way.copy for way in session.upstreams):
+        if session.strange or not session.answered:
+            asked_for = session.strange or any(way.copy for way in session.upstreams)
+            session.answered, session.strange = True, False
+            if session.durable and asked_for:
                 self.ledger.put_session(session)
 
     def released(self, session: Session, number: int) -> bool:

@@ -57,7 +57,7 @@ class Holding:
     def _session(self, origin: NodeId, content: contents.Copy) -> Session:
         session = Session(content.client, content.epoch)
         session.clean, session.started = content.clean, content.started
-        session.memory = content.memory
+        session.memory, session.strange = content.memory, content.strange
         session.passages, session.since = dict.fromkeys(content.passages), self.switch.host.now()
         session.incoming = set(content.incoming)
         for wanted in content.subscriptions:

@@ -45,6 +45,7 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     reserved_for: NodeId = ""
     passages: tuple[tuple[str, int], ...] = ()
     answered: bool = False
+    strange: bool = False
 
 
 class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -121,6 +122,7 @@ class Ledger:
             session.reserved_for,
             tuple(session.passages),
             session.answered,
+            session.strange,
         )
         self._put("sessions", session.owner, 0, _encode(row))
 
@@ -323,7 +325,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.came_from = row.came_from
     session.reserved_for = row.reserved_for
     session.passages = dict.fromkeys(row.passages)
-    session.answered = row.answered
+    session.answered, session.strange = row.answered, row.strange
     session.review()
     return session
 

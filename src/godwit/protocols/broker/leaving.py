@@ -54,6 +54,7 @@ class Leaving:
             self.registry.reunion.carried(session),
             session.started,
             switch.had(session),
+            session.strange,
         )
         waiting = [kept_of(item) for item in session.waiting]
         self._become_shadow(session, to, epoch, origins)

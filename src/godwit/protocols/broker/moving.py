@@ -216,7 +216,7 @@ class Moves:
             self.reserving.free(session)
         else:
             session = self.registry.create(waiting.opening, self.new_epoch(client))
-            session.came_from = waiting.source
+            session.came_from, session.strange = waiting.source, True
             self.registry.reunion.begin(session, waiting.source)
         self.announce(session)
         self.let_in(session, waiting, present=present)

@@ -85,6 +85,8 @@ class Registry:
         self.cancel_timers(session)
         self.on_attach(session)
         was_durable = session.durable
+        session.strange = session.strange and (not opening.token or opening.token != session.token)
+        present = present and not session.strange
         session.outlet = outlet
         session.grant, session.limits = opening.grant, opening.limits
         session.expiry_s, session.left = opening.expiry_s, None
