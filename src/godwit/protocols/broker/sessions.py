@@ -243,8 +243,8 @@ class Session:
         self.answered = False
         """The client has acknowledged something here, so that it knows that it is in."""
         self.strange = False
-        """It began while an older one was out of reach, and the client has not shown that it has heard so. Until then it
-        is told so each time: it may take packet identifiers and subscriptions for those of the older one."""
+        """It began while an older one was out of reach, and the client has not shown that it has heard so. Until then
+        it is told so each time: it may take packet identifiers and subscriptions for those of the older one."""
         self.unheard: set[tuple[int, NodeId]] = set()
         """By the epoch before which the client was elsewhere: brokers that may not have all yet that it said there."""
         self.kept_back: list[tuple[Publication, int]] = []
