@@ -8,7 +8,7 @@ import pytest
 from tests.net.servers import parts, server, serving
 from tests.net.stations import played, until
 
-from godwit.commands import neighbors as ways
+from godwit.commands import ways
 from godwit.net.config import ConfigError, load
 from godwit.net.neighbors import importer
 from godwit.net.neighbors.files import IMPORT, Way, leave, read
