@@ -44,7 +44,7 @@ def wanted(options: Wanted) -> int:
 
 def app_of(work: Callable[[Wanted], int], **said: str) -> typer.Typer:
     app = typer.Typer(rich_markup_mode=None)
-    command(app, **said)(work)  # type: ignore[arg-type]
+    command(app, **said)(work)
     app.command()(lambda: None)
     return app
 
