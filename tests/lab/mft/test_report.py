@@ -21,7 +21,7 @@ GRID = Grid(sizes=(2, 16), speeds_mps=(2.0, 8.0), seeds=2)
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
     made = Results(tmp_path / "results.parquet")
-    made.rows = [Row(run, result()) for run in GRID.all()]
+    made.rows = [Row(run, result(), made.made) for run in GRID.all()]
     return made
 
 
@@ -53,7 +53,7 @@ def test_what_the_publication_leaves_open_is_stated(results: Results) -> None:
 
 def test_the_quick_report_says_that_it_is_the_quick_one(results: Results) -> None:
     assert "quick" not in page(GRID, results, "").lead
-    results.rows = [Row(run, result()) for run in QUICK.all()]
+    results.rows = [Row(run, result(), results.made) for run in QUICK.all()]
     assert "The quick grid" in page(QUICK, results, "").lead
 
 

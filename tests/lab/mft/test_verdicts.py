@@ -10,7 +10,7 @@ from godwit.lab.mft.grid import Grid
 from godwit.lab.mft.runs import Configuration
 from godwit.lab.mft.verdicts import CLAIMS, Evidence, findings
 
-GRID = Grid(seeds=2)
+GRID = Grid(seeds=4)
 
 
 def as_published(run: Configuration) -> Figures:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from godwit import __version__
 from godwit.lab.handoff import calibration
 from godwit.lab.handoff import evidence as of
 from godwit.lab.handoff.bed import Air, Costs
@@ -55,13 +54,13 @@ def page(grid: Grid, results: Results, command: str) -> Page:
 
 def _lead(grid: Grid, evidence: Evidence, command: str) -> str:
     kind = "The quick grid, with short runs and few of them: a first look, not the evaluation. " if grid.quick else ""
-    versions = ", ".join(sorted({row.version for row in evidence.rows})) or __version__
+    versions = ", ".join(sorted({row.made.commit for row in evidence.rows})) or "none"
     return (
         f"{kind}{len(evidence.rows)} of {len(grid.cells())} runs, {grid.seeds} seeds, {grid.warmup_s:g} s of warm-up"
         f" and {grid.measure_s:g} s measured; published numbers in brackets. `pro-active` has all race rules; `ours`"
         f" has the disk below its buffer and remembers the latest events; `memory` is ours without the disk, with"
         f" pooled memory."
-        f" godwit {versions}."
+        f" Commits: {versions}."
         f" Made by `{command}`."
     )
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from godwit import __version__
-from godwit.lab.mft.cells import mean_of
+from godwit.lab.intervals import interval_if_any
 from godwit.lab.mft.grid import DRAIN_SHARE, TUNED, Grid
 from godwit.lab.mft.results import Results, Row
 from godwit.lab.mft.runs import Result
@@ -41,12 +40,12 @@ def page(grid: Grid, results: Results, command: str) -> Page:
 
 def _lead(grid: Grid, rows: Sequence[Row]) -> str:
     kind = "The quick grid, with short runs and few cells: a first look, not the evaluation. " if grid.quick else ""
-    versions = ", ".join(sorted({row.version for row in rows})) or __version__
+    versions = ", ".join(sorted({row.made.commit for row in rows})) or "none"
     return (
         f"{kind}{len(rows)} of {len(grid.cells())} runs: sizes {_list(grid.sizes)}, speeds {_list(grid.speeds_mps)}"
         f" m/s, {grid.seeds} seeds, {', '.join(NAMES[p] for p in grid.protocols)}, {grid.workload} workload; each"
         f" publisher publishes once a second for {grid.publish_s:g} s, then {grid.publish_s * DRAIN_SHARE:g} s without."
-        f" The published runs publish for 500 s, with 10 seeds in 25 cells. godwit {versions}."
+        f" The published runs publish for 500 s, with 10 seeds in 25 cells. Commits: {versions}."
     )
 
 
@@ -202,5 +201,5 @@ def _walls(evidence: Evidence, floods: Sequence[Row]) -> Table:
 
 
 def _mean(values: Iterable[float]) -> float:
-    mean = mean_of(values)
+    mean = interval_if_any(values)
     return mean.mean if mean is not None else 0.0

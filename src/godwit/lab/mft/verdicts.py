@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from godwit.lab.claims import Claim, Finding, Verdict, judged
+from godwit.lab.intervals import Interval, interval_if_any
 from godwit.lab.mft import golden
-from godwit.lab.mft.cells import Cells, Mean, Quantity, mean_of
+from godwit.lab.mft.cells import Cells, Quantity
 from godwit.lab.mft.results import Row
 from godwit.lab.mft.runs import Result
 
@@ -61,10 +62,10 @@ class Evidence:
         self.sparse = sparse
         self.speed_mps = reference_mps
 
-    def at(self, quantity: Quantity, protocol: str, size: int) -> Mean | None:
+    def at(self, quantity: Quantity, protocol: str, size: int) -> Interval | None:
         return self.cells.mean(quantity, protocol, size, self.speed_mps)
 
-    def by_size(self, quantity: Quantity, protocol: str) -> dict[int, Mean]:
+    def by_size(self, quantity: Quantity, protocol: str) -> dict[int, Interval]:
         """At the reference speed, where there are runs."""
         found = {size: self.at(quantity, protocol, size) for size in self.cells.sizes}
         return {size: mean for size, mean in found.items() if mean is not None}
@@ -140,7 +141,7 @@ def _e3(evidence: Evidence) -> Judgement:
     mft, aodv = changes["mft"], changes["aodv"]
     if mft is None or aodv is None:
         return None, MISSING + "both protocols"
-    resilient = None if abs(mft.mean - aodv.mean) <= 2 * (mft.error + aodv.error) else mft.mean > aodv.mean
+    resilient = None if abs(mft.mean - aodv.mean) <= mft.half + aodv.half else mft.mean > aodv.mean
     numbers = f"from {slow:g} to {fast:g} m/s: MFT {mft}, AODV {aodv}"
     beside = f"; of all wanted: MFT {honest['mft']}, AODV {honest['aodv']}"
     return _both(mft.is_positive, resilient), numbers + beside
@@ -199,7 +200,7 @@ def _e8(evidence: Evidence) -> Judgement:
         return None, MISSING + "C16 at three speeds"
     peak = max(by_speed, key=lambda speed: by_speed[speed].mean)
     worst = min(by_speed.values(), key=lambda mean: mean.mean)
-    if by_speed[peak].mean - worst.mean <= 2 * (by_speed[peak].error + worst.error):
+    if by_speed[peak].mean - worst.mean <= by_speed[peak].half + worst.half:
         return None, f"{numbers}; the differences are within the error"
     return 4 <= peak <= 8 and peak not in (min(by_speed), max(by_speed)), f"{numbers}; the peak is at {peak:g} m/s"
 
@@ -210,7 +211,7 @@ def _e9(evidence: Evidence) -> Judgement:
     if rise is None:
         return None, MISSING + "MFT at two speeds"
     means = (
-        f"{mean_of(r.result.replayed for r in evidence.cells.rows if _is(r, 'mft', speed))} at {speed:g} m/s"
+        f"{interval_if_any(r.result.replayed for r in evidence.cells.rows if _is(r, 'mft', speed))} at {speed:g} m/s"
         for speed in speeds
     )
     return rise.is_positive, f"replayed deliveries of a run: {', '.join(means)}; rise {rise}"
@@ -291,7 +292,7 @@ def _e16(evidence: Evidence) -> Judgement:
 def _e17(evidence: Evidence) -> Judgement:
     numbers, shares = [], []
     for protocol in ("mft", "aodv"):
-        sparse = mean_of(r.result.honest_rate for r in evidence.sparse if r.configuration.protocol == protocol)
+        sparse = interval_if_any(r.result.honest_rate for r in evidence.sparse if r.configuration.protocol == protocol)
         dense = evidence.at(honest_rate, protocol, 2)
         if sparse is None or dense is None:
             return None, MISSING + "C2 in both areas"
@@ -352,7 +353,7 @@ def _is(row: Row, protocol: str, speed_mps: float) -> bool:
 
 
 def _mean(values: object) -> float:
-    mean = mean_of(values)  # type: ignore[arg-type]
+    mean = interval_if_any(values)  # type: ignore[arg-type]
     return mean.mean if mean is not None else 0.0
 
 
