@@ -20,7 +20,8 @@ NAMES = {"mft": "MFT", "hardened": "hardened", "aodv": "AODV"}
 
 
 def evidence_of(grid: Grid, results: Results) -> Evidence:
-    return Evidence(results.of(grid.cells()), results.of(grid.sparse()), grid.reference_mps)
+    rows, sparse = results.of(grid.cells()), results.of(grid.sparse())
+    return Evidence(rows, sparse, grid.reference_mps, quick=grid.quick)
 
 
 def page(grid: Grid, results: Results, command: str) -> Page:
