@@ -39,7 +39,7 @@ PUBLISHERS = 2
 ACKNOWLEDGED = ("every hop", "subscriber")
 AODV = {
     "hello routes": {},
-    "neighbours only": {"hello_routes": False},
+    "neighbors only": {"hello_routes": False},
     "no sequence numbers": {"sequence_numbers": False},
 }
 """Readings of the baseline, of which the text gives a summary."""
@@ -71,7 +71,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     acknowledge: str = "every hop"
     """Who acknowledges an event of MFT: every hop, as ours, or the subscriber only, as the text says."""
     aodv: str = "hello routes"
-    """How AODV is read: hellos install routes, hellos only find neighbours, or routes without sequence numbers."""
+    """How AODV is read: hellos install routes, hellos only find neighbors, or routes without sequence numbers."""
     range_m: float = 0.0
     """The median range of the radio; 0: the 46 m of 0 dBm. The CC2420 has steps near 28 m (-5 dBm) and 18 m (-10)."""
 

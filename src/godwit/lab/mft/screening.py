@@ -55,7 +55,7 @@ Setting = dict[str, Any]
 
 
 class Screening(msgspec.Struct, frozen=True, kw_only=True):
-    seeds: int = 2
+    seeds: int = 1
     first_seed: int = 101
     publish_s: float = 60.0
     drain_s: float = 24.0

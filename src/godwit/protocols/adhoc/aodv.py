@@ -34,7 +34,7 @@ class AodvOptions(msgspec.Struct, frozen=True, kw_only=True):
     buffer_max: int = 64
     hello_routes: bool = True
     """A hello installs a route to its sender (RFC 3561, 6.9). The published summary says only that hellos detect
-    neighbours and broken links: False."""
+    neighbors and broken links: False."""
     sequence_numbers: bool = True
     """False: of several routes the shortest is used, however old, as the published summary has it. Routes may then run
     in circles, and an event is given up after `net_diameter` hops."""

@@ -166,7 +166,7 @@ class Router:
         self.attached.discard(subscriber)
 
     def _hand_event(self, hop: NodeId, message: Pub | Rep, events: Iterable[Event], subscribers: list[NodeId]) -> None:
-        if not self.acknowledge or (hop in self.tree.neighbours and not self.acknowledge_brokers):
+        if not self.acknowledge or (hop in self.tree.neighbors and not self.acknowledge_brokers):
             self.courier.send(hop, message)
             return
 
