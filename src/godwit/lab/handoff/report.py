@@ -9,6 +9,7 @@ from godwit.lab.handoff import calibration
 from godwit.lab.handoff import evidence as of
 from godwit.lab.handoff.bed import Air, Costs
 from godwit.lab.handoff.evidence import Evidence, Quantity
+from godwit.lab.handoff.extras import FREE
 from godwit.lab.handoff.grid import FORESEEING, UNEVEN, Grid
 from godwit.lab.handoff.results import Results
 from godwit.lab.handoff.runs import LATEST_SHARE, SCHEMES, SIZE_B, Result
@@ -86,6 +87,7 @@ def _parameters(grid: Grid) -> Table:
         ("T_timeout", "five mean disconnect times; ours an hour"),
         ("detection", "0.2 s after a client has gone"),
         ("latest events", f"ours: {LATEST_SHARE:.0%} of the buffer"),
+        ("notices, stand-ins, moved events", f"free: {', '.join(FREE)}, fitted to X2 and X10 on the shared channel"),
         ("base of X4 to X8, X12 and X13", f"{grid.base} subscribers"),
     ]
     lead = f"What the published text leaves open is stated here. {calibration.PROCEDURE}"

@@ -11,6 +11,8 @@ from godwit.lab.intervals import interval_if_any
 from godwit.lab.mft.grid import DRAIN_SHARE, TUNED, Grid
 from godwit.lab.mft.results import Results, Row
 from godwit.lab.mft.runs import Result
+from godwit.lab.mft.screening import FACTORS
+from godwit.lab.mft.screening import NAMES as NAMES_OF_FACTORS
 from godwit.lab.mft.verdicts import Evidence, findings
 from godwit.lab.pages import Page, Table
 from godwit.protocols.adhoc.aodv import AodvOptions
@@ -58,7 +60,9 @@ def _parameters(grid: Grid) -> Table:
     election, aodv = ElectionOptions(), AodvOptions()
     plain = next(iter(grid.cells()))
     tuned = msgspec.structs.replace(plain, protocol="hardened", **TUNED["hardened"])
+    open_ones = ", ".join(f"{NAMES_OF_FACTORS[name]} ({len(values)})" for name, values in FACTORS.items())
     rows = [
+        ("varied by the screening plan, with so many values", open_ones),
         ("heartbeat period", f"{plain.period_s:g} s, hello of AODV {aodv.hello_s:g} s"),
         ("leader, child and broker given up after", f"{3 * plain.period_s:g} s of silence"),
         ("jitter", f"heartbeats 0 to {election.jitter_s * 1e3:g} ms, AODV's requests 0 to {aodv.jitter_s * 1e3:g} ms"),
