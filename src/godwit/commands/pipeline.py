@@ -14,9 +14,9 @@ from godwit.commands.reports import Bar, InputError, Reports, printable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from godwit.pipeline.running import Progress, Summary
-    from godwit.pipeline.source_options import Live
-    from godwit.pipeline.streaming import Pace
+    from godwit.pipeline.io.source_options import Live
+    from godwit.pipeline.progress import Progress, Summary
+    from godwit.pipeline.streaming.queries import Pace
 
     Job = Callable[[SparkSession, Progress], Summary]
 
@@ -46,12 +46,12 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True):
         return self.stream or self.follow
 
     def pace(self) -> Pace:
-        from godwit.pipeline.streaming import Pace
+        from godwit.pipeline.streaming.queries import Pace
 
         return Pace(follow=self.follow, every=self.every)
 
     def live(self, *sources: str) -> Live:
-        from godwit.pipeline.source_options import Live, is_live
+        from godwit.pipeline.io.source_options import Live, is_live
 
         if (self.filter or self.topics or self.events_per_batch) and not all(map(is_live, sources)):
             raise InputError("--filter, --topics and --events-per-batch are for sources such as godwit://host:port")
@@ -77,8 +77,8 @@ def mobility(
     utc_offset_h: float,
 ) -> int:
     with parts_told():
-        from godwit.pipeline.mobility import Rules
-        from godwit.pipeline.mobility_job import MobilityOptions, run
+        from godwit.pipeline.mobility.job import MobilityOptions, run
+        from godwit.pipeline.mobility.movement import Rules
     options = MobilityOptions(
         positions=positions,
         sites=sites,
@@ -113,7 +113,7 @@ def match(
     stream: Streaming,
 ) -> int:
     with parts_told():
-        from godwit.pipeline.match_job import MatchOptions, run, run_stream
+        from godwit.pipeline.match.job import MatchOptions, run, run_stream
     live = stream.live(events)
     options = MatchOptions(
         events=events,
@@ -149,7 +149,7 @@ def gathering(
     stream: Streaming,
 ) -> int:
     with parts_told():
-        from godwit.pipeline.gathering_job import GatheringOptions, run, run_stream
+        from godwit.pipeline.gathering.job import GatheringOptions, run, run_stream
     live = stream.live(readings)
     if cells and sensors is None:
         raise InputError("--cells needs --sensors: the cells are those of brokers where the sensors stand")
@@ -187,7 +187,7 @@ def audit(
     stream: Streaming,
 ) -> int:
     with parts_told():
-        from godwit.pipeline.audit_job import AuditOptions, run, run_stream
+        from godwit.pipeline.audit.job import AuditOptions, run, run_stream
     options = AuditOptions(
         traces=traces,
         out=out,

@@ -10,13 +10,13 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.match import unreadable
-from godwit.pipeline.reading import conforming, read, source
-from godwit.pipeline.running import Progress, Summary, watched
+from godwit.pipeline.io.reading import conforming, read, source
+from godwit.pipeline.io.source_options import EVERYTHING, Live, is_live
+from godwit.pipeline.io.writing import Output
+from godwit.pipeline.match.deliveries import unreadable
+from godwit.pipeline.progress import Progress, Summary, watched
 from godwit.pipeline.schemas import ARCHIVE, INGESTED, QUARANTINE, shaped
-from godwit.pipeline.source_options import EVERYTHING, Live, is_live
-from godwit.pipeline.streaming import BATCH, CHECKPOINT, Pace, finished, rows_in, started, write_batch, written
-from godwit.pipeline.writing import Output
+from godwit.pipeline.streaming.queries import BATCH, CHECKPOINT, Pace, finished, rows_in, started, write_batch, written
 
 EVENTS, BAD = "events", "quarantine"
 

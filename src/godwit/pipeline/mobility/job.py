@@ -1,0 +1,118 @@
+"""The mobility job: reads positions and sites, composes `mobility`, writes the tables."""
+
+from __future__ import annotations
+
+import msgspec
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sf
+
+from godwit.pipeline.errors import PipelineError
+from godwit.pipeline.io.reading import read
+from godwit.pipeline.io.writing import Output
+from godwit.pipeline.mobility import movement as mobility
+from godwit.pipeline.progress import Progress, Summary, at_once, watched
+from godwit.pipeline.schemas import (
+    ASSOCIATIONS,
+    DISTRIBUTIONS,
+    FORECASTS,
+    HANDOFFS,
+    NEIGHBORS,
+    POSITIONS,
+    QUARANTINE,
+    RATES,
+    SITES,
+    VISITS,
+)
+
+
+class MobilityOptions(msgspec.Struct, frozen=True, kw_only=True):
+    positions: str
+    sites: str
+    out: str
+    positions_select: str | None = None
+    sites_select: str | None = None
+    where: str | None = None
+    """A condition on subscriber, time_s, lat and lon, for a part of the positions."""
+    most: int | None = None
+    test_day: str | None = None
+    """The last day that has handoffs, where none is given and there are several."""
+    keep_associations: bool = False
+    rules: mobility.Rules = mobility.Rules()
+
+
+TABLES = ("sites", "associations", "visits", "handoffs", "neighbors", "distributions", "rates", "forecasts")
+"""In the order that the summary tells them."""
+
+
+def run(spark: SparkSession, options: MobilityOptions, progress: Progress | None = None) -> Summary:
+    """Learn, write, and say what was learned."""
+    with watched(spark, "mobility", progress) as summary:
+        positions = read(spark, options.positions, POSITIONS, "positions", options.positions_select)
+        parts = read(spark, options.sites, SITES, "sites", options.sites_select)
+        asked = positions.good if options.where is None else positions.good.where(options.where)
+        rules, out = options.rules, Output(spark, options.out)
+        around = mobility.box_around(parts.good)
+        box = None if rules.margin_m is None else around.widened(rules.margin_m)
+
+        def set_aside() -> None:
+            seen = Observation()
+            unusable = mobility.fixes(asked.observe(seen, sf.count("*").alias("rows")), box).bad
+            bad = positions.bad.unionByName(parts.bad).unionByName(unusable)
+            out.write("quarantine", bad, QUARANTINE, ["dataset"])
+            summary.rows_in = seen.get["rows"]
+
+        def learn() -> None:
+            places = out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
+            near = mobility.associations(mobility.fixes(asked, box).good, places, rules.plane_latitude)
+            if options.keep_associations:
+                near = out.write("associations", near, ASSOCIATIONS)
+            _learn(spark, out, out.write("visits", mobility.visits(near, rules), VISITS), options, summary)
+
+        at_once(spark, set_aside, learn)
+        out.finish()
+        summary.rows_out = {table: out.rows[table] for table in TABLES if table in out.rows}
+        summary.quarantined = out.rows["quarantine"]
+    return summary
+
+
+def _learn(spark: SparkSession, out: Output, stays: DataFrame, options: MobilityOptions, summary: Summary) -> None:
+    """What follows from visits. All but the handoffs themselves comes from two tables that are small, and kept."""
+    moves = out.write("handoffs", mobility.handoffs(stays, options.rules), HANDOFFS, ["day"])
+    test_day = _test_day(mobility.days(moves), options, summary)
+    ended, gone = mobility.spells(stays).persist(), mobility.ways(moves, test_day).persist()
+    try:
+
+        def of_sites() -> None:
+            out.write("distributions", mobility.distributions(ended), DISTRIBUTIONS, files=1)
+
+        def of_ways() -> None:
+            graph = out.write("neighbors", mobility.neighbors(gone), NEIGHBORS, files=1)
+            out.write("rates", mobility.rates(ended, graph, out.rows["sites"]), RATES, files=1)
+
+        def foretold() -> None:
+            if test_day is not None:
+                _forecast(out, gone, test_day, summary)
+
+        at_once(spark, of_ways, of_sites, foretold)
+    finally:
+        ended.unpersist()
+        gone.unpersist()
+
+
+def _test_day(days: list[str], options: MobilityOptions, summary: Summary) -> str | None:
+    """The day to foretell, or None where there is none to learn from."""
+    test_day = options.test_day or (days[-1] if len(days) > 1 else None)
+    if test_day is None:
+        summary.notes.append("no forecast: there is one day only, and none to learn from")
+    elif test_day not in days or len(days) == 1:
+        raise PipelineError(f"no forecast for {test_day}: the days with handoffs are {', '.join(days)}")
+    return test_day
+
+
+def _forecast(out: Output, gone: DataFrame, test_day: str, summary: Summary) -> None:
+    scores = out.write("forecasts", mobility.forecasts(gone, test_day), FORECASTS, files=1)
+    summary.notes += [
+        f"forecast of {row.day}, {row.model}: {row.first:.1%} first, {row.among_three:.1%} among three,"
+        f" {row.known:.1%} known"
+        for row in sorted(scores.collect(), key=lambda row: str(row.model))
+    ]
