@@ -107,8 +107,19 @@ def mobility(
     positions: Annotated[
         str, typer.Argument(metavar="POSITIONS", help="subscriber, time_s, lat, lon: Parquet, CSV, JSON lines.")
     ],
-    sites: Annotated[str, typer.Argument(metavar="SITES", help="site, lat, lon; rows of one site are averaged.")],
     out: Out,
+    sites: Annotated[
+        str | None, typer.Argument(metavar="SITES", help="site, lat, lon; rows of one site are averaged.")
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND", help="Instead of positions: attachments (subscriber, time_s, site), or traces of brokers."
+        ),
+    ] = "positions",
+    sampled: Annotated[
+        bool, typer.Option("--sampled", help="The log tells where everybody is again and again: silence means away.")
+    ] = False,
     positions_select: Annotated[str | None, typer.Option("--select", metavar="SQL", help=SELECT)] = None,
     sites_select: Annotated[str | None, typer.Option(metavar="SQL", help="The same for sites.")] = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Take only these positions.")] = None,
@@ -136,13 +147,16 @@ def mobility(
     ] = None,
     utc_offset_h: Annotated[float, typer.Option("--utc-offset", metavar="H", help="Where days begin, as in -7.")] = 0.0,
 ) -> None:
-    """Learn from positions how subscribers move between sites.
+    """Learn how subscribers move between sites, from positions or from a log of who was attached where.
 
     Writes the tables visits, handoffs (by day), neighbors, distributions, rates, forecasts, sites and quarantine.
 
-    Example:
+    Examples:
 
         godwit pipeline mobility positions.parquet sites.csv --out mobility --utc-offset -7
+
+        godwit pipeline mobility wifi.csv --kind attachments --out mobility \\
+            --select "mac AS subscriber, t AS time_s, ap AS site, what = 'assoc' AS attached"
 
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """

@@ -62,8 +62,10 @@ def mobility(
     spark: Spark,
     *,
     positions: str,
-    sites: str,
+    sites: str | None,
     out: str,
+    kind: str,
+    sampled: bool,
     positions_select: str | None,
     sites_select: str | None,
     where: str | None,
@@ -77,12 +79,18 @@ def mobility(
     utc_offset_h: float,
 ) -> int:
     with parts_told():
-        from godwit.pipeline.mobility.job import MobilityOptions, run
+        from godwit.pipeline.mobility.job import KINDS, POSITIONS, MobilityOptions, run
+    if kind not in KINDS:
+        raise InputError(f"--kind {kind!r}: right would be {', '.join(KINDS)}")
+    if sampled and kind == POSITIONS:
+        raise InputError("--sampled is for logs: --kind attachments or traces; positions are samples always")
         from godwit.pipeline.mobility.movement import Rules
     options = MobilityOptions(
         positions=positions,
         sites=sites,
         out=out,
+        kind=kind,
+        sampled=sampled,
         positions_select=positions_select,
         sites_select=sites_select,
         where=where,

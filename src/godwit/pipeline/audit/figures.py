@@ -116,7 +116,9 @@ def _latencies() -> Sequence[Column]:
 def relocations(traces: DataFrame) -> DataFrame:
     """Clients that attached to another broker than before, and when the next event reached them."""
     told = told_by(traces)
-    attached = told.where("kind = 'attached'").select("client", "time_s", sf.col("peer").alias("broker"))
+    # A client that speaks for itself names the broker; a broker that speaks is the one.
+    broker = sf.coalesce(sf.nullif("peer", sf.lit("")), sf.col("node")).alias("broker")
+    attached = told.where("kind = 'attached'").select("client", "time_s", broker)
     order = Window.partitionBy("client").orderBy("time_s")
     moved = attached.withColumn("previous", sf.lag("broker").over(order)).where("previous <> broker")
     arrivals = told.where("kind = 'delivered'").select("client", sf.col("time_s").alias("arrived_s"))

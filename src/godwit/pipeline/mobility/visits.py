@@ -69,16 +69,19 @@ class Stays:
             np.concatenate([self.fixes, other.fixes]),
         )
 
-    def joined(self, gap_s: float) -> Stays:
+    def joined(self, gap_s: float, *, are_fixes: bool = True) -> Stays:
         """Where nothing came between them. Of fixes at one time, the first counts."""
-        own = _kept(self, ~(_follows(self.subscriber) & (self.entered_s == np.roll(self.last_fix_s, 1))))
+        own = self._without_repeats() if are_fixes else self
         away_s = own.entered_s - np.roll(own.last_fix_s, 1)
         begins = ~(_follows(own.subscriber) & _follows(own.site) & (away_s < gap_s))
         first = np.flatnonzero(begins)
-        last = np.append(first[1:], len(own)) - 1
+        last = np.append(first, len(own))[1:] - 1
         at = pa.array(first)
         fixes = np.add.reduceat(own.fixes, first) if len(first) else own.fixes
         return Stays(own.subscriber.take(at), own.site.take(at), own.entered_s[first], own.last_fix_s[last], fixes)
+
+    def _without_repeats(self) -> Stays:
+        return _kept(self, ~(_follows(self.subscriber) & (self.entered_s == np.roll(self.last_fix_s, 1))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +90,18 @@ class Visiting:
 
     gap_s: float
     ping_pong_s: float
+    are_fixes: bool = True
+    """Of a length of zero, and several at one time count once; else stays whose ends are known, one after another."""
 
     def visits(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Sorted fixes to the visits of the schema `VISITS`, in the same order."""
+        return self.joined(map(Stays.of, batches))
+
+    def joined(self, parts: Iterable[Stays]) -> Iterator[pa.RecordBatch]:
+        """The same of stays, wherever they were cut into parts."""
         open_, told = None, 0
-        for batch in batches:
-            fixes = Stays.of(batch)
-            known = (fixes if open_ is None else open_ + fixes).joined(self.gap_s)
+        for part in parts:
+            known = (part if open_ is None else open_ + part).joined(self.gap_s, are_fixes=self.are_fixes)
             decided = max(len(known) - UNDECIDED, told)
             if decided > told:
                 yield self._table(known, told, decided)
