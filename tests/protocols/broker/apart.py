@@ -10,9 +10,9 @@ from random import Random
 from tests.protocols.broker.chaos import Chaos
 from tests.protocols.broker.listener import Connection, Listener
 
-from godwit.protocols.broker.copying import Handoff
-from godwit.protocols.broker.outlet import Delivery
-from godwit.protocols.broker.places import At
+from godwit.protocols.broker.api import Delivery
+from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.publication import Publication
 
 EventId = tuple[str, int]

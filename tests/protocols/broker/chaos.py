@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.wires import Trees, World
 
-from godwit.protocols.broker.copying import Handoff
+from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.publication import Publication
 
 KINDS = ("warm", "cold")

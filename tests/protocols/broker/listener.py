@@ -7,9 +7,9 @@ from random import Random
 
 from tests.protocols.broker.wires import Site, World
 
-from godwit.protocols.broker.outlet import Delivery, Opening, Reason, Subscription
+from godwit.protocols.broker.api import Delivery, Opening, Reason, Subscription
 from godwit.protocols.broker.publication import Publication
-from godwit.protocols.broker.sessions import Session
+from godwit.protocols.broker.session.state import Session
 
 
 class Connection:

@@ -7,8 +7,8 @@ from typing import Any
 from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.wires import Even, World
 
-from godwit.protocols.broker.copying import Handoff
-from godwit.protocols.broker.sessions import Copy
+from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.protocols.broker.session.state import Copy
 
 
 def resting_world(

@@ -16,12 +16,13 @@ from tests.protocols.broker.web import OPTIONS as TREE
 
 from godwit.protocols.adhoc.messages import Beacon, Data
 from godwit.protocols.adhoc.options import Options
-from godwit.protocols.broker import air, wire
-from godwit.protocols.broker.adhocfabric import AdhocFabric
-from godwit.protocols.broker.bridge import Bridge
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.store import Memory
-from godwit.protocols.broker.tree import TreeFabric
+from godwit.protocols.broker.fabric import adhoc
+from godwit.protocols.broker.fabric.adhoc import AdhocFabric
+from godwit.protocols.broker.fabric.bridge import Bridge
+from godwit.protocols.broker.fabric.tree import TreeFabric
+from godwit.protocols.broker.store import MemoryStore
+from godwit.protocols.broker.streams import frames
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.mobility import Model
 from godwit.sim.radio import Disc, Radio
@@ -29,7 +30,7 @@ from godwit.sim.wired import Wired
 from godwit.sim.world import Node, World
 
 FRAME_S = 0.002
-FIELD = air.field_options()
+FIELD = adhoc.field_options()
 
 MakeRadio = Callable[[World], Disc | Radio]
 
@@ -50,10 +51,10 @@ class Both:
         if not isinstance(message, Beacon | Data):
             self.cables.broadcast(sender, message)
             return
-        sent = air.encode(message)
+        sent = adhoc.encode(message)
         self.aired.append((sender, message, len(sent)))
         if self.radio is not None:
-            self.radio.broadcast(sender, air.decode(sent))
+            self.radio.broadcast(sender, adhoc.decode(sent))
             return
         for there in sorted(self.ears.get(sender, ())):
             if self._dice.random() >= self.loss:
@@ -61,10 +62,10 @@ class Both:
 
     def _arrive(self, sender: NodeId, to: NodeId, sent: bytes) -> None:
         if to in self.ears.get(sender, ()):
-            self.world.deliver(sender, to, air.decode(sent))
+            self.world.deliver(sender, to, adhoc.decode(sent))
 
     def send(self, sender: NodeId, to: NodeId, message: Message, /) -> None:
-        self.cables.send(sender, to, wire.decode(wire.encode(message)))
+        self.cables.send(sender, to, frames.decode(frames.encode(message)))
 
     def silence(self, name: NodeId, /) -> None:
         self.cables.silence(name)
@@ -77,7 +78,7 @@ class Spot:
 
     def __init__(self, node: Node, sky: Sky) -> None:
         self.node = node
-        store = Memory(node.disk.setdefault("disk", {}), lambda call: node.after(0.001, call))
+        store = MemoryStore(node.disk.setdefault("disk", {}), lambda call: node.after(0.001, call))
         in_tree, in_air = node.name in sky.tree, node.name in sky.air
         tree = TreeFabric(node, store, TREE) if in_tree else None
         self.air = AdhocFabric(node, store, sky.options, sky.clock) if in_air else None

@@ -13,7 +13,7 @@ from tests.protocols.broker.wires import World
 
 from godwit.events import Value
 from godwit.filters.text import parse
-from godwit.protocols.broker.outlet import Grant, Limits, Reason, RetainHandling, Subscription, Will
+from godwit.protocols.broker.api import Grant, Limits, Reason, RetainHandling, Subscription, Will
 from godwit.protocols.broker.publication import Properties, Publication
 
 

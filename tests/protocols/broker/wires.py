@@ -12,12 +12,12 @@ import msgspec
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.contents import Content, Repeated
-from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Handoff
-from godwit.protocols.broker.fabric import Fabric
-from godwit.protocols.broker.sender import StreamOptions
-from godwit.protocols.broker.store import Disk, Memory
-from godwit.protocols.broker.tree import TreeFabric, TreeOptions
+from godwit.protocols.broker.fabric.base import Fabric
+from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
+from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
+from godwit.protocols.broker.messages import Content, Repeated
+from godwit.protocols.broker.store import Disk, MemoryStore
+from godwit.protocols.broker.streams.sender import StreamOptions
 from godwit.protocols.host import Message, NodeId, Record
 from godwit.sim.engine import Engine, Timer
 from godwit.sim.streams import Streams
@@ -58,7 +58,7 @@ class SimHost:
 class Wire:
     """What one broker sees: a `Fabric`."""
 
-    def __init__(self, site: Site, host: SimHost, store: Memory) -> None:
+    def __init__(self, site: Site, host: SimHost, store: MemoryStore) -> None:
         self.site = site
         self.host = host
         self.store = store
@@ -210,10 +210,10 @@ class Site:
         self.lives += 1
         self.host = host = SimHost(self.name, world.engine, world.dice.stream("host", self.name, self.lives))
         slow = world.dice.stream("disk", self.name, self.lives)
-        store = Memory(self.disk, lambda call: host.after(world.write_s(slow), call))
+        store = MemoryStore(self.disk, lambda call: host.after(world.write_s(slow), call))
         self.fabric = world.fabric(self, host, store)
         likely = world.likely.get(self.name, tuple(name for name in world.names if name != self.name))
-        self.neighbours = Everybody(likely)
+        self.neighbors = Everybody(likely)
         self._broker = Broker(
             self.host,
             store,
@@ -221,7 +221,7 @@ class Site:
             world.clock,
             session_wait_s=world.session_wait_s,
             handoff=world.handoff,
-            neighbours=self.neighbours,
+            neighbors=self.neighbors,
             copies_bytes_max=world.copies_bytes_max,
             tracing=world.tracing,
         )
@@ -273,7 +273,7 @@ class World:
             site.known = set(self.sites)
             site.start()
 
-    def fabric(self, site: Site, host: SimHost, store: Memory) -> Fabric:
+    def fabric(self, site: Site, host: SimHost, store: MemoryStore) -> Fabric:
         return Wire(site, host, store)
 
     def started(self, site: Site) -> None:
@@ -403,7 +403,7 @@ class Paced(Even):
 class Trees(World):
     """The same world with the fabric that people run: links in a ring, which break when one end crashes."""
 
-    def fabric(self, site: Site, host: SimHost, store: Memory) -> Fabric:
+    def fabric(self, site: Site, host: SimHost, store: MemoryStore) -> Fabric:
         def carry(to: NodeId | None, message: Message) -> None:
             for other in self._beside(site):
                 if to in (None, other.name):

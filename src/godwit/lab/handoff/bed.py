@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from godwit.protocols.handoff.broker import HandoffBroker
-from godwit.protocols.handoff.client import MobileClient
-from godwit.protocols.handoff.home import Home
-from godwit.protocols.handoff.messages import (
+from godwit.protocols.handoff_schemes.broker import HandoffBroker
+from godwit.protocols.handoff_schemes.client import MobileClient
+from godwit.protocols.handoff_schemes.home import Home
+from godwit.protocols.handoff_schemes.messages import (
     Ack,
     Connect,
     Connected,
@@ -25,7 +25,7 @@ from godwit.protocols.handoff.messages import (
     Recall,
     Recalled,
 )
-from godwit.protocols.handoff.reactive import Reactive
+from godwit.protocols.handoff_schemes.reactive import Reactive
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.engine import Engine
 from godwit.sim.wired import Wired

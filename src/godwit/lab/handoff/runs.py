@@ -18,16 +18,16 @@ from godwit.filters.filters import Filter, attribute, filter_of
 from godwit.filters.predicates import rng
 from godwit.lab.handoff.bed import Air, Channel, Costs, Server, Testbed
 from godwit.lab.models.topology import Graph, complete, six_brokers
-from godwit.protocols.handoff.broker import HandoffBroker, HandoffOptions
-from godwit.protocols.handoff.client import MobileClient
-from godwit.protocols.handoff.durable import Durable
-from godwit.protocols.handoff.home import Home
-from godwit.protocols.handoff.messages import Deliver, Publish
-from godwit.protocols.handoff.neighbors import GraphOptions
-from godwit.protocols.handoff.proactive import ProActive
-from godwit.protocols.handoff.reactive import Reactive
-from godwit.protocols.handoff.rules import CHECKED, HARDENED, OURS
+from godwit.protocols.handoff_schemes.broker import HandoffBroker, HandoffOptions
+from godwit.protocols.handoff_schemes.client import MobileClient
+from godwit.protocols.handoff_schemes.durable import Durable
+from godwit.protocols.handoff_schemes.home import Home
+from godwit.protocols.handoff_schemes.messages import Deliver, Publish
+from godwit.protocols.handoff_schemes.proactive.scheme import ProActive
+from godwit.protocols.handoff_schemes.reactive import Reactive
+from godwit.protocols.handoff_schemes.rules import CHECKED, HARDENED, OURS
 from godwit.protocols.host import Host, Message, NodeId, Record
+from godwit.protocols.neighbors.graph import GraphOptions
 from godwit.sim.world import Node, World
 
 SCHEMES = (

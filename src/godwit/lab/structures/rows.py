@@ -31,9 +31,9 @@ class Measures(msgspec.Struct, kw_only=True):
     insert_covers: int | None = None
     """For the new filters that took the place of those removed."""
     forwarded: int | None = None
-    """Filters, while building, of which some neighbour had to be told."""
+    """Filters, while building, of which some neighbor had to be told."""
     sent: int | None = None
-    """How many neighbours, in all, had to be told of a filter while building."""
+    """How many neighbors, in all, had to be told of a filter while building."""
     replace_sent: int | None = None
     """The same during the replacements."""
     events: int | None = None

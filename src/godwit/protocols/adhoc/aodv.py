@@ -94,7 +94,7 @@ class Rerr(Message, frozen=True):
         return 4 + 8 * len(self.lost)
 
 
-class Data(Message, frozen=True):
+class AodvData(Message, frozen=True, tag="Data"):
     event: Event
     originator: NodeId
     destination: NodeId
@@ -146,7 +146,7 @@ class AodvNode:
         self.host.trace(Record("published", event.id, client=destination))
         route = self._valid(destination)
         if route is not None:
-            self._forward(Data(event, self.host.name, destination, 0), route, self.host.name)
+            self._forward(AodvData(event, self.host.name, destination, 0), route, self.host.name)
         else:
             self._search(destination, event)
 
@@ -161,15 +161,15 @@ class AodvNode:
                 self._replied(sender, message)
             case Rerr(lost):
                 self._unreachable({d: s for d, s in lost if self._goes_through(d, sender)}, set())
-            case Data():
+            case AodvData():
                 self._data(sender, message)
 
     def _tick(self) -> None:
         now, options = self.host.now(), self.options
         self.host.broadcast(Hello(self.sequence))
-        for neighbour in [n for n, t in self._heard.items() if now - t > options.hello_losses * options.hello_s]:
-            del self._heard[neighbour]
-            self._lose([d for d, r in self.routes.items() if r.valid and r.hop == neighbour], set())
+        for neighbor in [n for n, t in self._heard.items() if now - t > options.hello_losses * options.hello_s]:
+            del self._heard[neighbor]
+            self._lose([d for d, r in self.routes.items() if r.valid and r.hop == neighbor], set())
         self._lose([d for d, r in self.routes.items() if r.valid and r.expires_s <= now], set())
         for name in [d for d, r in self.routes.items() if r.expires_s + options.delete_s < now]:
             del self.routes[name]
@@ -181,18 +181,18 @@ class AodvNode:
         route = self.routes.get(destination)
         return route if route is not None and route.valid and route.expires_s > self.host.now() else None
 
-    def _goes_through(self, destination: NodeId, neighbour: NodeId) -> bool:
+    def _goes_through(self, destination: NodeId, neighbor: NodeId) -> bool:
         route = self.routes.get(destination)
-        return route is not None and route.valid and route.hop == neighbour
+        return route is not None and route.valid and route.hop == neighbor
 
-    def _hear(self, neighbour: NodeId, lifetime_s: float, sequence: int | None = None) -> None:
-        """A neighbour is one hop away whatever was known; its number never goes back."""
-        old = self.routes.get(neighbour)
+    def _hear(self, neighbor: NodeId, lifetime_s: float, sequence: int | None = None) -> None:
+        """A neighbor is one hop away whatever was known; its number never goes back."""
+        old = self.routes.get(neighbor)
         expires, precursors = self.host.now() + lifetime_s, set[NodeId]()
         if old is not None:
             sequence = max((n for n in (old.sequence, sequence) if n is not None), default=None)
             expires, precursors = max(expires, old.expires_s), old.precursors
-        self.routes[neighbour] = Route(neighbour, 1, sequence, expires, True, precursors)
+        self.routes[neighbor] = Route(neighbor, 1, sequence, expires, True, precursors)
 
     def _learn(self, destination: NodeId, hop: NodeId, hops: int, sequence: int, lifetime_s: float) -> bool:
         """Take a fresher route, of equally fresh ones a shorter one or one for a lost one (6.2); whether it was taken.
@@ -309,9 +309,9 @@ class AodvNode:
         route = self._valid(destination)
         if route is not None and (search := self.searches.pop(destination, None)) is not None:
             for event in search.waiting:
-                self._forward(Data(event, self.host.name, destination, 0), route, self.host.name)
+                self._forward(AodvData(event, self.host.name, destination, 0), route, self.host.name)
 
-    def _data(self, sender: NodeId, message: Data) -> None:
+    def _data(self, sender: NodeId, message: AodvData) -> None:
         if message.destination == self.host.name:
             kind = "duplicate" if message.event.id in self._got else "delivered"
             self._got.add(message.event.id)
@@ -325,7 +325,7 @@ class AodvNode:
             self._drop(message.event, message.destination, "route lost")
             self._lose([message.destination], {sender})
 
-    def _forward(self, message: Data, route: Route, previous: NodeId) -> None:
+    def _forward(self, message: AodvData, route: Route, previous: NodeId) -> None:
         until = self.host.now() + self.options.active_route_s
         for name in (message.destination, message.originator, route.hop, previous):
             used = self.routes.get(name)
