@@ -23,8 +23,20 @@ Out = Annotated[str, typer.Option(metavar="DIR", help="Where the tables go; an o
 Every = Annotated[str, typer.Option(metavar="TIME", help="How often a stream that waits looks, as in '10 seconds'.")]
 
 
-def on_spark(master: Master = "local[*]", memory: Memory = "2g", conf: Conf = None, event_log: EventLog = None) -> None:
-    """What every job may be told of the session that it runs in."""
+Tables = Annotated[
+    str | None,
+    typer.Option(metavar="TARGET", help="Publish what is written to iceberg:CATALOG.NAMESPACE or delta:FOLDER too."),
+]
+
+
+def on_spark(
+    master: Master = "local[*]",
+    memory: Memory = "2g",
+    conf: Conf = None,
+    event_log: EventLog = None,
+    tables: Tables = None,
+) -> None:
+    """What every job may be told of the session that it runs in, and of where else its tables go."""
 
 
 def streamed(
@@ -92,7 +104,7 @@ def _gathered(typed: dict[str, Any]) -> dict[str, Any]:
     from godwit.commands.pipeline.pipeline import Spark, Streaming
 
     settings = tuple(typed.pop("conf") or ())
-    spark = Spark(settings=settings, **{name: typed.pop(name) for name in ("master", "memory", "event_log")})
+    spark = Spark(settings=settings, **{name: typed.pop(name) for name in ("master", "memory", "event_log", "tables")})
     if "stream" not in typed:
         return {**typed, "spark": spark}
     streaming = {name: typed.pop(name) for name in Streaming.__struct_fields__ if name in typed}

@@ -28,6 +28,8 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     settings: tuple[str, ...] = ()
     event_log: str | None = None
+    tables: str | None = None
+    """Where the tables that a job wrote are published too, when it is done."""
 
 
 class Streaming(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +107,7 @@ def mobility(
             utc_offset_h=utc_offset_h,
         ),
     )
-    return _told("mobility", spark, lambda session, progress: run(session, options, progress))
+    return _told("mobility", spark, out, lambda session, progress: run(session, options, progress))
 
 
 def match(
@@ -135,8 +137,10 @@ def match(
         live=live,
     )
     if stream.asked:
-        return _told("match", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress))
-    return _told("match", spark, lambda session, progress: run(session, options, progress))
+        return _told(
+            "match", spark, out, lambda session, progress: run_stream(session, options, stream.pace(), progress)
+        )
+    return _told("match", spark, out, lambda session, progress: run(session, options, progress))
 
 
 def gathering(
@@ -179,9 +183,9 @@ def gathering(
     )
     if stream.asked:
         return _told(
-            "gathering", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress)
+            "gathering", spark, out, lambda session, progress: run_stream(session, options, stream.pace(), progress)
         )
-    return _told("gathering", spark, lambda session, progress: run(session, options, progress))
+    return _told("gathering", spark, out, lambda session, progress: run(session, options, progress))
 
 
 def audit(
@@ -206,8 +210,10 @@ def audit(
         live=stream.live(traces),
     )
     if stream.asked:
-        return _told("audit", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress))
-    return _told("audit", spark, lambda session, progress: run(session, options, progress))
+        return _told(
+            "audit", spark, out, lambda session, progress: run_stream(session, options, stream.pace(), progress)
+        )
+    return _told("audit", spark, out, lambda session, progress: run(session, options, progress))
 
 
 def ingest(spark: Spark, *, archives: list[str], out: str, select: str | None, stream: Streaming) -> int:
@@ -221,15 +227,17 @@ def ingest(spark: Spark, *, archives: list[str], out: str, select: str | None, s
         files_per_batch=stream.files_per_batch,
     )
     if stream.asked:
-        return _told("ingest", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress))
-    return _told("ingest", spark, lambda session, progress: run(session, options, progress))
+        return _told(
+            "ingest", spark, out, lambda session, progress: run_stream(session, options, stream.pace(), progress)
+        )
+    return _told("ingest", spark, out, lambda session, progress: run(session, options, progress))
 
 
 def _listed(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
-def _told(name: str, asked: Spark, job: Job) -> int:
+def _told(name: str, asked: Spark, out: str, job: Job) -> int:
     """Run a job in a session of its own and print its summary; the exit status."""
     with parts_told():
         from pyspark.errors import PySparkException
@@ -240,6 +248,8 @@ def _told(name: str, asked: Spark, job: Job) -> int:
     try:
         with Bar(reports.console, name) as bar:
             summary = job(session, bar.update)
+            if asked.tables is not None:
+                summary.notes += _published(out, asked.tables)
     except PipelineError as error:
         raise InputError(str(error)) from None
     except PySparkException as error:
@@ -248,6 +258,12 @@ def _told(name: str, asked: Spark, job: Job) -> int:
         session.stop()
     typer.echo("".join(f"{printable(line)}\n" for line in summary.lines()), nl=False)
     return 0
+
+
+def _published(out: str, target: str) -> list[str]:
+    from godwit.pipeline.io.lake.publication import published
+
+    return [f"{target}: {rows:,} rows published to {table}" for table, rows in published(out, target).items()]
 
 
 def started(name: str, asked: Spark) -> SparkSession:

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 
 from godwit.pipeline.gathering import aggregates as gathering
 from godwit.pipeline.io.reading import Dataset, conforming, read, source
-from godwit.pipeline.io.source_options import EVERYTHING, Live
+from godwit.pipeline.io.source_options import EVERYTHING, RECORDS, Live
 from godwit.pipeline.io.writing import Output
 from godwit.pipeline.match.deliveries import deliveries, deliveries_schema
 from godwit.pipeline.match.subscriptions import Compiled, Shipper
@@ -59,7 +59,7 @@ def run(spark: SparkSession, options: GatheringOptions, progress: Progress | Non
     shipper = Shipper(spark)
     try:
         with watched(spark, "gathering", progress) as summary:
-            found = _conforming(source(spark, options.readings, live=options.live), options)
+            found = _conforming(source(spark, options.readings, live=options.live, kind=RECORDS), options)
             readings, out = _placed(spark, found.good, options), Output(spark, options.out)
             measured = gathering.measures(readings, options.quantities)
             located, bad = _located(spark, measured, options, shipper)
@@ -91,7 +91,14 @@ def stream(
 
     A window is written once, when no reading of it can come any more. Areas and alerts are those of the start.
     """
-    raw = source(spark, options.readings, stream=True, files_per_batch=options.files_per_batch, live=options.live)
+    raw = source(
+        spark,
+        options.readings,
+        stream=True,
+        files_per_batch=options.files_per_batch,
+        live=options.live,
+        kind=RECORDS,
+    )
     measured = gathering.measures(_placed(spark, _conforming(raw, options).good, options), options.quantities)
     located, bad = _located(spark, measured, options, shipper)
     bad.write.mode("overwrite").parquet(f"{options.out}/quarantine/batch=areas")

@@ -23,11 +23,12 @@ from pyspark.sql.types import DatetimeType, NumericType, StringType, StructField
 
 from godwit.pipeline import schemas
 from godwit.pipeline.errors import PipelineError, SchemaError
+from godwit.pipeline.io import foreign
 from godwit.pipeline.io.source import frame
 from godwit.pipeline.io.source_options import EVENTS, EVERYTHING, TRACES, Live, is_live
 from godwit.pipeline.schemas import QUARANTINE, column, quoted, shaped
 
-PARQUET, CSV, JSON = "parquet", "csv", "json"
+PARQUET, CSV, JSON, FOREIGN = "parquet", "csv", "json", "foreign"
 SUFFIXES = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSON, ".ndjson": JSON, ".json": JSON}
 SAMPLE_LINES = 1000
 """Lines of JSON that are looked at for the names of columns: in JSON lines no header says them."""
@@ -87,7 +88,11 @@ def source(
     With `stream`, files that appear in the folder later are read too. A live source has columns by its `kind`.
     """
     if is_live(path):
-        return frame(spark, path, live, kind=kind, stream=stream).withColumn(_FILE, sf.lit(path))
+        told = TRACES if kind == TRACES else EVENTS
+        return frame(spark, path, live, kind=told, stream=stream).withColumn(_FILE, sf.lit(path))
+    there = foreign.found(spark, path, _CORRUPT, kind=kind, stream=stream, files_per_batch=files_per_batch)
+    if there is not None:
+        return there.withColumn(_FILE, sf.lit(path))
     form = kind_of(path)
     reader = _limited(spark.readStream, files_per_batch) if stream else spark.read
     try:
@@ -122,6 +127,9 @@ def events(
     """
     if is_live(path):
         return frame(spark, path, live, stream=stream).withColumn(_FILE, sf.lit(path))
+    there = foreign.found(spark, path, _CORRUPT, stream=stream, files_per_batch=files_per_batch)
+    if there is not None:
+        return there.withColumn(_FILE, sf.lit(path))
     kind = kind_of(path)
     if kind == PARQUET:
         _check_alike(path)
@@ -160,6 +168,8 @@ def legible(raw: DataFrame, select: str | None = None) -> Dataset:
 
 def kind_of(path: str) -> str:
     """The format of a file, or of the files in a folder, by the ends of their names."""
+    if foreign.is_foreign(path):
+        return FOREIGN
     for name in _data_files(path):
         bare = name.removesuffix(".gz")
         for suffix, kind in SUFFIXES.items():

@@ -17,7 +17,8 @@ from godwit.net.archive.log import Archive, ArchiveError, FolderArchive, wish
 from godwit.pipeline.errors import PipelineError
 
 PLAIN, SECURE = "godwit://", "godwits://"
-EVENTS, TRACES = "events", "traces"
+EVENTS, TRACES, RECORDS = "events", "traces", "records"
+"""What a source tells. Records are measurements one by one, where a source has several in an event."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,6 +33,8 @@ class TableAddress(msgspec.Struct, frozen=True):
     version: int | None = None
     time_ms: int | None = None
     """Milliseconds since 1970."""
+    options: tuple[tuple[str, str], ...] = ()
+    """What its library must be told to reach it: who reads a part of it may know neither catalog nor environment."""
 
     @property
     def is_folder(self) -> bool:

@@ -5,6 +5,7 @@ Tables in an object store take the library's options from the environment: `AWS_
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -36,7 +37,9 @@ class DeltaFolder:
         self._fragments = {fragment.path: fragment for fragment in self._rows.get_fragments()}
 
     def pinned(self) -> TableAddress:
-        return TableAddress(self._address.format, self._address.place, version=self._table.version())
+        return TableAddress(
+            self._address.format, self._address.place, version=self._table.version(), options=_environment()
+        )
 
     def schema(self) -> pa.Schema:
         found: pa.Schema = self._rows.schema
@@ -53,12 +56,18 @@ class DeltaFolder:
 
 def _opened(address: TableAddress) -> DeltaTable:
     try:
-        table = DeltaTable(address.place.removeprefix("file://"), version=address.version)
+        told = dict(address.options) or None
+        table = DeltaTable(address.place.removeprefix("file://"), version=address.version, storage_options=told)
         if address.time_ms is not None:
             table.load_as_version(datetime.fromtimestamp(address.time_ms / 1000, UTC))
     except DeltaError as error:
         raise PipelineError(f"{address.text}: {str(error).splitlines()[0]}") from None
     return table
+
+
+def _environment() -> tuple[tuple[str, str], ...]:
+    """What the library would take from here, for machines where it is not set."""
+    return tuple((name, value) for name, value in os.environ.items() if name.startswith(("AWS_", "AZURE_", "GOOGLE_")))
 
 
 def replace(address: TableAddress, rows: pa.RecordBatchReader, run: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
 
 import pyarrow as pa
 
@@ -30,10 +31,11 @@ class IcebergTable:
         self._snapshot = _snapshot(self._table, address)
 
     def pinned(self) -> TableAddress:
-        """With the snapshot that was opened. A table without one is empty, and stays so for this reader."""
-        newest = self._table.current_snapshot()
+        """By the file of metadata that was opened, which never changes, and without a catalog."""
+        table, newest = self._table, self._table.current_snapshot()
         snapshot = self._snapshot if self._snapshot is not None or newest is None else newest.snapshot_id
-        return TableAddress(self._address.format, self._address.place, version=snapshot)
+        options = tuple((name, str(value)) for name, value in table.io.properties.items())
+        return TableAddress(self._address.format, table.metadata_location, version=snapshot, options=options)
 
     def schema(self) -> pa.Schema:
         """With the names and types that the table had then."""
@@ -63,14 +65,14 @@ def _opened(address: TableAddress) -> Table:
     from pyiceberg.table import StaticTable
 
     if address.is_folder:
-        return StaticTable.from_metadata(_newest_metadata(address.place))
+        return StaticTable.from_metadata(_newest_metadata(address.place), dict(address.options))
     found: Table = _catalog(address).load_table(_identifier(address))
     return found
 
 
 def _newest_metadata(folder: str) -> str:
-    if "://" in folder.removeprefix("file://"):
-        return folder  # the library reads version-hint.text there
+    if "://" in folder.removeprefix("file://") or folder.endswith(".metadata.json"):
+        return folder  # in a folder the library reads version-hint.text
     found = list(Path(folder.removeprefix("file://"), "metadata").glob("*.metadata.json"))
     if not found:
         raise PipelineError(f"iceberg:{folder}: there is no metadata/*.metadata.json; is it the folder of a table?")
@@ -116,7 +118,8 @@ def replace(address: TableAddress, rows: pa.RecordBatchReader, run: str) -> bool
     table = _made(address, rows.schema)
     if table.properties.get(PUBLISHED) == run:
         return False
-    with table.transaction() as change:
+    with catch_warnings(), table.transaction() as change:
+        simplefilter("ignore", UserWarning)  # the first run finds nothing to delete
         change.overwrite(_in_types_of(table, rows), snapshot_properties={PUBLISHED: run})
         change.set_properties({PUBLISHED: run})
     return True
