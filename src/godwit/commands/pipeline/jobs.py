@@ -69,6 +69,9 @@ def narrowed(
     """What every job that reads events may be told of live brokers."""
 
 
+To = Annotated[str | None, typer.Option(metavar="TOPIC", help="Send to kafka://host:port/topic too.")]
+
+
 def job(*shared: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function that has only a signature and a docstring, with the options of others after its own.
 
@@ -190,6 +193,7 @@ def match(
     ] = None,
     select: Annotated[str | None, typer.Option(metavar="SQL", help="Expressions that make the attributes.")] = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Take only these events.")] = None,
+    to: To = None,
     part_max: Annotated[
         int, typer.Option(min=1, metavar="N", help="More subscriptions than this are split over executors.")
     ] = 2_000_000,
@@ -285,6 +289,7 @@ def ingest(
     select: Annotated[
         str | None, typer.Option(metavar="SQL", help="Expressions that make the archive's columns of a log's.")
     ] = None,
+    to: To = None,
 ) -> None:
     """Bring archives of events together: each event once, whichever brokers archived it, in folders by day.
 
@@ -295,6 +300,8 @@ def ingest(
         godwit pipeline ingest b1/archive b2/archive --out events
 
         godwit pipeline ingest godwit://127.0.0.1:9884 --out events --follow --filter "pm25 > 150"
+
+        godwit pipeline ingest godwit://127.0.0.1:9884 --out events --follow --to kafka://127.0.0.1:9092/fleet
 
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """

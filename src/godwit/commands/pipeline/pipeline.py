@@ -53,10 +53,13 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True):
         return Pace(follow=self.follow, every=self.every)
 
     def live(self, *sources: str) -> Live:
+        from godwit.pipeline.io.kafka.address import is_kafka
         from godwit.pipeline.io.source_options import Live, is_live
 
-        if (self.filter or self.topics or self.events_per_batch) and not all(map(is_live, sources)):
-            raise InputError("--filter, --topics and --events-per-batch are for sources such as godwit://host:port")
+        if (self.filter or self.topics) and not all(map(is_live, sources)):
+            raise InputError("--filter and --topics are for sources such as godwit://host:port")
+        if self.events_per_batch and not all(is_live(source) or is_kafka(source) for source in sources):
+            raise InputError("--events-per-batch is for sources such as godwit://host:port and kafka://host:port/topic")
         return Live(filter=self.filter, topics=self.topics, events_per_batch=self.events_per_batch)
 
 
@@ -119,6 +122,7 @@ def match(
     key: str | None,
     select: str | None,
     where: str | None,
+    to: str | None,
     part_max: int,
     stream: Streaming,
 ) -> int:
@@ -132,6 +136,7 @@ def match(
         key=_listed(key or ""),
         select=select,
         where=where,
+        to=to,
         part_max=part_max,
         files_per_batch=stream.files_per_batch,
         live=live,
@@ -216,13 +221,16 @@ def audit(
     return _told("audit", spark, out, lambda session, progress: run(session, options, progress))
 
 
-def ingest(spark: Spark, *, archives: list[str], out: str, select: str | None, stream: Streaming) -> int:
+def ingest(
+    spark: Spark, *, archives: list[str], out: str, select: str | None, to: str | None, stream: Streaming
+) -> int:
     with parts_told():
         from godwit.pipeline.ingest import IngestOptions, run, run_stream
     options = IngestOptions(
         archives=tuple(archives),
         out=out,
         select=select,
+        to=to,
         live=stream.live(*archives),
         files_per_batch=stream.files_per_batch,
     )

@@ -11,13 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io import senml_files
+from godwit.pipeline.io.kafka.address import is_kafka
+from godwit.pipeline.io.kafka.events import events as kafka_events
 from godwit.pipeline.io.lake import address as lake
 from godwit.pipeline.io.lake import source as tables
 from godwit.pipeline.io.source_options import EVENTS
 
 
 def is_foreign(path: str) -> bool:
-    return _table(path) is not None or _is_senml(path)
+    return is_kafka(path) or _table(path) is not None or _is_senml(path)
 
 
 def found(
@@ -28,12 +30,15 @@ def found(
     kind: str = EVENTS,
     stream: bool = False,
     files_per_batch: int | None = None,
+    rows_per_batch: int | None = None,
 ) -> DataFrame | None:
     """The columns there, as they are; None where plain files or a broker should be looked for.
 
     Of SenML, the kind `events` has an event for each pack, and any other a row for each record. What cannot be read has
     the reason in the column named `corrupt`.
     """
+    if is_kafka(path):
+        return kafka_events(spark, path, stream=stream, rows_per_batch=rows_per_batch)
     if (address := _table(path)) is not None:
         if stream:
             raise PipelineError(f"{path}: tables are read as they are now; --stream follows folders, brokers and Kafka")

@@ -90,7 +90,15 @@ def source(
     if is_live(path):
         told = TRACES if kind == TRACES else EVENTS
         return frame(spark, path, live, kind=told, stream=stream).withColumn(_FILE, sf.lit(path))
-    there = foreign.found(spark, path, _CORRUPT, kind=kind, stream=stream, files_per_batch=files_per_batch)
+    there = foreign.found(
+        spark,
+        path,
+        _CORRUPT,
+        kind=kind,
+        stream=stream,
+        files_per_batch=files_per_batch,
+        rows_per_batch=live.events_per_batch,
+    )
     if there is not None:
         return there.withColumn(_FILE, sf.lit(path))
     form = kind_of(path)
@@ -127,7 +135,14 @@ def events(
     """
     if is_live(path):
         return frame(spark, path, live, stream=stream).withColumn(_FILE, sf.lit(path))
-    there = foreign.found(spark, path, _CORRUPT, stream=stream, files_per_batch=files_per_batch)
+    there = foreign.found(
+        spark,
+        path,
+        _CORRUPT,
+        stream=stream,
+        files_per_batch=files_per_batch,
+        rows_per_batch=live.events_per_batch,
+    )
     if there is not None:
         return there.withColumn(_FILE, sf.lit(path))
     kind = kind_of(path)

@@ -8,14 +8,16 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from godwit.pipeline.io.kafka.events import write_rows
 from godwit.pipeline.io.reading import PARQUET, events, kind_of, legible, read
 from godwit.pipeline.io.source_options import EVERYTHING, Live, is_live
 from godwit.pipeline.io.writing import Files, Output
-from godwit.pipeline.match.deliveries import deliveries, deliveries_schema, key_of, unreadable
+from godwit.pipeline.match.deliveries import SUBSCRIPTION, deliveries, deliveries_schema, key_of, unreadable
 from godwit.pipeline.match.subscriptions import PART_MAX, Compiled, Shipper
 from godwit.pipeline.progress import Progress, Summary, watched
 from godwit.pipeline.schemas import QUARANTINE, SUBSCRIPTIONS, column
 from godwit.pipeline.streaming.queries import (
+    BATCH,
     CHECKPOINT,
     Pace,
     finished,
@@ -38,6 +40,8 @@ class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     files_per_batch: int | None = None
     """Of a stream: how many files a micro-batch takes at most."""
     live: Live = EVERYTHING
+    to: str | None = None
+    """A topic that gets the deliveries too, as kafka://host:port/topic: JSON objects, keyed by subscription."""
 
 
 def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = None) -> Summary:
@@ -50,7 +54,9 @@ def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = 
             asked = source.good if options.where is None else source.good.where(options.where)
             key, out = key_of(asked, options.key), Output(spark, options.out)
             found = deliveries(asked, compiled, key, is_as_filed=_is_as_filed(options))
-            out.write("deliveries", found, deliveries_schema(asked, key))
+            made = out.write("deliveries", found, deliveries_schema(asked, key))
+            if options.to is not None:
+                write_rows(made, options.to, SUBSCRIPTION)
             bad = source.bad.unionByName(unreadable(asked)).unionByName(compiled.quarantine(spark))
             out.write("quarantine", bad, QUARANTINE, ["dataset"])
             out.finish()
@@ -113,6 +119,9 @@ def _match_batch(options: MatchOptions, subscriptions: _Subscriptions, batch: Da
     key = key_of(asked, options.key)
     found = deliveries(asked, compiled, key)
     write_batch(found, f"{options.out}/deliveries", number, deliveries_schema(asked, key))
+    if options.to is not None:
+        written_now = batch.sparkSession.read.parquet(f"{options.out}/deliveries/{BATCH}={number}")
+        write_rows(written_now, options.to, SUBSCRIPTION)
     # What a broker sends can be read, and to look again would double the work.
     if not is_live(options.events):
         write_batch(source.bad.unionByName(unreadable(asked)), f"{options.out}/quarantine", number, QUARANTINE)
