@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from godwit.protocols.host import NodeId
 from godwit.sim.exploration import plan as p
@@ -123,7 +124,7 @@ class _Draft:
         made = makers[self.dice.choice(self.faults)]()
         return [] if made is None else [made]
 
-    def _of_broker(self) -> dict[str, object]:
+    def _of_broker(self) -> dict[str, Any]:
         return {"at_s": self.at_s, "broker": self.dice.choice(self.brokers)}
 
     def _long(self) -> float:
@@ -134,9 +135,7 @@ class _Draft:
 
     def _strike(self) -> p.Strike:
         writes, after = self.dice.randint(1, 12), self.dice.random() < 0.5
-        return p.Strike(
-            **self._of_broker(), writes=writes, after=after, down_s=self._long(), notice_s=self._notice()
-        )
+        return p.Strike(**self._of_broker(), writes=writes, after=after, down_s=self._long(), notice_s=self._notice())
 
     def _cut(self) -> p.Cut:
         a, b = self.dice.choice(self.links)
@@ -154,7 +153,8 @@ class _Draft:
 def links(brokers: tuple[NodeId, ...], dice: Random) -> list[tuple[NodeId, NodeId]]:
     """A connected graph: a random tree, and of the other links none, some or all."""
     order = dice.sample(brokers, len(brokers))
-    found = {(min(one, other), max(one, other)) for at, one in enumerate(order[1:], 1) for other in [dice.choice(order[:at])]}
+    tree = [(one, dice.choice(order[:at])) for at, one in enumerate(order[1:], 1)]
+    found = {(min(pair), max(pair)) for pair in tree}
     share = dice.choice((0.0, 0.4, 1.0))
     for at, a in enumerate(brokers):
         found |= {(a, b) for b in brokers[at + 1 :] if dice.random() < share}

@@ -44,9 +44,13 @@ def unfinished(trial: Trial) -> bool:
 def due(trial: Trial, roamer: Roamer) -> Iterator[Said]:
     """What it must get: all that matches its wishes and was acknowledged, or is certain to be."""
     for said in trial.said.values():
-        if said.qos and not said.given_up and roamer.wants(said) and (said.accepted or not trial.wiped):
-            if not trial.wiped or (trial.probing_from and said.n >= trial.probing_from):
-                yield said
+        if said.qos and not said.given_up and roamer.wants(said) and _counts(trial, said.n):
+            yield said
+
+
+def _counts(trial: Trial, n: int) -> bool:
+    """Where a disk was lost nothing can be said of what was published before all had calmed down."""
+    return not trial.wiped or 0 < trial.probing_from <= n
 
 
 def lost(trial: Trial) -> Iterator[Finding]:
@@ -59,13 +63,9 @@ def lost(trial: Trial) -> Iterator[Finding]:
 
 def twice(trial: Trial) -> Iterator[Finding]:
     for roamer in trial.subscribers:
-        twins = [one for one in roamer.twins if not trial.wiped or one.n >= (trial.probing_from or one.n + 1)]
+        twins = [one for one in roamer.twins if _counts(trial, one.n)]
         if twins:
-            what = ", ".join(
-                f"{one.n} (QoS {one.qos}{', same connection' if one.same_connection else ''}, {one.at}, {one.time_s:.3f} s)"
-                for one in twins[:SHOWN_MAX]
-            )
-            yield Finding("twice", roamer.name, f"got again {what}")
+            yield Finding("twice", roamer.name, f"got again {', '.join(map(str, twins[:SHOWN_MAX]))}")
 
 
 def unwanted(trial: Trial) -> Iterator[Finding]:
@@ -90,9 +90,9 @@ def disordered(trial: Trial) -> Iterator[Finding]:
         seen: dict[str, list[int]] = defaultdict(list)
         for n in roamer.order:
             said = trial.said[n]
-            if said.publisher in stayed and said.qos == 2 and n not in roamer.excused and roamer.wants(said):
-                if all(wish.qos == 2 for wish in roamer.card.wishes):
-                    seen[said.publisher].append(n)
+            certain = said.qos == 2 and roamer.certain and n not in roamer.excused
+            if certain and said.publisher in stayed and roamer.wants(said):
+                seen[said.publisher].append(n)
         for publisher, order in seen.items():
             if longest_fall(order) > parts:
                 yield Finding("disorder", roamer.name, f"got of {publisher} {order} in {parts} parts")

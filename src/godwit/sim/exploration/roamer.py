@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from godwit.protocols.broker.api import Delivery, Reason
+from godwit.protocols.broker.api import Delivery, Reason, Subscription
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client, Connection
@@ -76,6 +76,10 @@ class Twin(msgspec.Struct, frozen=True):
     at: NodeId
     same_connection: bool
 
+    def __str__(self) -> str:
+        where = f"{self.at}{', over the same connection' if self.same_connection else ''}"
+        return f"{self.n} (QoS {self.qos} at {where}, {self.time_s:.3f} s)"
+
 
 class Roamer(Client):
     """Everything it says takes a while to arrive, in order, unless the connection ends before."""
@@ -106,14 +110,11 @@ class Roamer(Client):
         self._extra = False
         self._blind = False
         self._tokens: list[str] = []
-        self._here: dict[int, set[int]] = {}
+        self._here: dict[Connection, set[int]] = {}
         trial.engine.after(RETRY_S, self._retry)
 
     def note(self, to: str, text: str) -> None:
         self.trial.note(self.name, to, text)
-
-    def later(self, connection: Connection, call: Callable[[], object]) -> None:
-        super().later(connection, call)
 
     def say(self, connection: Connection, call: Callable[[], object]) -> None:
         engine = self.trial.engine
@@ -229,19 +230,12 @@ class Roamer(Client):
             if wish is None:
                 broker.unsubscribe(session, [key])
             else:
-                wanted = self.wanted(key, wish)
-                granted = broker.subscribe(session, [wanted])
+                granted = broker.subscribe(session, [Subscription(key, key, wish.condition, qos=wish.qos)])
                 assert granted[0].reason is Reason.OK, granted
             broker.store.settled(lambda: self.later(connection, lambda: self._granted(connection, key, wish)))
 
         self.note(connection.site.name, f"{'UNSUBSCRIBE' if wish is None else 'SUBSCRIBE'} {key}")
         self.say(connection, arrive)
-
-    @staticmethod
-    def wanted(key: str, wish: Wish) -> Any:
-        from godwit.protocols.broker.api import Subscription
-
-        return Subscription(key, key, wish.condition, qos=wish.qos)
 
     def _granted(self, connection: Connection, key: str, wish: Wish | None) -> None:
         if connection is self.connection and self._ungranted.get(key, self) == wish:
@@ -320,7 +314,7 @@ class Roamer(Client):
     def _take(self, connection: Connection, n: int, qos: int) -> None:
         self.counts[n] += 1
         self.order.append(n)
-        here = self._here.setdefault(id(connection), set())
+        here = self._here.setdefault(connection, set())
         same = n in here
         here.add(n)
         said = self.trial.said[n]
@@ -353,6 +347,11 @@ class Roamer(Client):
     def _complete(connection: Connection, number: int) -> None:
         assert connection.session is not None
         connection.site.broker.acknowledged(connection.session, number)
+
+    @property
+    def certain(self) -> bool:
+        """Whether all that it wants it wants once."""
+        return all(wish.qos == 2 for wish in self.card.wishes)
 
     def wants(self, said: Said) -> bool:
         return any(wish.wants(said.topic, said.warm) for wish in self.card.wishes)

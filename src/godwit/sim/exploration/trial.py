@@ -59,9 +59,7 @@ class Verdict(msgspec.Struct, kw_only=True):
 class Trial:
     """`run` once. `watched` keeps the story; `tamper` is called with each broker that starts, for tests of judges."""
 
-    def __init__(
-        self, plan: p.Plan, *, watched: bool = False, tamper: Callable[[Station], None] | None = None
-    ) -> None:
+    def __init__(self, plan: p.Plan, *, watched: bool = False, tamper: Callable[[Station], None] | None = None) -> None:
         self.plan = plan
         self.story: list[Note] | None = [] if watched else None
         self.tamper = tamper
@@ -73,9 +71,7 @@ class Trial:
         self.strays: list[str] = []
         """Links over which something travelled that nobody wants."""
         self._wrong: list[tuple[float, float]] = []
-        options = StationOptions(
-            handoff=plan.handoff, session_wait_s=plan.session_wait_s, foresight=plan.foresight
-        )
+        options = StationOptions(handoff=plan.handoff, session_wait_s=plan.session_wait_s, foresight=plan.foresight)
         self.cluster = Cluster(
             plan.brokers, plan.links, plan.seed, options, latency_s=plan.latency_s, write_s=plan.write_s
         )
@@ -176,7 +172,7 @@ class Trial:
     def _probe(self) -> None:
         """Everybody says something that somebody wants, and something that nobody does."""
         self.probing_from = len(self.said) + 1
-        marks = []
+        marks: list[bytes] = []
         self.cluster.cables.spy = partial(self._look_for, marks, self.cluster.cables.spy)
         for roamer in self.publishers:
             for topic, warm in (("a/x", True), ("a/y", False), ("b/x", False), ("b/y", True)):
@@ -188,8 +184,12 @@ class Trial:
         self.cluster.run(LOOK_S)
 
     def _look_for(
-        self, marks: list[bytes], before: Callable[[NodeId, NodeId, Message], None] | None,
-        sender: NodeId, to: NodeId, message: Message,
+        self,
+        marks: list[bytes],
+        before: Callable[[NodeId, NodeId, Message], None] | None,
+        sender: NodeId,
+        to: NodeId,
+        message: Message,
     ) -> None:
         if before is not None:
             before(sender, to, message)
