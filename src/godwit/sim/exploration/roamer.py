@@ -110,7 +110,7 @@ class Roamer(Client):
         self._extra = False
         self._blind = False
         self._tokens: list[str] = []
-        self._here: dict[Connection, set[int]] = {}
+        self._here: dict[Connection, Counter[int]] = {}
         trial.engine.after(RETRY_S, self._retry)
 
     def note(self, to: str, text: str) -> None:
@@ -314,10 +314,9 @@ class Roamer(Client):
     def _take(self, connection: Connection, n: int, qos: int) -> None:
         self.counts[n] += 1
         self.order.append(n)
-        here = self._here.setdefault(connection, set())
-        same = n in here
-        here.add(n)
-        said = self.trial.said[n]
+        said, here = self.trial.said[n], self._here.setdefault(connection, Counter())
+        here[n] += 1
+        same = here[n] > said.copies
         if self.counts[n] > said.copies and n not in self.excused and not (self._unsettled[n] and not same):
             self.twins.append(Twin(n, qos, self.trial.engine.now, connection.site.name, same))
         self.admissions[-1].got.add(n)
