@@ -9,18 +9,18 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.wires import Even, World
 
 from godwit.protocols.broker.handoff.copies import AWAY_S, Handoff
 from godwit.protocols.broker.handoff.prediction import BEFORES_MAX, HABITS, Neighbors, Paths
 from godwit.protocols.broker.session.rows import SessionRow
 from godwit.protocols.broker.store import MemoryStore
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import Even, World
 
 
-def walked(world: World, first: str, *others: str) -> Listener:
+def walked(world: World, first: str, *others: str) -> Client:
     """A subscriber that was at each of them."""
-    walker = Listener(world, "s").connect(first).subscribe("a/#", qos=1)
+    walker = Client(world, "s").connect(first).subscribe("a/#", qos=1)
     for at in others:
         world.run()
         walker.drop()
@@ -99,7 +99,7 @@ def test_on_a_ring_of_brokers_copies_go_ahead_of_those_who_walk_round_it() -> No
     known = {name: Neighbors(name, MemoryStore({}, at_once), world.clock, options) for name in world.names}
     for name, site in world.sites.items():
         site.broker._moves.copying.neighbors = known[name]
-    walkers = [Listener(world, f"w{at}").connect(f"b{at}").subscribe("a/#", qos=1) for at in range(1, 5)]
+    walkers = [Client(world, f"w{at}").connect(f"b{at}").subscribe("a/#", qos=1) for at in range(1, 5)]
     for hop in range(1, 30):
         for number, walker in enumerate(walkers):
             walker.drop()

@@ -3,234 +3,25 @@ dice say. Whatever a crash takes from a broker it takes from the streams too; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Mapping
 from functools import partial
 from random import Random
 from typing import Any
 
-import msgspec
-
 from godwit.filters.filters import Filter
-from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric.base import Fabric
 from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
-from godwit.protocols.broker.messages import Content, Repeated
-from godwit.protocols.broker.store import Disk, MemoryStore
+from godwit.protocols.broker.messages import Content
+from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.broker.streams.sender import StreamOptions
-from godwit.protocols.host import Message, NodeId, Record
-from godwit.sim.engine import Engine, Timer
+from godwit.protocols.host import Message, NodeId
+from godwit.sim.brokers.links import Wire
+from godwit.sim.brokers.site import SimHost, Site
+from godwit.sim.engine import Engine
 from godwit.sim.streams import Streams
 
 EPOCH_S = 1_700_000_000.0
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode: Callable[[bytes], Content] = msgspec.msgpack.Decoder(Content).decode
-
-
-class SimHost:
-    """The host of one life of a broker: after a crash its timers do not fire."""
-
-    def __init__(self, name: NodeId, engine: Engine, dice: Random) -> None:
-        self.name = name
-        self.engine = engine
-        self.random = dice
-        self.alive = True
-        self.carry: Callable[[NodeId | None, Message], None] = lambda to, message: None
-        self.records: list[Record] = []
-
-    def now(self) -> float:
-        return self.engine.now
-
-    def send(self, to: NodeId, message: Message) -> None:
-        self.carry(to, message)
-
-    def broadcast(self, message: Message) -> None:
-        self.carry(None, message)
-
-    def after(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        return self.engine.after(delay_s, lambda: call() if self.alive else None)
-
-    def trace(self, record: Record) -> None:
-        self.records.append(record)
-
-
-class Wire:
-    """What one broker sees: a `Fabric`."""
-
-    def __init__(self, site: Site, host: SimHost, store: MemoryStore) -> None:
-        self.site = site
-        self.host = host
-        self.store = store
-        self.world = site.world
-        self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
-        self.on_change: Callable[[], None] = lambda: None
-        self.outgoing: dict[NodeId, dict[int, bytes]] = {}
-        """What each other broker has not confirmed."""
-        self.ready: dict[NodeId, list[int]] = {}
-        """Numbers that may leave: they are on the disk, or need none."""
-        self.unsettled = 0
-        """How many of them are not yet."""
-        self.marks: dict[NodeId, int] = {}
-        self.given: dict[NodeId, int] = {}
-        for origin, _, row in store.load("marks"):
-            self.marks[origin] = self.given[origin] = int(row)
-        for to, number, row in store.load("outbox"):
-            self.outgoing.setdefault(to, {})[number] = row
-            self.ready.setdefault(to, []).append(number)
-
-    @property
-    def brokers(self) -> Set[NodeId]:
-        return self.site.known - {self.host.name}
-
-    @property
-    def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
-        return {name: filters for name, (_, filters) in self.site.heard.items() if name in self.brokers}
-
-    def want(self, filters: Iterable[Filter]) -> int:
-        self.site.statement = (self.site.statement[0] + 1, tuple(filters))
-        self.world.spread_interest(self.site)
-        return self.site.statement[0]
-
-    def heard(self, broker: NodeId) -> int:
-        return self.site.heard.get(broker, (0, ()))[0]
-
-    @property
-    def sent(self) -> int:
-        return self.world.number
-
-    def reached(self, broker: NodeId) -> int:
-        return self.given.get(broker, 0)
-
-    def crossed(self, since_s: float) -> list[tuple[str, int]]:
-        return []
-
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
-        receivers = list(to)
-        assert self.host.name not in receivers, content
-        number = self.world.next_number()
-        self.world.said.append((self.host.name, tuple(receivers), content))
-        row = _encode(content)
-        for receiver in receivers:
-            self.outgoing.setdefault(receiver, {})[number] = row
-            if durable:
-                self.store.put("outbox", receiver, number, row)
-        self.unsettled += 1
-        if durable or self.unsettled > 1:
-            self.store.settled(lambda: self._let_go(receivers, number))
-        else:
-            self._let_go(receivers, number)
-
-    def _let_go(self, receivers: list[NodeId], number: int) -> None:
-        self.unsettled -= 1
-        if self.host.alive:
-            for receiver in receivers:
-                self.ready.setdefault(receiver, []).append(number)
-                self.world.wake(self.host.name, receiver)
-
-    def next_for(self, receiver: NodeId, after: int) -> tuple[int, bytes] | None:
-        for number in self.ready.get(receiver, ()):
-            if number > after and number in self.outgoing[receiver]:
-                return number, self.outgoing[receiver][number]
-        return None
-
-    def give(self, origin: NodeId, number: int, row: bytes) -> None:
-        if number > self.given.get(origin, 0):
-            self.given[origin] = number
-            self.on_content(origin, number, _decode(row))
-            assert self.marks.get(origin) == number, "the broker must take what it was given"
-
-    def taken(self, origin: NodeId, number: int) -> None:
-        self.marks[origin] = number
-        self.store.put("marks", origin, 0, str(number).encode())
-        self.store.settled(lambda: self.world.confirm(origin, self.host.name, number))
-
-    def confirmed(self, receiver: NodeId, number: int) -> None:
-        rows = self.outgoing.get(receiver, {})
-        for old in [old for old in rows if old <= number]:
-            del rows[old]
-            self.store.delete("outbox", receiver, old)
-        self.ready[receiver] = [old for old in self.ready.get(receiver, ()) if old > number]
-
-    def receive(self, sender: NodeId, message: Message) -> None: ...
-    def linked(self, peer: NodeId) -> None: ...
-    def unlinked(self, peer: NodeId) -> None: ...
-
-
-class Everybody:
-    """Sends copies to all other brokers, or to those given; remembers where sessions went, and who had copies."""
-
-    def __init__(self, likely: tuple[NodeId, ...]) -> None:
-        self.brokers = likely
-        self.moves: list[tuple[NodeId, tuple[NodeId, ...]]] = []
-        self.befores: list[NodeId] = []
-        """Where those had come from, in the same order."""
-
-    def likely(self, before: NodeId) -> tuple[NodeId, ...]:
-        return self.brokers
-
-    def went(self, to: NodeId, copied: Collection[NodeId], before: NodeId) -> None:
-        self.moves.append((to, tuple(copied)))
-        self.befores.append(before)
-
-    def came(self, source: NodeId) -> None: ...
-
-
-class Site:
-    """A machine: its disk outlives the brokers that run on it."""
-
-    def __init__(self, world: World, name: NodeId) -> None:
-        self.world = world
-        self.name = name
-        self.disk: Disk = {}
-        self.known: set[NodeId] = set()
-        self.heard: dict[NodeId, tuple[int, tuple[Filter, ...]]] = {}
-        self.statement: tuple[int, tuple[Filter, ...]] = (0, ())
-        self.lives = 0
-        self.host: SimHost
-        self.fabric: Fabric
-        self._broker: Broker | None = None
-
-    @property
-    def wire(self) -> Wire:
-        assert isinstance(self.fabric, Wire)
-        return self.fabric
-
-    @property
-    def up(self) -> bool:
-        return self._broker is not None
-
-    @property
-    def broker(self) -> Broker:
-        assert self._broker is not None, f"{self.name} is down"
-        return self._broker
-
-    def start(self) -> None:
-        world = self.world
-        self.lives += 1
-        self.host = host = SimHost(self.name, world.engine, world.dice.stream("host", self.name, self.lives))
-        slow = world.dice.stream("disk", self.name, self.lives)
-        store = MemoryStore(self.disk, lambda call: host.after(world.write_s(slow), call))
-        self.fabric = world.fabric(self, host, store)
-        likely = world.likely.get(self.name, tuple(name for name in world.names if name != self.name))
-        self.neighbors = Everybody(likely)
-        self._broker = Broker(
-            self.host,
-            store,
-            self.fabric,
-            world.clock,
-            session_wait_s=world.session_wait_s,
-            handoff=world.handoff,
-            neighbors=self.neighbors,
-            copies_bytes_max=world.copies_bytes_max,
-            tracing=world.tracing,
-        )
-        world.started(self)
-
-    def crash(self) -> None:
-        self.host.alive = False
-        self._broker = None
-        self.world.crashed(self)
 
 
 class World:

@@ -10,10 +10,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
-from tests.protocols.broker import wires
-from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.web import OPTIONS as TREE
-
 from godwit.protocols.adhoc.messages import Beacon, Data
 from godwit.protocols.adhoc.options import Options
 from godwit.protocols.broker.broker import Broker
@@ -24,6 +20,9 @@ from godwit.protocols.broker.fabric.tree import TreeFabric
 from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.broker.streams import frames
 from godwit.protocols.host import Message, NodeId
+from godwit.sim.brokers import world as brokers
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import OPTIONS as TREE
 from godwit.sim.mobility import Model
 from godwit.sim.radio import Disc, Radio
 from godwit.sim.wired import Wired
@@ -119,7 +118,7 @@ class Sky:
         self.air, self.tree = list(air), list(tree)
         self.options = options
         self.world = World(seed, lambda world: cast(Any, Both(world, radio)))
-        self.clients: dict[str, Listener] = {}
+        self.clients: dict[str, Client] = {}
         for name in sorted({*self.air, *self.tree}):
             if self.medium.radio is not None and move is not None:
                 self.medium.radio.place(name, move(name))
@@ -148,7 +147,7 @@ class Sky:
         return core
 
     def clock(self) -> float:
-        return wires.EPOCH_S + self.world.engine.now
+        return brokers.EPOCH_S + self.world.engine.now
 
     def tell(self, a: NodeId, b: NodeId) -> None:
         up = self.medium.cables.links[a][b].up
@@ -168,14 +167,14 @@ class Sky:
     def run(self, for_s: float) -> None:
         self.world.run(self.world.engine.now + for_s)
 
-    def client(self, name: str, at: NodeId, topics: str = "", condition: str = "", **more: Any) -> Listener:
+    def client(self, name: str, at: NodeId, topics: str = "", condition: str = "", **more: Any) -> Client:
         """A client that is in, and has subscribed."""
-        listener = self.clients[name] = Listener(cast(wires.World, self), name)
-        listener.connect(at, **more)
+        client = self.clients[name] = Client(cast(brokers.World, self), name)
+        client.connect(at, **more)
         self.run(0.01)
         if topics:
-            listener.subscribe(topics, condition)
-        return listener
+            client.subscribe(topics, condition)
+        return client
 
     def sent(self, kind: type[Message] = Data) -> int:
         return sum(isinstance(message, kind) for _, message, _ in self.medium.aired)

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.protocols.broker.wires import Site, World
-
 from godwit.protocols.broker.api import Delivery, Opening, Reason, Subscription
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.state import Session
+from godwit.sim.brokers.site import Site
+from godwit.sim.brokers.world import World
 
 
 class Connection:
     """One connection of a client: an `Outlet`."""
 
-    def __init__(self, client: Listener, site: Site) -> None:
+    def __init__(self, client: Client, site: Site) -> None:
         self.client = client
         self.site = site
         self.life = site.lives
@@ -52,7 +52,7 @@ class Connection:
         self.client.on_closed(self, reason)
 
 
-class Listener:
+class Client:
     """Subscribes, publishes and takes what comes. `got` is what its application sees."""
 
     def __init__(self, world: World, name: str, *, dice: Random | None = None, delay_s: float = 0.0) -> None:
@@ -91,7 +91,7 @@ class Listener:
         self._times[id(connection)] = when
         self.world.engine.at(when, lambda: call() if connection.works else None)
 
-    def connect(self, at: str, *, clean: bool = False, expiry_s: float = 3600.0, **more: object) -> Listener:
+    def connect(self, at: str, *, clean: bool = False, expiry_s: float = 3600.0, **more: object) -> Client:
         site = self.world.sites[at]
         self.home = self.home or at
         if self.keeps_token and not clean:
@@ -102,7 +102,7 @@ class Listener:
         site.broker.open(self.opening, self.connection)
         return self
 
-    def drop(self, *, will: bool = True, notice_s: float | None = 0.0, expiry_s: float | None = None) -> Listener:
+    def drop(self, *, will: bool = True, notice_s: float | None = 0.0, expiry_s: float | None = None) -> Client:
         """The connection breaks; the broker notices after a while, or never."""
         connection, self.connection = self.connection, None
         if connection is not None:
@@ -130,7 +130,7 @@ class Listener:
     def inside(self) -> bool:
         return self.connection is not None and self.connection.works and self.connection.resumed
 
-    def subscribe(self, topics: str = "#", condition: str = "", **more: object) -> Listener:
+    def subscribe(self, topics: str = "#", condition: str = "", **more: object) -> Client:
         assert self.connection is not None
         key = str(more.pop("key", f"{more.get('group', '')}{topics}"))
         wanted = Subscription(key, topics, condition, **more)  # type: ignore[arg-type]
