@@ -15,6 +15,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import Even, Trees, World
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = f"{ROOT / 'src' / 'godwit'}/"
 WORLD = ("sim/brokers/", "sim/engine.py", "sim/streams.py")
@@ -70,7 +73,7 @@ class Trail:
 
 def publication() -> Trail:
     """QoS 2, from a client of one broker to a client of another, over the tree."""
-    world, subscriber, publisher = _pair(_harness("wires").Trees)
+    world, subscriber, publisher = _pair(Trees)
     trail = Trail()
     with trail.follow():
         publisher.publish("a/x", b"1", qos=2)
@@ -80,7 +83,7 @@ def publication() -> Trail:
 
 def handoff() -> Trail:
     """A client shows its token at a broker that holds a copy of its session, and gets what waited."""
-    world, subscriber, publisher = _pair(_harness("wires").Even, handoff="proactive", token=True)
+    world, subscriber, publisher = _pair(Even, handoff="proactive", token=True)
     subscriber.drop()
     world.run()
     publisher.publish("a/x", b"1", qos=2)
@@ -141,29 +144,18 @@ class _Shipped:
 WALKS: dict[str, Callable[[], Trail]] = {"publication": publication, "handoff": handoff, "match": match, "lab": lab}
 
 
-def _harness(module: str) -> Any:
-    """The simulated world of brokers: in the house, or where it was before."""
-    from importlib import import_module
-
-    try:
-        return import_module(f"godwit.sim.brokers.{module}")
-    except ModuleNotFoundError:
-        return import_module(f"tests.protocols.broker.{module}")
-
-
-def _pair(kind: Any, *, token: bool = False, **more: Any) -> tuple[Any, Any, Any]:
+def _pair(kind: type[World], *, token: bool = False, **more: Any) -> tuple[World, Client, Client]:
     """A subscriber at b1 and a publisher at b2 of three brokers that all know each other."""
-    listener = _harness("listener").Listener
     world = kind(3, **more)
     world.run(20)
-    subscriber = listener(world, "s").connect("b1").subscribe("a/#", qos=2)
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
     subscriber.keeps_token = token
-    publisher = listener(world, "p").connect("b2")
+    publisher = Client(world, "p").connect("b2")
     world.run(20)
     return world, subscriber, publisher
 
 
-def _run_until(world: Any, is_over: Callable[[], bool]) -> None:
+def _run_until(world: World, is_over: Callable[[], bool]) -> None:
     while not is_over():
         world.run(0.001)
 
@@ -179,7 +171,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("walks", nargs="*", metavar="WALK", help=f"of {', '.join(WALKS)}; all without")
     parser.add_argument("--hops", action="store_true", help="print every hop too")
     asked = parser.parse_args(arguments)
-    sys.path.insert(0, str(ROOT))
     print(f"{'walk':<12} {'calls':>6} {'functions':>10} {'files':>6} {'changes of file':>16}")
     for name in asked.walks or WALKS:
         trail = WALKS[name]()
