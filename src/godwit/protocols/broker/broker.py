@@ -10,7 +10,7 @@ import msgspec
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Limits, Opening, Outlet, Reason, Subscription
 from godwit.protocols.broker.dispatch import Switch
-from godwit.protocols.broker.fabric.base import Fabric
+from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.handoff.coordinator import Moves
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
 from godwit.protocols.broker.handoff.reconcile import Reunion
@@ -354,7 +354,7 @@ class Broker:
 
     def _on_change(self) -> None:
         """Brokers or their interests are not what they were."""
-        brokers = set(self.fabric.brokers)
+        brokers = set(self.fabric.sources(ANYTHING))
         self._switch.directory.follow(self.fabric.interests)
         new, gone = brokers - self._known, self._known - brokers
         if new or gone:

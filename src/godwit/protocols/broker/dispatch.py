@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
-from godwit.protocols.broker.fabric.base import Fabric
+from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
 from godwit.protocols.broker.interest.subscribers import Audience, Directory, Found, Group, takers_of
@@ -13,6 +13,7 @@ from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import is_own
+from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.retained import Retained
 from godwit.protocols.broker.session.rows import Ledger, size_b
@@ -66,6 +67,10 @@ class Switch:
         if names:
             self.ledger.writes += 1
             self.fabric.send(names, content, durable=True)
+
+    def sources(self, session: Session) -> Set[NodeId]:
+        """The other brokers that may send something that this session wants."""
+        return self.fabric.sources(filters_of(session.subscriptions.values()))
 
     def add_sub(self, sub: Sub) -> None:
         self._subs[sub] = None
@@ -143,7 +148,7 @@ class Switch:
         """Last of all: what is sent and what is kept here become durable together."""
         to: Iterable[NodeId] = audience.brokers
         if publication.retain:
-            to = dict.fromkeys((*self.fabric.brokers, *self.fabric.interests))
+            to = dict.fromkeys((*self.fabric.sources(ANYTHING), *self.fabric.interests))
         elif found is not None and found.brokers:
             to = dict.fromkeys((*audience.brokers, *found.brokers))
         if to:

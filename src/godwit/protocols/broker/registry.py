@@ -22,7 +22,7 @@ from godwit.protocols.broker.api import (
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
-from godwit.protocols.broker.session.parse import remembered, understood, wanted_filters
+from godwit.protocols.broker.session.parse import filters_of, remembered, understood, wanted_filters
 from godwit.protocols.broker.session.rows import items_of
 from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.broker.topics import problem_of_filter
@@ -283,7 +283,7 @@ class Registry:
         if session.durable:
             self.switch.ledger.put_sub(sub)
         if begins:
-            self.reunion.ask(session, self.switch.fabric.brokers, (wanted.key,))
+            self.reunion.ask(session, self.switch.fabric.sources(filters_of((sub,))), (wanted.key,))
 
     def adopt(self, session: Session, wanted: Subscription) -> None:
         """It was granted to another session of the same client."""

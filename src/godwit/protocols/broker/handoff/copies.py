@@ -102,7 +102,7 @@ class Copying:
         assert self.neighbors is not None
         switch, client = self.switch, session.client
         likely = self.neighbors.likely(session.came_from)
-        to = [one for one in likely if one in switch.fabric.brokers and one != switch.name]
+        to = [one for one in likely if switch.fabric.is_known(one)]
         if not to:
             return
         session.copied = epoch = self.next_epoch(client)
@@ -125,7 +125,7 @@ class Copying:
             tuple(sub.wanted for sub in session.subscriptions.values()),
             tuple(sorted(session.incoming)),
             tuple(kept_of(item) for item in session.flying.values()),
-            tuple(sorted({switch.name, *switch.fabric.brokers})),
+            tuple(sorted({switch.name, *switch.sources(session)})),
             session.clean,
             self.registry.reunion.carried(session),
             session.started,

@@ -44,7 +44,7 @@ class Turning:
 
     def _ask(self, session: Session, way: Upstream) -> None:
         asked = self._asked.setdefault((session.client, way.epoch, way.source), set())
-        to = sorted((way.origins & self.fabric.brokers) - asked)
+        to = sorted(one for one in way.origins - asked if self.fabric.is_known(one))
         if to:
             asked.update(to)
             self.registry.reunion.expect(session, way.epoch)

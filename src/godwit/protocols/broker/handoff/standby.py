@@ -76,7 +76,7 @@ class Holding:
         for kept in content.kept:
             session.flying[kept.number] = item_of(kept, under_way=True)
             session.number = kept.number
-        origins = {*content.origins, self.switch.name, *self.switch.fabric.brokers}
+        origins = {*content.origins, self.switch.name, *self.switch.sources(session)}
         session.gates = {name: Gate() for name in sorted(origins)}
         session.upstreams.append(Upstream(content.epoch, origin, (), origins, main=True, copy=True))
         return session
@@ -432,7 +432,7 @@ class Reserving:
     def holder(self, session: Session) -> NodeId:
         """Who must be asked before anybody has this session; empty where nobody must."""
         holder = session.reserved_for
-        return holder if session.state is State.RESERVED and holder in self.switch.fabric.brokers else ""
+        return holder if session.state is State.RESERVED and self.switch.fabric.is_known(holder) else ""
 
     def recall(self, session: Session, epoch: int, to: NodeId) -> None:
         """Another broker wants it: it gets it from here, or through here, when the holder has said."""
