@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.protocols.broker.wires import SimHost
 
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.balance import Balance, BalanceOptions, Burden
 from godwit.protocols.broker.streams import frames
 from godwit.protocols.broker.streams.frames import Ask, Load, Sent, Transport, decode
 from godwit.protocols.host import Message, NodeId, RemoteError
+from godwit.sim.brokers.site import SimHost
 from godwit.sim.engine import Engine
 from godwit.sim.streams import Streams
 

@@ -16,14 +16,12 @@ from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
 from godwit.protocols.broker.messages import Content, Place, Repeated
 from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.broker.streams.frames import Parcels, decode, decode_items, encode
-from godwit.protocols.broker.streams.sender import StreamOptions
 from godwit.protocols.host import Message, NodeId
+from godwit.sim.brokers.world import OPTIONS
 from godwit.sim.faults import Faults
 from godwit.sim.recorder import Trace
 from godwit.sim.wired import Link, Wired
 from godwit.sim.world import Node, World
-
-OPTIONS = TreeOptions(streams=StreamOptions(retry_s=0.5, retry_max_s=4.0), refresh_s=20.0, forget_s=10_000.0)
 
 
 class Cables(Wired):

@@ -18,6 +18,7 @@ import typer
 from godwit.commands.console import Bar, InputError, Reports, shortened
 from godwit.commands.pipeline.pipeline import Spark, parts_told, started
 from godwit.lab import gridfile, runner
+from godwit.lab.provenance import Provenance
 from godwit.lab.results import Results, ResultsError
 from godwit.lab.runner import Failure, RunsFailedError
 from godwit.pipeline.errors import PipelineError
@@ -99,7 +100,11 @@ def opened(out: str, kept: Callable[[Path], K], *, report_only: bool = False) ->
         raise InputError(f"{path}: no such file; run without --report-only first")
     try:
         with nullcontext() if report_only else alone_in(path.parent):
-            yield kept(path)
+            results = kept(path)
+            if report_only and results.foreign:
+                results.any_code = True
+                Reports().say(f"{len(results.foreign)} rows of {path} are of other code; the report says which")
+            yield results
     except ResultsError as error:
         raise InputError(str(error)) from None
 
@@ -139,6 +144,8 @@ def swept(
     missing = sorted(kept.missing(wanted), key=cost, reverse=True)
     before = len(wanted) - len(missing)
     reports.say(f"{len(wanted)} runs" + (f", {before} finished before" if before else ""))
+    if isinstance(kept, Results) and kept.foreign:
+        reports.say(f"{len(kept.foreign)} rows of other code are in {kept.path}; they stay there and are not used")
     if not missing:
         return 0
     try:
@@ -245,7 +252,7 @@ class Steps(Generic[One]):
 def _workers(spark: SparkSession | None) -> runner.Workers:
     if spark is None:
         return runner.one_by_one
-    from godwit.pipeline.sweep import outcomes
+    from godwit.pipeline.sweep.runs import outcomes
 
     return partial(outcomes, spark)
 
@@ -258,7 +265,7 @@ def _session(where: Where, reports: Reports) -> Iterator[SparkSession | None]:
         return
     try:
         with parts_told():
-            from godwit.pipeline.sweep import SETTINGS, retrying
+            from godwit.pipeline.sweep.runs import SETTINGS, retrying
         settings = (*(f"{name}={value}" for name, value in SETTINGS.items()), *where.settings)
         session = started("sweep", Spark(master=retrying(where.master or LOCAL), memory="1g", settings=settings))
     except InputError as error:
@@ -300,10 +307,10 @@ def _summarise(kept: Kept[Any, Any], spark: SparkSession | None) -> None:
     path = kept.path.with_name(SUMMARY)
     path.unlink(missing_ok=True)
     if spark is not None:
-        from godwit.pipeline.intervals import summary
+        from godwit.pipeline.sweep.intervals import summary
 
         cell = [name for name in kept.configuration.__struct_fields__ if name != SEED]
-        table = summary(spark, kept.table(), [*cell, "version"], {SEED})
+        table = summary(spark, kept.table(), [*cell, *Provenance.__struct_fields__], {SEED})
         unfinished = path.with_name(path.name + ".part")
         pq.write_table(table, unfinished)
         unfinished.replace(path)

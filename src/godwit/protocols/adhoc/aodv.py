@@ -32,6 +32,12 @@ class AodvOptions(msgspec.Struct, frozen=True, kw_only=True):
     """False searches the whole network at once, as the published runs seem to have done."""
     jitter_s: float = 0.01
     buffer_max: int = 64
+    hello_routes: bool = True
+    """A hello installs a route to its sender (RFC 3561, 6.9). The published summary says only that hellos detect
+    neighbors and broken links: False."""
+    sequence_numbers: bool = True
+    """False: of several routes the shortest is used, however old, as the published summary has it. Routes may then run
+    in circles, and an event is given up after `net_diameter` hops."""
 
     @property
     def net_traversal_s(self) -> float:
@@ -153,7 +159,7 @@ class AodvNode:
     def receive(self, sender: NodeId, message: Message, /) -> None:
         self._heard[sender] = self.host.now()
         match message:
-            case Hello(sequence):
+            case Hello(sequence) if self.options.hello_routes:
                 self._hear(sender, self.options.hello_losses * self.options.hello_s, sequence)
             case Rreq():
                 self._requested(sender, message)
@@ -201,7 +207,9 @@ class AodvNode:
         """
         now, old = self.host.now(), self.routes.get(destination)
         expires = now + lifetime_s
-        if old is None or old.sequence is None or sequence > old.sequence:
+        if not self.options.sequence_numbers:
+            better = self._valid(destination) is None or old is None or hops < old.hops
+        elif old is None or old.sequence is None or sequence > old.sequence:
             better = True
         else:
             better = sequence == old.sequence and (self._valid(destination) is None or hops < old.hops)
@@ -274,7 +282,9 @@ class AodvNode:
     def _answered(self, sender: NodeId, message: Rreq) -> bool:
         """Whether this node knows a way fresh enough for whoever asks, and has said so."""
         route, wanted = self._valid(message.destination), message.destination_sequence
-        if route is None or route.sequence is None or (wanted is not None and route.sequence < wanted):
+        if route is None or route.sequence is None:
+            return False
+        if self.options.sequence_numbers and wanted is not None and route.sequence < wanted:
             return False
         route.precursors.add(sender)
         self.routes[message.originator].precursors.add(route.hop)
@@ -318,7 +328,9 @@ class AodvNode:
             self.host.trace(Record(kind, message.event.id, client=self.host.name, hops=message.hops, note="direct"))
             return
         route = self._valid(message.destination)
-        if route is not None:
+        if not self.options.sequence_numbers and message.hops >= self.options.net_diameter:
+            self._drop(message.event, message.destination, "went in circles")
+        elif route is not None:
             route.precursors.add(sender)
             self._forward(message, route, sender)
         else:

@@ -32,6 +32,7 @@ class Router:
         rules: Rules,
         *,
         acknowledge: bool = False,
+        acknowledge_brokers: bool = True,
         retry_s: float = 1.0,
         replay_batch: int = 1,
         queue_max: int | None = None,
@@ -41,6 +42,8 @@ class Router:
         self.tree = tree
         self.rules = rules
         self.acknowledge = acknowledge
+        self.acknowledge_brokers = acknowledge_brokers
+        """False: as the text says, only subscribers acknowledge events; what a broker was sent is taken for arrived."""
         self.retry_s = retry_s
         self.replay_batch = replay_batch
         self.queue_max = queue_max
@@ -51,7 +54,7 @@ class Router:
         self._failed_at: dict[NodeId, float] = {}
         tree.on_migrate = self.migrate
         tree.on_returned = self.returned
-        if acknowledge:
+        if acknowledge and retry_s:
             host.after(retry_s, self._retry)
 
     def receive(self, sender: NodeId, message: Message, /) -> None:
@@ -163,7 +166,7 @@ class Router:
         self.attached.discard(subscriber)
 
     def _hand_event(self, hop: NodeId, message: Pub | Rep, events: Iterable[Event], subscribers: list[NodeId]) -> None:
-        if not self.acknowledge:
+        if not self.acknowledge or (hop in self.tree.neighbors and not self.acknowledge_brokers):
             self.courier.send(hop, message)
             return
 

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.protocols.broker.skies import FIELD, Sky
 
 from godwit.protocols.adhoc.messages import Beacon
 from godwit.protocols.broker.fabric.adhoc import field_options
+from godwit.sim.brokers.sky import FIELD, Sky
 from godwit.sim.mobility import Waypoint
 from godwit.sim.radio import WIFI_TWO_RAY, Radio
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.protocols.broker.skies import Sky
 
 from godwit.protocols.adhoc.messages import Data
+from godwit.sim.brokers.sky import Sky
 
 
 def joined(bridges: int = 2, seed: int = 1) -> Sky:

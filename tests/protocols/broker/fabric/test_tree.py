@@ -7,7 +7,7 @@ from random import Random
 
 import msgspec
 import pytest
-from tests.protocols.broker.web import OPTIONS, Web
+from tests.protocols.broker.web import Web
 from tests.protocols.overlay import topic
 
 from godwit.events import Event
@@ -18,6 +18,7 @@ from godwit.protocols.host import Message, NodeId, RemoteError
 from godwit.protocols.routing.courier import Bundle, Numbered
 from godwit.protocols.routing.messages import Ack, Bsub, Pub, Sub
 from godwit.protocols.routing.process import Enclosed
+from godwit.sim.brokers.world import OPTIONS
 
 SEVEN = list("abcdefg")
 SHAPES: dict[str, list[tuple[NodeId, NodeId]]] = {

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from tests.protocols.broker.chaos import Chaos, Wild
-from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.wires import World
 
 from godwit.protocols.broker.api import Reason, Will
 from godwit.protocols.broker.publication import Publication
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import World
 
 SEEDS_TOGETHER = 20
 
@@ -56,11 +56,11 @@ def _run(seeds: range, **options: Any) -> None:
             raise AssertionError(f"seed {seed} {options}: {error}") from error
 
 
-def settled_world(count: int = 3) -> tuple[World, Listener, Listener]:
+def settled_world(count: int = 3) -> tuple[World, Client, Client]:
     """A subscriber at b1, a publisher at b2, and all brokers know what it wants."""
     world = World(count)
-    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2)
-    publisher = Listener(world, "p").connect("b2")
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
+    publisher = Client(world, "p").connect("b2")
     world.run()
     return world, subscriber, publisher
 
@@ -228,12 +228,12 @@ def test_a_broker_that_is_new_hears_where_sessions_are() -> None:
     for site in (one, other):
         site.known = {site.name}
     world.run(1)
-    Listener(world, "s").connect("b1").subscribe("a/#").drop()
+    Client(world, "s").connect("b1").subscribe("a/#").drop()
     for site in (one, other):
         site.known = {"b1", "b2"}
         site.wire.on_change()
     world.run(20)
-    roamer = Listener(world, "s").connect("b2")
+    roamer = Client(world, "s").connect("b2")
     world.run(20)
     assert roamer.presents == [True]
 
@@ -255,7 +255,7 @@ def test_a_broker_that_was_given_up_holds_nobody_back() -> None:
 def test_a_will_with_delay_is_not_said_where_the_client_is_back_elsewhere_in_time() -> None:
     world, subscriber, _ = settled_world()
     will = Will(Publication("w", 0, "a/will", b"gone", 1), delay_s=5.0)
-    leaving = Listener(world, "w").connect("b2", will=will)
+    leaving = Client(world, "w").connect("b2", will=will)
     world.run()
     leaving.drop(will=True).connect("b3", will=will)
     world.run(20)

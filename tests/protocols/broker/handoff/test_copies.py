@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.resting import copies, nothing_is_left, places, resting_world, talk
-from tests.protocols.broker.wires import Even, World
 
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.interest.stated import LINGER_S
 from godwit.protocols.broker.messages import Fetch
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import Even, World
 
 
 def test_a_session_that_comes_to_rest_is_copied_and_all_brokers_turn_to_the_copy_too() -> None:
     world = Even(3, handoff="proactive", likely={"b1": ("b3",)})
-    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2)
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
     world.run()
     since = len(world.said)
     subscriber.drop()
@@ -56,8 +56,8 @@ def test_a_copy_collects_by_itself_what_the_session_collects_too() -> None:
 def test_no_event_falls_between_while_the_copies_catch_up(after_s: float) -> None:
     """Published before, at and after each moment at which a broker turns; some at every broker."""
     world = Even(3, handoff="proactive")
-    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2)
-    publishers = [Listener(world, f"p{at}").connect(at) for at in world.names]
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
+    publishers = [Client(world, f"p{at}").connect(at) for at in world.names]
     world.run()
     subscriber.drop()
     world.run(after_s)
@@ -137,7 +137,7 @@ def test_what_a_client_unsubscribes_while_it_is_in_is_not_in_later_copies() -> N
 @pytest.mark.parametrize("cut_off", [False, True])
 def test_copies_end_with_the_session_even_where_the_holder_is_not_told(cut_off: bool) -> None:
     world = Even(3, handoff="proactive")
-    subscriber = Listener(world, "s").connect("b1", expiry_s=30.0).subscribe("a/#", qos=2)
+    subscriber = Client(world, "s").connect("b1", expiry_s=30.0).subscribe("a/#", qos=2)
     world.run()
     subscriber.drop()
     world.run()
@@ -151,7 +151,7 @@ def test_copies_end_with_the_session_even_where_the_holder_is_not_told(cut_off: 
 
 def test_shared_subscriptions_are_not_copied() -> None:
     world = Even(3, handoff="proactive")
-    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2, group="g")
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2, group="g")
     world.run()
     subscriber.drop()
     world.run()
@@ -190,9 +190,9 @@ def test_with_durable_sessions_each_broker_keeps_its_own() -> None:
 
 def test_retained_publications_that_come_after_the_client_has_left_are_in_the_copies_too() -> None:
     world = Even(3, handoff="proactive")
-    Listener(world, "p").connect("b1").publish("a/x", b"kept", qos=1, retain=True)
+    Client(world, "p").connect("b1").publish("a/x", b"kept", qos=1, retain=True)
     world.run()
-    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2).drop()
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2).drop()
     world.run()
     subscriber.connect("b3")
     world.run()
@@ -207,14 +207,14 @@ def test_a_broker_that_is_new_is_heard_once_at_the_copies_too(after_s: float) ->
         site.known = {"b4"} if name == "b4" else {"b1", "b2", "b3"}
         site.wire.on_change()
     world.run()
-    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2)
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
     world.run()
     subscriber.drop()
     world.run(after_s)
     for site in world.sites.values():
         site.known = set(world.names)
         site.wire.on_change()
-    newcomer = Listener(world, "p").connect("b4")
+    newcomer = Client(world, "p").connect("b4")
     world.run(0.11)
     wanted = [newcomer.publish("a/x", b"%d" % at, qos=2).payload for at in range(3)]
     world.run(0.11)
@@ -231,8 +231,8 @@ def test_a_broker_that_is_new_is_heard_once_at_the_copies_too(after_s: float) ->
 def test_a_broker_that_is_given_up_holds_up_no_copy(lost: str, after_s: float) -> None:
     """The old broker, a holder beside, or one that only publishes."""
     world = Even(4, handoff="proactive", likely={"b1": ("b2", "b3")})
-    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2)
-    publisher = Listener(world, "p").connect("b3")
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
+    publisher = Client(world, "p").connect("b3")
     world.run()
     subscriber.drop()
     world.run(after_s)

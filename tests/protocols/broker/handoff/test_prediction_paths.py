@@ -9,18 +9,19 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.wires import Even, World
 
 from godwit.protocols.broker.handoff.copies import AWAY_S, Handoff
 from godwit.protocols.broker.handoff.prediction import BEFORES_MAX, HABITS, Neighbors, Paths
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.rows import SessionRow
 from godwit.protocols.broker.store import MemoryStore
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import Even, World
 
 
-def walked(world: World, first: str, *others: str) -> Listener:
+def walked(world: World, first: str, *others: str) -> Client:
     """A subscriber that was at each of them."""
-    walker = Listener(world, "s").connect(first).subscribe("a/#", qos=1)
+    walker = Client(world, "s").connect(first).subscribe("a/#", qos=1)
     for at in others:
         world.run()
         walker.drop()
@@ -58,7 +59,7 @@ def test_it_remembers_that_over_a_crash(handoff: Handoff) -> None:
 
 
 def test_a_row_that_says_nothing_of_it_can_be_read() -> None:
-    row = SessionRow(1, 60.0, None, None, False, False, 1, {}, [], None, 0, set(), set(), came_from="b1")
+    row = SessionRow(1, 60.0, None, None, False, False, 1, {}, [], State.RESTING, "", 0, set(), set(), came_from="b1")
     told = SessionRow.__struct_fields__.index("came_from")
     encoded = msgspec.msgpack.encode(msgspec.structs.astuple(row)[:told])
     assert msgspec.msgpack.decode(encoded, type=SessionRow).came_from == ""
@@ -99,7 +100,7 @@ def test_on_a_ring_of_brokers_copies_go_ahead_of_those_who_walk_round_it() -> No
     known = {name: Neighbors(name, MemoryStore({}, at_once), world.clock, options) for name in world.names}
     for name, site in world.sites.items():
         site.broker._moves.copying.neighbors = known[name]
-    walkers = [Listener(world, f"w{at}").connect(f"b{at}").subscribe("a/#", qos=1) for at in range(1, 5)]
+    walkers = [Client(world, f"w{at}").connect(f"b{at}").subscribe("a/#", qos=1) for at in range(1, 5)]
     for hop in range(1, 30):
         for number, walker in enumerate(walkers):
             walker.drop()

@@ -7,10 +7,10 @@ from collections import defaultdict
 import msgspec
 import pytest
 from tests.protocols.broker.chaos import Chaos
-from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.wires import World
 
 from godwit.protocols.host import NodeId
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import World
 
 
 class SlowWorld(World):
@@ -22,11 +22,11 @@ class SlowWorld(World):
         return 3.0 if (sender, receiver) in self.slow else super()._delay(sender, receiver)
 
 
-def moved(seed: int = 0, *, crash: NodeId = "", session_wait_s: float = 1e6) -> tuple[SlowWorld, Listener, Listener]:
+def moved(seed: int = 0, *, crash: NodeId = "", session_wait_s: float = 1e6) -> tuple[SlowWorld, Client, Client]:
     """A publisher has said 0, 1, 2 at b1, from where it is a long way to the subscriber at b3, and 3, 4, 5 at b2."""
     world = SlowWorld(3, seed, session_wait_s=session_wait_s)
-    subscriber = Listener(world, "s").connect("b3").subscribe("a/#", qos=2)
-    publisher = Listener(world, "p").connect("b1")
+    subscriber = Client(world, "s").connect("b3").subscribe("a/#", qos=2)
+    publisher = Client(world, "p").connect("b1")
     world.run()
     world.slow = frozenset({("b1", "b3")})
     say(publisher, range(3))
@@ -45,7 +45,7 @@ def moved(seed: int = 0, *, crash: NodeId = "", session_wait_s: float = 1e6) -> 
     return world, subscriber, publisher
 
 
-def say(publisher: Listener, numbers: range) -> None:
+def say(publisher: Client, numbers: range) -> None:
     for number in numbers:
         publisher.publish("a/x", str(number).encode(), qos=2)
 
@@ -96,8 +96,8 @@ def test_a_broker_that_was_given_up_is_not_waited_for() -> None:
 
 def test_a_client_that_has_said_nothing_waits_for_nobody() -> None:
     world = World(3)
-    silent = Listener(world, "p").connect("b1")
-    Listener(world, "s").connect("b3").subscribe("a/#")
+    silent = Client(world, "p").connect("b1")
+    Client(world, "s").connect("b3").subscribe("a/#")
     world.run()
     world.sites["b3"].crash()
     silent.drop().connect("b2")
@@ -115,7 +115,7 @@ class Wandering(Chaos):
         client.drop(notice_s=self.dice.choice((0.0, 0.2, None)))
         self._reconnect(client)
 
-    def _reconnect(self, client: Listener) -> None:
+    def _reconnect(self, client: Client) -> None:
         client.drop(notice_s=None)
         name = client.home if client in self.subscribers else self.dice.choice(self.names)
         if self.world.sites[name].up:

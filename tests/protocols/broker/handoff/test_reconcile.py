@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 from tests.protocols.broker.apart import Apart
-from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.wires import World
 
 from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import World
 
 
 class Away:
@@ -18,8 +18,8 @@ class Away:
     def __init__(self, seed: int = 0, handoff: Handoff = "reactive") -> None:
         self.world = World(4, seed, session_wait_s=3.0, handoff=handoff)
         self.dice = Random(seed)
-        self.subscriber = Listener(self.world, "s").connect("b1").subscribe("a/#", qos=2).subscribe("b/#", qos=2)
-        self.publishers = [Listener(self.world, f"p{at}").connect(at) for at in ("b2", "b3", "b4")]
+        self.subscriber = Client(self.world, "s").connect("b1").subscribe("a/#", qos=2).subscribe("b/#", qos=2)
+        self.publishers = [Client(self.world, f"p{at}").connect(at) for at in ("b2", "b3", "b4")]
         self.published: list[bytes] = []
         self.world.run(10)
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from tests.protocols.broker.chaos import Chaos, Wild
-from tests.protocols.broker.listener import Listener
 from tests.protocols.broker.resting import copies, nothing_is_left, places, resting_world, talk
-from tests.protocols.broker.wires import Even, Paced, Slow, World
+
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import Even, Paced, Slow, World
 
 SEEDS_TOGETHER = 20
 
@@ -111,9 +112,9 @@ def test_a_client_that_returns_before_the_old_broker_has_heard_of_its_leaving_go
 @pytest.mark.parametrize("token", [False, True])
 def test_a_client_that_moves_on_before_anything_is_through_takes_all_along(token: bool) -> None:
     world = Even(4, handoff="proactive")
-    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2)
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
     subscriber.keeps_token = token
-    publishers = [Listener(world, f"p{at}").connect(at) for at in world.names]
+    publishers = [Client(world, f"p{at}").connect(at) for at in world.names]
     world.run()
     subscriber.drop()
     world.run(0.06)
@@ -257,7 +258,7 @@ def test_a_holder_that_has_lost_its_copies_asks_for_the_whole_session() -> None:
     nothing_is_left(world)
 
 
-def first_delivery_s(world: World, subscriber: Listener, at: str) -> float:
+def first_delivery_s(world: World, subscriber: Client, at: str) -> float:
     since, count = world.engine.now, len(subscriber.got)
     subscriber.connect(at)
     while len(subscriber.got) == count:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.protocols.broker.resting import nothing_is_left, resting_world
-from tests.protocols.broker.wires import World
 
 from godwit.protocols.broker.interest.stated import LINGER_S
 from godwit.protocols.host import NodeId
+from godwit.sim.brokers.world import World
 
 
 def stated(world: World) -> dict[tuple[NodeId, NodeId], int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.wires import World
 
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.state import NUMBER_MAX, Item, Session
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import World
 
 
 class OneSession(RuleBasedStateMachine):
@@ -19,8 +19,8 @@ class OneSession(RuleBasedStateMachine):
         super().__init__()
         self.world = World(disk_s=0.02)
         self.window = 3
-        self.client = Listener(self.world, "s").connect("b1", inflight_max=self.window).subscribe("a", qos=2)
-        self.publisher = Listener(self.world, "p").connect("b1")
+        self.client = Client(self.world, "s").connect("b1", inflight_max=self.window).subscribe("a", qos=2)
+        self.publisher = Client(self.world, "p").connect("b1")
         self.world.run(1)
         self.published: list[tuple[bytes, int]] = []
 
