@@ -115,6 +115,8 @@ class Peers(Strict, frozen=True):
 class AccessFile(Strict, frozen=True):
     users: Path | None = None
     """See `godwit.net.access`. Without it, anybody on this machine may do anything and nobody else may connect."""
+    remember: bool = True
+    """Passwords that were right are recognised by a quicker keyed hash, also after a restart."""
 
 
 class ConnectionLimits(Strict, frozen=True):

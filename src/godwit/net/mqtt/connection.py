@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from functools import partial
@@ -267,6 +268,9 @@ CLOSE_WAIT_S = 5.0
 """How long a client is given to take our last words."""
 
 
+log = logging.getLogger("godwit.mqtt")
+
+
 class State(IntEnum):
     NEW = 0
     ADMITTING = 1
@@ -301,6 +305,7 @@ class Connection(Requests):
     """One client, over TCP, TLS or WebSocket. Implements `Outlet` for the broker."""
 
     __slots__ = (
+        "_admission",
         "_bytes_left",
         "_connect",
         "_expiry_s",
@@ -324,6 +329,7 @@ class Connection(Requests):
         """The tick at which the client last said something."""
         self.patience = int(options.connect_wait_s / TICK_S) + 1
         """How many ticks of silence are too many; 0: any number is fine."""
+        self._admission: asyncio.Future[None] | None = None
         self._connect: mqtt5.ConnectPacket | None = None
         self._opening: Opening | None = None
         self._expiry_s: float | None = None
@@ -533,7 +539,8 @@ class Connection(Requests):
             self._refuse(int(error.reason), error.text)
             return
         if inspect.isawaitable(answer):
-            self.front.keep(asyncio.ensure_future(self._wait_for(answer)))
+            self._admission = asyncio.ensure_future(self._wait_for(answer))
+            self.front.keep(self._admission)
         else:
             self._admitted(answer)
 
@@ -558,6 +565,10 @@ class Connection(Requests):
         self._opening = opening_of(self._client, self._connect, admitted, self.front.options, broker.clock())
         self.state = State.OPENING
         broker.open(self._opening, self)
+
+    def _peer(self) -> str:
+        where = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return str(where[0]) if where else "?"
 
     @property
     def follows(self) -> bool:
@@ -584,6 +595,7 @@ class Connection(Requests):
         if self.state is State.GONE:
             return
         self.front.counts.refused += 1
+        log.info("refused %r from %s: %s (0x%02x)", self._client, self._peer(), text, code)
         self.send(farewell(code, text, self.version, self.packet_max))
         self._go()
 
@@ -679,6 +691,8 @@ class Connection(Requests):
 
     def _leave(self, *, will: bool) -> None:
         """Tell the broker, once, that this connection is over."""
+        if self.state is State.ADMITTING and self._admission is not None:
+            self._admission.cancel()  # nobody waits for a password to be checked any more
         self.state = State.GONE
         session, self._session = self._session, None
         opening, self._opening = self._opening, None
