@@ -99,10 +99,10 @@ def handoff() -> Trail:
 def match() -> Trail:
     """What a Spark worker does with one event; reading and shipping are Spark's."""
     import pyarrow as pa
-    from godwit.pipeline.subscriptions import Part
 
     from godwit.filters.text import parse
-    from godwit.pipeline.match import _Matcher
+    from godwit.pipeline.match.deliveries import _Matcher
+    from godwit.pipeline.match.subscriptions import Part
     from godwit.tables.matching.index import Index
 
     index = Index()
