@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -39,15 +40,19 @@ def outlets(change: Callable[[Station, Any], None]) -> Tamper:
     """Brokers whose connections are changed as clients come in."""
 
     def tamper(station: Station) -> None:
-        opening = station.broker.open
+        let_in = station.broker.open
 
-        def opened(asked: Opening, outlet: Outlet) -> None:
+        def changed(opening: Opening, outlet: Outlet) -> None:
             change(station, outlet)
-            opening(asked, outlet)
+            let_in(opening, outlet)
 
-        station.broker.open = opened  # type: ignore[method-assign]
+        station.broker.open = changed  # type: ignore[method-assign]
 
     return tamper
+
+
+def _forget(station: Station, outlet: Any, number: int) -> None:
+    station.broker.acknowledged(outlet.session, number)
 
 
 def _dropping(station: Station, outlet: Any) -> None:
@@ -56,7 +61,7 @@ def _dropping(station: Station, outlet: Any) -> None:
 
     def dropped(delivery: Delivery) -> None:
         if next(count) % 3 == 2:
-            station.node.after(0.01, lambda: station.broker.acknowledged(outlet.session, delivery.number))
+            station.node.after(0.01, partial(_forget, station, outlet, delivery.number))
         else:
             deliver(delivery)
 
