@@ -9,15 +9,16 @@ from traceback import extract_tb
 
 import msgspec
 
+from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.streams.frames import Parcels, decode_items
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.roamer import Roamer, Said
 from godwit.sim.brokers.station import Station, StationOptions
 from godwit.sim.engine import Engine
 from godwit.sim.exploration import judges
 from godwit.sim.exploration import plan as p
 from godwit.sim.exploration.judges import Finding
-from godwit.sim.exploration.roamer import Roamer, Said
 
 READY_S = 12.0
 """Until brokers know each other and what their clients want."""
@@ -80,7 +81,20 @@ class Trial:
                 tamper(machine.station)
         if watched:
             self.cluster.cables.spy = self._overhear
-        self.roamers = {card.name: Roamer(self, card) for card in plan.clients}
+        self.cards = {card.name: card for card in plan.clients}
+        self.roamers = {card.name: self._roamer(card) for card in plan.clients}
+
+    def _roamer(self, card: p.Card) -> Roamer:
+        wishes = [Subscription(f"{one.topic}/#", f"{one.topic}/#", one.condition, qos=one.qos) for one in card.wishes]
+        return Roamer(self, card.name, {one.key: one for one in wishes}, delay_s=card.delay_s, extra_qos=card.extra_qos)
+
+    def wants(self, roamer: Roamer, said: Said) -> bool:
+        """By the plan, without any filter."""
+        return any(wish.wants(said.topic, said.attributes["warm"]) for wish in self.cards[roamer.name].wishes)
+
+    def admitted(self, roamer: Roamer, at: NodeId) -> None: ...
+
+    def taken(self, roamer: Roamer, said: Said) -> None: ...
 
     @property
     def engine(self) -> Engine:
@@ -88,11 +102,11 @@ class Trial:
 
     @property
     def subscribers(self) -> list[Roamer]:
-        return [one for one in self.roamers.values() if one.card.wishes]
+        return [one for one in self.roamers.values() if one.wishes]
 
     @property
     def publishers(self) -> list[Roamer]:
-        return [one for one in self.roamers.values() if not one.card.wishes]
+        return [one for one in self.roamers.values() if not one.wishes]
 
     def note(self, who: str, to: str, text: str) -> None:
         if self.story is not None:
@@ -104,13 +118,6 @@ class Trial:
                 receivers = ", ".join(leg.to for leg in run.legs)
                 for item in decode_items(run):
                     self.note(sender, to, f"{told(item.content)} #{item.number} {message.origin} > {receivers}")
-
-    def said_next(self, topic: str, warm: bool, qos: int, by: Roamer) -> Said:
-        assert by.connection is not None
-        at, n = by.connection.site.name, len(self.said) + 1
-        said = Said(n=n, topic=topic, warm=warm, qos=qos, publisher=by.name, at=at, time_s=self.engine.now)
-        self.said[n] = said
-        return said
 
     def disturbed(self, since_s: float) -> bool:
         """Whether something was wrong since then, or had just been."""
@@ -139,7 +146,7 @@ class Trial:
     def _get_ready(self) -> None:
         self.cluster.run(3.0)
         for roamer in self.roamers.values():
-            roamer.come(roamer.card.home)
+            roamer.come(self.cards[roamer.name].home)
         self.cluster.run(2.0)
         for roamer in self.subscribers:
             roamer.want()
@@ -164,7 +171,7 @@ class Trial:
                 self._start(name)
         for roamer in self.roamers.values():
             if roamer.goal is None:
-                roamer.come(roamer.card.home)
+                roamer.come(self.cards[roamer.name].home)
         self._wait(CALM_MAX_S, lambda: not judges.unfinished(self))
         self.cluster.run(QUIET_S)
         self._probe()
@@ -176,8 +183,8 @@ class Trial:
         self.cluster.cables.spy = partial(self._look_for, marks, self.cluster.cables.spy)
         for roamer in self.publishers:
             for topic, warm in (("a/x", True), ("a/y", False), ("b/x", False), ("b/y", True)):
-                roamer.speak(topic, warm, 2)
-            stray = roamer.speak(NOBODY, True, 1)
+                roamer.speak(topic, {"warm": warm}, 2)
+            stray = roamer.speak(NOBODY, {"warm": True}, 1)
             if stray is not None:
                 marks.append(stray.payload)
         self._wait(PROBE_MAX_S, lambda: not judges.unfinished(self))
@@ -206,7 +213,7 @@ class Trial:
     def _do(self, step: p.AnyStep) -> None:
         match step:
             case p.Publish(client=client, topic=topic, warm=warm, qos=qos):
-                self.roamers[client].speak(topic, warm, qos)
+                self.roamers[client].speak(topic, {"warm": warm}, qos)
             case p.Come(client=client, to=to, notice_s=notice_s, token=token):
                 self.roamers[client].come(to, notice_s, token)
                 self.done[token] += token != "own"
