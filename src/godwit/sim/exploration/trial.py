@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from random import Random
 from traceback import extract_tb
 
 import msgspec
@@ -31,6 +32,12 @@ PROBE_MAX_S = 60.0
 AFTERMATH_S = 3.0
 """For so long after a fault its consequences may be under way."""
 NOBODY = "z/nobody"
+CALLS_MAX = 2_000_000
+"""More than a minute of any world takes."""
+
+
+class EndlessError(Exception):
+    """Somebody is busy without end."""
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -74,7 +81,7 @@ class Trial:
         self._wrong: list[tuple[float, float]] = []
         options = StationOptions(handoff=plan.handoff, session_wait_s=plan.session_wait_s, foresight=plan.foresight)
         self.cluster = Cluster(
-            plan.brokers, plan.links, plan.seed, options, latency_s=plan.latency_s, write_s=plan.write_s
+            plan.brokers, plan.links, plan.seed, options, latency_s=_uneven(plan.latency_s), write_s=plan.write_s
         )
         if tamper is not None:
             for machine in self.cluster.sites.values():
@@ -144,13 +151,13 @@ class Trial:
         )
 
     def _get_ready(self) -> None:
-        self.cluster.run(3.0)
+        self._pass(3.0)
         for roamer in self.roamers.values():
             roamer.come(self.cards[roamer.name].home)
-        self.cluster.run(2.0)
+        self._pass(2.0)
         for roamer in self.subscribers:
             roamer.want()
-        self.cluster.run(READY_S)
+        self._pass(READY_S)
         assert all(roamer.at_rest for roamer in self.roamers.values()), "nobody has hindered them"
 
     def _go_wrong(self) -> None:
@@ -158,10 +165,10 @@ class Trial:
         for step in self.plan.steps:
             self.engine.at(begin_s + step.at_s, partial(self._do, step))
         last_s = max((step.at_s for step in self.plan.steps), default=0.0)
-        self.cluster.run(last_s + 0.001)
+        self._pass(last_s + 0.001)
         ends_s = max((until_s for _, until_s in self._wrong), default=0.0)
         if ends_s > self.engine.now:
-            self.cluster.run(ends_s + 0.001 - self.engine.now)
+            self._pass(ends_s + 0.001 - self.engine.now)
 
     def _calm_down(self) -> None:
         """Nothing is wrong any more: whoever is down comes back, whoever is away returns, and all must end well."""
@@ -173,7 +180,7 @@ class Trial:
             if roamer.goal is None:
                 roamer.come(self.cards[roamer.name].home)
         self._wait(CALM_MAX_S, lambda: not judges.unfinished(self))
-        self.cluster.run(QUIET_S)
+        self._pass(QUIET_S)
         self._probe()
 
     def _probe(self) -> None:
@@ -188,7 +195,7 @@ class Trial:
             if stray is not None:
                 marks.append(stray.payload)
         self._wait(PROBE_MAX_S, lambda: not judges.unfinished(self))
-        self.cluster.run(LOOK_S)
+        self._pass(LOOK_S)
 
     def _look_for(
         self,
@@ -203,10 +210,17 @@ class Trial:
         if isinstance(message, Parcels) and any(mark in bytes(run.items) for run in message.runs for mark in marks):
             self.strays.append(f"{sender} to {to}")
 
+    def _pass(self, for_s: float) -> None:
+        """Let time pass; it must, whatever timers ask for."""
+        until_s = self.engine.now + for_s
+        self.engine.run(until_s, calls=CALLS_MAX)
+        if self.engine.now < until_s:
+            raise EndlessError(f"time stands still at {self.engine.now:.6f} s: a timer asks for no time at all")
+
     def _wait(self, at_most_s: float, until: Callable[[], bool]) -> None:
         end_s = self.engine.now + at_most_s
         while not until() and self.engine.now < end_s:
-            self.cluster.run(LOOK_S)
+            self._pass(LOOK_S)
 
     # Steps.
 
@@ -290,6 +304,11 @@ class Trial:
             self.cluster.cut(a, b, notice_s)
             self.engine.after(for_s, partial(self.cluster.heal, a, b))
             self._happened(kind, a, f"link to {b} is cut", for_s)
+
+
+def _uneven(latency_s: float) -> Callable[[Random], float]:
+    """Each link has its own pace, which changes all the time."""
+    return lambda dice: latency_s * dice.choice((0.2, 1.0, 1.0, 5.0)) * dice.random()
 
 
 def told(content: object) -> str:
