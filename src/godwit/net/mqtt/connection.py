@@ -113,6 +113,8 @@ class Requests(Delivering):
         """With properties, or not well-formed."""
         packet = codec5.read(data) if self.version == 5 else codec3.read(data)
         assert isinstance(packet, mqtt5.PublishPacket)
+        if packet.response_topic == "":
+            raise PacketError("PUBLISH: an empty response topic", PROTOCOL_ERROR)
         self._add(self._topic(packet), packet.payload, int(packet.qos), data[0], packet.packet_id or 0, packet)
 
     def _topic(self, packet: mqtt5.PublishPacket) -> str:
@@ -607,7 +609,11 @@ class Connection(Requests):
         self._opening = None
         packet, options = self._connect, self.front.options
         name = self.front.broker.host.name
-        self.send(welcome(packet, self.version, options, self._client, name, session.token, present=present))
+        said = welcome(packet, self.version, options, self._client, name, session.token, present=present)
+        if not said:
+            self.front.later(self.hang_up)
+            return
+        self.send(said)
         self.front.counts.connected += 1
         keep_alive_s = keep_alive_of(packet, self.version, options)
         self.patience = int(1.5 * keep_alive_s / TICK_S) + 1 if keep_alive_s else 0
