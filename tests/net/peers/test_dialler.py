@@ -220,3 +220,24 @@ def test_a_peer_may_tell_nonsense_about_others() -> None:
         await b.stop()
 
     played(scene)
+
+
+def test_the_only_way_to_brokers_that_cannot_be_dialled_stays_though_there_are_links_enough() -> None:
+    async def scene() -> None:
+        gate, *near_by = stations = [Station(f"b{number}", options=LinkOptions()) for number in range(14)]
+        far = Station("far", options=LinkOptions())
+        address = await gate.listen()
+        for station in near_by:
+            await station.listen()
+            station.dialler.dial(address)
+        gate.dialler.dial(await far.listen())
+        gate.dialler.learn(Peer("behind far", "127.0.0.1:9"))
+        gate.dialler._not_counted_on("127.0.0.1:9", silent=True)
+        await until(lambda: "far" in gate.peers and all(len(one.peers) >= 8 for one in near_by), 30)
+        assert gate.dialler._is_needed(next(iter(gate.dialler._configured)))
+        gate.dialler.is_known = lambda name: False
+        assert not gate.dialler._is_needed(next(iter(gate.dialler._configured)))
+        for station in (*stations, far):
+            await station.stop()
+
+    played(scene)

@@ -27,6 +27,10 @@ BOOK_MAX = 256
 """How many addresses are kept. A tree is for fewer brokers than that; of more, those that stand near on the circle."""
 
 
+GATEWAYS_MAX = 4
+"""Whoever configures more addresses than this names everybody, not the way to somewhere."""
+
+
 class DialOptions(msgspec.Struct, frozen=True, kw_only=True):
     again_s: float = 0.2
     """After the first failure; each further one waits twice as long."""
@@ -59,11 +63,14 @@ class Dialler:
         options: DialOptions = DialOptions(),  # noqa: B008
         *,
         clock: Callable[[], float] = time.time,
+        is_known: Callable[[NodeId], bool] = lambda name: True,
     ) -> None:
         self.links = links
         self.store = store
         self.options = options
         self.clock = clock
+        self.is_known = is_known
+        """Whether others have heard of this broker, though it does not answer here."""
         self.book: dict[str, Entry] = {}
         self._configured: set[str] = set()
         self._own: set[str] = set()
@@ -186,9 +193,11 @@ class Dialler:
 
     def _is_needed(self, address: str) -> bool:
         """Whether this broker might be cut off without a link there: it has hardly any, or what is configured leads to
-        where others that it knows cannot be reached."""
-        few = len(self.links.up) + len(self._lending - {address}) < NEEDED
-        return few or (address in self._configured and bool(self._silent))
+        where others are that cannot be dialled from here."""
+        if len(self.links.up) + len(self._lending - {address}) < NEEDED:
+            return True
+        is_gateway = address in self._configured and len(self._configured) <= GATEWAYS_MAX
+        return is_gateway and any(map(self.is_known, self._silent))
 
     def _is_wanted(self, address: str) -> bool:
         entry = self.book[address]
@@ -197,6 +206,8 @@ class Dialler:
     def _not_counted_on(self, address: str, *, silent: bool) -> None:
         name = self.book[address].name
         if name:
+            if name in self._away and silent == (name in self._silent):
+                return
             self._away[name] = self.links.loop.time() + self.options.away_s
             (self._silent.add if silent else self._silent.discard)(name)
             self.links.loop.call_later(self.options.away_s, self._review_soon)
