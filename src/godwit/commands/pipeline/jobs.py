@@ -34,6 +34,9 @@ def on_spark(
     memory: Memory = "2g",
     conf: Conf = None,
     event_log: EventLog = None,
+    ship: Annotated[
+        str | None, typer.Option(metavar="WHAT", help="Send what executors lack: godwit, all, or a packed environment.")
+    ] = None,
     tables: Tables = None,
 ) -> None:
     """What every job may be told of the session that it runs in, and of where else its tables go."""
@@ -107,7 +110,9 @@ def _gathered(typed: dict[str, Any]) -> dict[str, Any]:
     from godwit.commands.pipeline.pipeline import Spark, Streaming
 
     settings = tuple(typed.pop("conf") or ())
-    spark = Spark(settings=settings, **{name: typed.pop(name) for name in ("master", "memory", "event_log", "tables")})
+    spark = Spark(
+        settings=settings, **{name: typed.pop(name) for name in ("master", "memory", "event_log", "ship", "tables")}
+    )
     if "stream" not in typed:
         return {**typed, "spark": spark}
     streaming = {name: typed.pop(name) for name in Streaming.__struct_fields__ if name in typed}

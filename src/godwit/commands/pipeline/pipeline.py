@@ -28,6 +28,7 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     settings: tuple[str, ...] = ()
     event_log: str | None = None
+    ship: str | None = None
     tables: str | None = None
     """Where the tables that a job wrote are published too, when it is done."""
 
@@ -284,6 +285,7 @@ def started(name: str, asked: Spark) -> SparkSession:
         name=f"godwit {name}",
         memory=asked.memory,
         event_log=asked.event_log,
+        ship=asked.ship,
         settings=dict(map(_setting, asked.settings)),
     )
     try:
