@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from godwit.commands.top import page
+from godwit.commands.status_page import page
 from godwit.net.ops.report import AirReport, AirRow, Report
 
 
