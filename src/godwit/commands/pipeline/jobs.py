@@ -313,6 +313,30 @@ def ingest(
 
 
 @jobs.command()
+def publish(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="What a job left at its --out.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="iceberg:CATALOG.NAMESPACE or delta:FOLDER.")],
+) -> None:
+    """Bring the tables that a job left in a folder into Iceberg or Delta, as --tables does; Spark is not needed.
+
+    Of a batch, a table's rows are replaced in one commit. Of a stream, the micro-batches are added that are complete
+    and were not published before. To publish again changes nothing.
+
+    Example:
+
+        godwit pipeline publish moves iceberg:lake.fleet
+
+    Exit status: 0; 2 where folder or target cannot be used.
+    """
+    from godwit.commands.console import errors_told
+    from godwit.commands.pipeline.pipeline import publish as run
+
+    with errors_told():
+        status = run(folder, target)
+    raise typer.Exit(status)
+
+
+@jobs.command()
 def sweep(
     grid: Annotated[
         str, typer.Argument(metavar="GRID", help="experiment, seeds, [fixed] and [grid] parameters: .toml or .json.")

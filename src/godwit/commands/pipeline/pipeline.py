@@ -86,11 +86,11 @@ def mobility(
 ) -> int:
     with parts_told():
         from godwit.pipeline.mobility.job import KINDS, POSITIONS, MobilityOptions, run
+        from godwit.pipeline.mobility.movement import Rules
     if kind not in KINDS:
         raise InputError(f"--kind {kind!r}: right would be {', '.join(KINDS)}")
     if sampled and kind == POSITIONS:
         raise InputError("--sampled is for logs: --kind attachments or traces; positions are samples always")
-        from godwit.pipeline.mobility.movement import Rules
     options = MobilityOptions(
         positions=positions,
         sites=sites,
@@ -266,6 +266,17 @@ def _told(name: str, asked: Spark, out: str, job: Job) -> int:
     finally:
         session.stop()
     typer.echo("".join(f"{printable(line)}\n" for line in summary.lines()), nl=False)
+    return 0
+
+
+def publish(folder: str, target: str) -> int:
+    with parts_told():
+        from godwit.pipeline.errors import PipelineError
+    try:
+        lines = _published(folder, target)
+    except PipelineError as error:
+        raise InputError(str(error)) from None
+    typer.echo("".join(f"{printable(line)}\n" for line in lines), nl=False)
     return 0
 
 
