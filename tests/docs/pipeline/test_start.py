@@ -16,7 +16,7 @@ pytest.importorskip("pyiceberg")
 
 from godwit.net.processes import free_ports
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 WAIT_S = 600
 
 
