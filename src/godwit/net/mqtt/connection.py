@@ -160,7 +160,7 @@ class Requests(Delivering):
         assert session is not None
         if kind == Kind.PUBREL:
             self._offer()
-            if number not in session.incoming:
+            if number not in session.queue.incoming:
                 self._unknown.add(number)
             broker.released(session, number)
         elif kind == Kind.PUBREC and code < Reason.UNSPECIFIED:
@@ -518,7 +518,7 @@ class Connection(Requests):
         self._opening = None
         packet, options = self._connect, self.front.options
         name = self.front.broker.host.name
-        self.send(welcome(packet, self.version, options, self._client, name, session.token, present=present))
+        self.send(welcome(packet, self.version, options, self._client, name, session.carried.token, present=present))
         self.front.counts.connected += 1
         keep_alive_s = keep_alive_of(packet, self.version, options)
         self.patience = int(1.5 * keep_alive_s / TICK_S) + 1 if keep_alive_s else 0

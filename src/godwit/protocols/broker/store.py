@@ -24,12 +24,19 @@ TABLES = (
     "interests",  # what other brokers want, as last heard: (broker, 0)
     "neighbours",  # where clients go from here, and how often: (broker, 0)
     "air",  # what came from brokers without infrastructure: (where it entered, number there)
+    "gates",  # what a session that moves, or is copied, knows of single brokers: (client, n), shadows as in sessions
 )
 
 
 class Store(Protocol):
     """All rows written in one turn (one call from the world into a core) become durable at once: a crash leaves all of
     them or none. Turns become durable in their order."""
+
+    on_write: Callable[[], None]
+    """Called between two turns, before what they wrote goes to the disk: rows that are put then go with it."""
+
+    def touch(self) -> None:
+        """There is something to write, and `on_write` will put it: whoever asks with `settled` waits for that too."""
 
     def put(self, table: str, owner: str, number: int, value: bytes) -> None: ...
 
@@ -63,6 +70,12 @@ class MemoryStore:
         self._written: list[tuple[str, str, int, bytes | None]] = []
         self._waiting: list[Callable[[], None]] = []
         self._writing = False
+        self._touched = False
+        self.on_write: Callable[[], None] = _nothing
+
+    def touch(self) -> None:
+        self._touched = True
+        self._begin()
 
     def put(self, table: str, owner: str, number: int, value: bytes) -> None:
         self._rows[table][owner, number] = value
@@ -92,6 +105,8 @@ class MemoryStore:
             self.later(self._write)
 
     def _write(self) -> None:
+        self._touched = False
+        self.on_write()
         written, self._written = self._written, []
         waiting, self._waiting = self._waiting, []
 
@@ -103,9 +118,12 @@ class MemoryStore:
                 else:
                     rows[owner, number] = value
             self._writing = False
-            if self._waiting or self._written:
+            if self._waiting or self._written or self._touched:
                 self._begin()
             for then in waiting:
                 then()
 
         self.later(done)
+
+
+def _nothing() -> None: ...
