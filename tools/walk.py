@@ -101,8 +101,8 @@ def match() -> Trail:
     import pyarrow as pa
 
     from godwit.filters.text import parse
-    from godwit.pipeline.match import _Matcher
-    from godwit.pipeline.subscriptions import Part
+    from godwit.pipeline.match.deliveries import _Matcher
+    from godwit.pipeline.match.subscriptions import Part
     from godwit.tables.matching.index import Index
 
     index = Index()

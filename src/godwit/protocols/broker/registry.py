@@ -131,6 +131,7 @@ class Registry:
             self.switch.counts.connected -= 1
             self.switch.flows.detached(session)
             self.switch.directory.changed()
+            self.switch.trace("detached", client=session.client)
 
     def hang_up(self, session: Session, reason: Reason, text: str) -> None:
         """End the connection from here."""
