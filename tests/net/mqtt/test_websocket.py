@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Iterator
 
@@ -149,3 +150,17 @@ def test_pages_that_are_named_get_in() -> None:
     with served(Options(origins=("https://fleet.example",))) as broker, page(broker, "https://fleet.example") as web:
         web.send(HELLO)
         assert isinstance(heard(web, 1)[0], mqtt5.ConnAckPacket)
+
+
+def test_whoever_pings_without_reading_the_answers_is_not_read_either(broker: Served) -> None:
+    with open_socket(broker, "mqtt") as web:
+        web.send(HELLO)
+        heard(web, 1)
+        raw = web.socket
+        raw.settimeout(0.5)
+        frame = b"\x89\xfd" + bytes(4) + bytes(125)  # a ping, masked with zeros
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 64 * 1024 * 1024:
+                sent += raw.send(frame * 500)
+        assert sent < 32 * 1024 * 1024
