@@ -19,7 +19,8 @@ ALLOWED: dict[str, dict[str, str]] = {
 """Modules of pure rooms that may do what the others may not, and why."""
 
 WAITING = {
-    "godwit.sim.brokers": "`godwit explore` and scenarios with the deployed broker; tests run it",
+    "godwit.lab.product.exploration": "grids name it: experiment = 'explore'",
+    "godwit.sim.brokers.sky": "`godwit explore --fabric adhoc`; tests run it",
     "godwit.protocols.handoff_schemes.proxy": "the published layout on sockets: tests run it over real links",
     "godwit.protocols.handoff_schemes.proactive.recovery": "brokers that roam their clients pro-actively",
     "godwit.protocols.routing.phoenix": "comparisons of published protocols",

@@ -19,7 +19,7 @@ KNOWN_S = 1.0
 """By then all brokers know what a client wants that has just come: what is due begins there."""
 
 
-class ProductRun(Run):
+class RecordedProduct(Run):
     """The world of one configuration."""
 
     def __init__(self, configuration: Configuration, movement: Movement) -> None:

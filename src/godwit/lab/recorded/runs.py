@@ -369,9 +369,9 @@ def run(configuration: Configuration) -> Result:
     begin_s = one.begin_s + one.skip_s
     movement = read(one.recording, (one.learn_from_s, one.begin_s), (begin_s, begin_s + one.measure_s))
     if one.scheme == "product":
-        from godwit.lab.product.recorded import ProductRun  # it is made of this
+        from godwit.lab.product.recorded import RecordedProduct  # it is made of this
 
-        return ProductRun(configuration, movement).execute()
+        return RecordedProduct(configuration, movement).execute()
     return Run(configuration, movement).execute()
 
 

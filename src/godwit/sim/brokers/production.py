@@ -242,8 +242,4 @@ class Production:
     def queued(self, broker: NodeId | None = None) -> int:
         """Deliveries that wait in a broker, or in all of them."""
         some = [machine for name, machine in self.cluster.sites.items() if broker in (None, name) and machine.up]
-        return sum(
-            len(session.waiting) + len(session.flying)
-            for machine in some
-            for session in machine.broker.sessions.values()
-        )
+        return sum(machine.broker.counts.waiting for machine in some)
