@@ -25,7 +25,7 @@ WATCHED: tuple[ModuleType, ...] = (clauses, filters, predicates, programs, batch
 def once(data: bytes) -> None:
     """The first byte chooses what is done with the rest."""
     if data:
-        (asking if data[0] % 2 else changing).hypothesis.fuzz_one_input(data[1:])  # type: ignore[attr-defined]
+        (asking if data[0] % 2 else changing).hypothesis.fuzz_one_input(data[1:])
 
 
 def main(seconds: int) -> None:

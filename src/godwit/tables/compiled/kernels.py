@@ -161,7 +161,7 @@ def _made(digest: int) -> Kernels:
         forget_event(w, e)
         return copied(out, count, count), out
 
-    made = (
+    made: tuple[Callable[..., Any], ...] = (
         *(add, remove, is_known, first, new_outer, drop_outer),
         *(rehash_points, rehash_texts, rehash_compounds, rehash_ids),
         *(first_unreadable, match_slice, count_slice, match_event),
