@@ -153,11 +153,16 @@ def test_pages_that_are_named_get_in() -> None:
 
 
 def test_whoever_pings_without_reading_the_answers_is_not_read_either(broker: Served) -> None:
-    with open_socket(broker, "mqtt") as web:
-        web.send(HELLO)
-        heard(web, 1)
-        raw = web.socket
-        raw.settimeout(0.5)
+    hello = (
+        "GET /mqtt HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Protocol: mqtt\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", broker.websocket_port)) as raw:
+        raw.sendall(hello.encode())
+        assert b" 101 " in raw.recv(4_096)
+        raw.sendall(b"\x82" + bytes((0x80 | len(HELLO),)) + bytes(4) + HELLO)
+        raw.settimeout(1.0)
         frame = b"\x89\xfd" + bytes(4) + bytes(125)  # a ping, masked with zeros
         sent = 0
         with contextlib.suppress(TimeoutError):
