@@ -10,12 +10,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField, StructType
 
 from godwit.pipeline import gathering
+from godwit.pipeline.cells import partition
 from godwit.pipeline.match import deliveries, deliveries_schema
 from godwit.pipeline.reading import Dataset, conforming, read, source
 from godwit.pipeline.running import Progress, Summary, watched
 from godwit.pipeline.schemas import AGGREGATES, AREAS, DOUBLE, GAPS, QUARANTINE, READINGS, SITES, SUBSCRIPTIONS
 from godwit.pipeline.source_options import EVERYTHING, Live
-from godwit.pipeline.space import partition
 from godwit.pipeline.streaming import (
     CHECKPOINT,
     Pace,
