@@ -20,7 +20,7 @@ Draw = Callable[[Random], float]
 
 
 class Underlay:
-    """`draw` replaces delays by random ones, so that messages overtake each other."""
+    """`draw` replaces delays between brokers by random ones, so that messages overtake each other."""
 
     def __init__(
         self,
@@ -73,8 +73,7 @@ class Underlay:
     def _over_radio(self, sender: NodeId, to: NodeId, message: Message) -> None:
         if self._linked(sender, to):
             engine = self.world.engine
-            delay_s = self.radio_s if self.draw is None else self.draw(self._dice)
-            engine.at(engine.now + delay_s, partial(self._arrive_by_radio, sender, to, message))
+            engine.at(engine.now + self.radio_s, partial(self._arrive_by_radio, sender, to, message))
 
     def _arrive_by_radio(self, sender: NodeId, to: NodeId, message: Message) -> None:
         if self._linked(sender, to):

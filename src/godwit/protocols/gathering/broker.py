@@ -60,6 +60,9 @@ from godwit.protocols.topology.pastry.peers import Peer
 class GatheringBroker:
     """`begin` makes it a member at once, `join` lets it in through others; before either it hears nobody."""
 
+    overlay: type[PastryNode] = PastryNode
+    """Who decides the next hop; another overlay that routes by prefixes can take its place."""
+
     def __init__(self, host: Host, place: Point, rules: Rules = CORRECTED) -> None:
         self.host = host
         self.place = place
@@ -101,7 +104,7 @@ class GatheringBroker:
         """Take a name and a cell; from now on this broker can be on the ring."""
         self.key, self.number, self.cell = key, number_of(key), cell
         me = Peer(self.host.name, key, self.place)
-        self._ring = PastryNode(self.host, self.links, me, self, self.rules.ring)
+        self._ring = self.overlay(self.host, self.links, me, self, self.rules.ring)
 
     def leave(self) -> None:
         """Be outside again, after a join that came to nothing."""

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from godwit.protocols.gathering.broker import GatheringBroker
 
 BACK_OFF_MAX_S = 64.0
-CACHE_MAX = 4096
 
 Kept = tuple[Notice, tuple[str, ...]]
 
@@ -147,10 +146,11 @@ class Mobility:
         if (onwards := self._onwards(client)) is not None:
             self._redirect(client, onwards, notice, sids)
             return
-        if client not in self.orphans:
-            self.orphans[client] = Orphans([], broker.rules.lookup_s)
-            self._ask(client)
-        self.orphans[client].waiting.append((notice, sids))
+        if (orphans := self.orphans.get(client)) is not None:
+            orphans.waiting.append((notice, sids))
+            return
+        self.orphans[client] = Orphans([(notice, sids)], broker.rules.lookup_s)
+        self._ask(client)
 
     def _onwards(self, client: ClientId) -> tuple[Key, int] | None:
         """The broker to send on to; never one that failed and for which this one stands in."""

@@ -31,6 +31,10 @@ from godwit.protocols.topology.ring import Application
 LEAVES = -1
 """The row that asks for leaves."""
 
+MEND_S = 1.0
+ASKED = 3
+"""How many are asked about a hole at a time, and how long nobody else is."""
+
 BEATS = 3
 """Keep-alives within the time after which silence means failure."""
 
@@ -61,7 +65,8 @@ class PastryNode:
         self.table = RoutingTable(self.number, options.bits)
         self.neighbors = NeighborList(options.neighbors)
         self._ways: dict[Key, Known | None] = {}
-        self._holes: set[tuple[int, int]] = set()
+        self._holes: dict[tuple[int, int], float] = {}
+        """Cells whose node failed, and until when nobody is asked again."""
         self._failed: dict[int, NodeId] = {}
         self._heard_s: dict[int, float] = {}
         self._entered = False
@@ -96,7 +101,7 @@ class PastryNode:
         if (known := self.table.get(row, column)) is not None:
             return known
         if (row, column) in self._holes:
-            self._mend(row, column)
+            self._mend((row, column))
         return self._nearer(key, row)
 
     def _nearer(self, key: int, row: int) -> Known | None:
@@ -193,7 +198,8 @@ class PastryNode:
     def _insert(self, peer: Peer) -> None:
         known = Known(peer, self.me.place)
         new = known.number not in self.leaves
-        self.table.insert(known)
+        if self.table.insert(known):
+            self._holes.pop(self.table.position(known.number), None)
         self.neighbors.insert(known)
         became_leaf = self.leaves.insert(known)
         self._ways.clear()
@@ -207,7 +213,7 @@ class PastryNode:
         position = self.table.position(number)
         was_leaf = self.leaves.remove(number)
         if self.table.remove(number):
-            self._holes.add(position)
+            self._holes[position] = self.host.now()
         self.neighbors.remove(number)
         if self._failed.get(number) == peer.name:
             return
@@ -225,11 +231,18 @@ class PastryNode:
         for known in {known.number: known for known in (*self.leaves.upper()[-1:], *self.leaves.lower()[:1])}.values():
             self.links.send(known.peer.name, PeersAsked(self.me, LEAVES))
 
-    def _mend(self, row: int, column: int) -> None:
-        """Somebody of the same row has that cell too, and somebody of the next row may."""
-        self._holes.discard((row, column))
-        for known in (self.table.row(row) or self.table.row(row + 1) or self.neighbors.nearest(1))[:2]:
-            self.links.send(known.peer.name, PeersAsked(self.me, row))
+    def _mend(self, hole: tuple[int, int]) -> None:
+        """Whoever shares the row may know another node for it; some of them are asked, and others the next time."""
+        now = self.host.now()
+        if self._holes[hole] > now:
+            return
+        self._holes[hole] = now + MEND_S
+        row = hole[0]
+        sharing = {
+            one.number: one for one in self._known() if common_bits(one.number, self.number) // self.options.bits >= row
+        }
+        for number in self.host.random.sample(sorted(sharing), min(ASKED, len(sharing))):
+            self.links.send(sharing[number].peer.name, PeersAsked(self.me, row))
 
     def _on_join(self, sender: NodeId, join: Join) -> None:
         """Add the row that the newcomer shares with this node; who is in charge of its key answers."""
