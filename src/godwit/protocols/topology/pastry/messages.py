@@ -65,6 +65,7 @@ class KeepAlive(Message, frozen=True):
 
     peer: Peer
     leaves: tuple[Peer, ...] = ()
+    answer: bool = False
 
 
 class Gone(Message, frozen=True):

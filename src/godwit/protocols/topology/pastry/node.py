@@ -211,10 +211,10 @@ class PastryNode:
         """It does not answer any more: forget it, fill its place among the leaves now and elsewhere when needed."""
         number = peer.number
         position = self.table.position(number)
-        was_leaf = self.leaves.remove(number)
         if self.table.remove(number):
             self._holes[position] = self.host.now()
         self.neighbors.remove(number)
+        was_leaf = self.leaves.remove(number, (*self.table, *self.neighbors.nearest(self.options.neighbors)))
         if self._failed.get(number) == peer.name:
             return
         self._failed[number] = peer.name
@@ -224,11 +224,9 @@ class PastryNode:
         self.application.gone(peer)
 
     def _refill(self, lost: Peer) -> None:
-        """Tell the other leaves, and ask the farthest on either side for those beyond."""
-        members = self.leaves.members()
-        for known in members:
+        """Tell the other leaves, and ask them for theirs."""
+        for known in self.leaves.members():
             self.links.send(known.peer.name, Gone(lost))
-        for known in {known.number: known for known in (*self.leaves.upper()[-1:], *self.leaves.lower()[:1])}.values():
             self.links.send(known.peer.name, PeersAsked(self.me, LEAVES))
 
     def _mend(self, hole: tuple[int, int]) -> None:
@@ -286,12 +284,15 @@ class PastryNode:
         self._revive(announce.peer)
         self.add((announce.peer,))
         if announce.peer.number in self.leaves:
-            self.links.send(sender, PeersTold((self.me, *(known.peer for known in self.leaves.members()))))
+            self.links.send(sender, PeersTold((self.me, *self._told())))
 
     def _on_keep_alive(self, sender: NodeId, alive: KeepAlive) -> None:
         self._revive(alive.peer)
         self._heard_s[alive.peer.number] = self.host.now()
         self.add((alive.peer, *alive.leaves))
+        # Whoever lists this node without being listed would never hear of it, and take that for a failure.
+        if not alive.answer and alive.peer.number not in self.leaves:
+            self.host.send(sender, KeepAlive(self.me, self._told(), answer=True))
 
     def _on_gone(self, sender: NodeId, gone: Gone) -> None:
         """Hearsay: ask the node itself. If it lives it answers; else the hop fails and so does the node."""
@@ -320,14 +321,19 @@ class PastryNode:
     # Keep-alives
 
     def _beat(self) -> None:
-        leaves = tuple(known.peer for known in self.leaves.members())
+        leaves = self._told()
         now, silence = self.host.now(), self.options.silence_s
+        listed = {peer.number for peer in leaves}
+        self._heard_s = {number: heard_s for number, heard_s in self._heard_s.items() if number in listed}
         for peer in leaves:
-            if now - self._heard_s.get(peer.number, now) > silence:
+            if now - self._heard_s.setdefault(peer.number, now) > silence:
                 self.fail(peer)
             else:
                 self.host.send(peer.name, KeepAlive(self.me, leaves))
         self.host.after(silence / BEATS, self._beat)
+
+    def _told(self) -> tuple[Peer, ...]:
+        return tuple(known.peer for known in self.leaves.members())
 
 
 HANDLERS: dict[type[Message], Callable[[PastryNode, NodeId, Any], None]] = {

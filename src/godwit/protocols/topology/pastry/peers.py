@@ -6,7 +6,7 @@ None of them ever asks anybody; `node.py` fills them from messages alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -56,12 +56,6 @@ class LeafSet:
         """Going upwards from this node and once around."""
         return [self._members[number] for number in self._upwards]
 
-    def upper(self) -> list[Known]:
-        return self.members()[: self.size // 2]
-
-    def lower(self) -> list[Known]:
-        return self.members()[-(self.size // 2) :]
-
     def covers(self, number: int) -> bool:
         """Whether the node in charge of this key is sure to be among the leaves; with few nodes it always is."""
         if len(self._members) < self.size:
@@ -89,9 +83,12 @@ class LeafSet:
             self._settle()
         return not was_there and number in self._members
 
-    def remove(self, number: int) -> bool:
+    def remove(self, number: int, others: Iterable[Known] = ()) -> bool:
+        """`others` fill the gap until the true successor is known: with fewer than L leaves this node would take its
+        ring for a small one, and itself for near to every key."""
         if self._members.pop(number, None) is None:
             return False
+        self._members.update((other.number, other) for other in others if other.number not in (self.own, number))
         self._settle()
         return True
 
