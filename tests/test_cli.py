@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import godwit
 from godwit.cli import app
-from godwit.commands import experiments, explain
+from godwit.commands import explain
+from godwit.commands.lab import experiments
 
 GODWIT = [sys.executable, "-c", "from godwit.cli import main; main()"]
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from godwit.cli import app
 from godwit.commands.top import fetched, page
-from godwit.net.report import ClientRow, HandoffReport, NeighborRow, PeerRow, Report
+from godwit.net.ops.report import ClientRow, HandoffReport, NeighborRow, PeerRow, Report
 
 ANSWER_S = 60
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from godwit import __version__
-from godwit.commands.experiments import lab
-from godwit.commands.jobs import jobs
+from godwit.commands.lab.experiments import lab
 from godwit.commands.neighbors import neighbors
+from godwit.commands.pipeline.jobs import jobs
 
 app = typer.Typer(
     name="godwit",
@@ -65,8 +65,8 @@ def explain(
 
     Exit status: 0, or 2 where a filter or the event is not well formed.
     """
+    from godwit.commands.console import errors_told
     from godwit.commands.explain import run
-    from godwit.commands.reports import errors_told
 
     with errors_told():
         run(text, against, event, as_json)
@@ -111,8 +111,8 @@ def match(
     Exit status: 0; 1 where some lines were bad and left out; 2 where a file could not be read or written to its end;
     130 after Ctrl-C. In the last two cases what was finished stays beside FILE, in NAME.partial.SUFFIX.
     """
-    from godwit.commands.match import run
-    from godwit.commands.reports import errors_told
+    from godwit.commands.console import errors_told
+    from godwit.commands.match.match import run
 
     with errors_told():
         status = run(subscriptions, events, out, limit)
@@ -136,8 +136,8 @@ def city(
 
         godwit city --seconds 5 --subscriptions 1000000
     """
-    from godwit.commands.cityshow import run
-    from godwit.commands.reports import errors_told
+    from godwit.commands.city.cityshow import run
+    from godwit.commands.console import errors_told
 
     with errors_told():
         status = run(seconds, subscriptions, seed)
@@ -163,9 +163,9 @@ def demo(
 
     Exit status: 0 where nothing was lost, came twice or out of order; 1 where something was.
     """
-    from godwit.commands.demo import run
-    from godwit.commands.reports import errors_told
-    from godwit.commands.roaming.play import Plan
+    from godwit.commands.console import errors_told
+    from godwit.commands.demo.demo import run
+    from godwit.commands.demo.play import Plan
 
     with errors_told():
         status = run(Plan(seconds=seconds, walkers=walkers, seed=seed))
@@ -211,13 +211,12 @@ def pub(
 
         godwit pub fleet/van-7 --lines positions.jsonl.gz --broker 127.0.0.1:1884
     """
-    from godwit.commands.broking import Reaching
-    from godwit.commands.pub import run
-    from godwit.commands.reports import errors_told
+    from godwit.commands.console import errors_told
+    from godwit.commands.pubsub import Reaching, publish
 
     with errors_told():
         reaching = Reaching(brokers=broker or [], client=client, user=user, ca=ca, certificate=cert, key=key)
-        status = run(reaching, topic, payload, lines, qos, retain)
+        status = publish(reaching, topic, payload, lines, qos, retain)
     raise typer.Exit(status)
 
 
@@ -247,15 +246,14 @@ def sub(
 
         godwit sub "speed > 50" --client desk --keep 3600 --broker 127.0.0.1:1883 --broker 127.0.0.1:1884
     """
-    from godwit.commands.broking import Reaching
-    from godwit.commands.reports import errors_told
-    from godwit.commands.sub import run
+    from godwit.commands.console import errors_told
+    from godwit.commands.pubsub import Reaching, listen
 
     with errors_told():
         reaching = Reaching(
             brokers=broker or [], client=client, user=user, ca=ca, certificate=cert, key=key, keep_s=keep_s
         )
-        status = run(reaching, condition, topic, qos, count, as_json)
+        status = listen(reaching, condition, topic, qos, count, as_json)
     raise typer.Exit(status)
 
 
@@ -273,7 +271,7 @@ def top(
 
         godwit top 127.0.0.1:9883
     """
-    from godwit.commands.reports import errors_told
+    from godwit.commands.console import errors_told
     from godwit.commands.top import run
 
     with errors_told():
@@ -286,7 +284,7 @@ def password() -> None:
     """Turn a password into what the users file of a broker wants; it is asked for, or read from a pipe."""
     import sys
 
-    from godwit.net.security import hashed
+    from godwit.net.access import hashed
 
     text = typer.prompt("Password", hide_input=True, confirmation_prompt=True) if sys.stdin.isatty() else input()
     typer.echo(hashed(text))
@@ -367,7 +365,7 @@ def serve(
 
     Exit status: 0 where it was asked to stop; 2 where it cannot start as it is told to.
     """
-    from godwit.commands.reports import errors_told
+    from godwit.commands.console import errors_told
     from godwit.commands.serve import run
 
     given = {
@@ -424,8 +422,8 @@ def sim(
 
     Exit status: 0; 2 where the scenario or an option is wrong; 130 after Ctrl-C, with the trace up to then.
     """
-    from godwit.commands.reports import errors_told
-    from godwit.commands.sim import Options, run
+    from godwit.commands.console import errors_told
+    from godwit.commands.sim.sim import Options, run
 
     with errors_told():
         status = run(

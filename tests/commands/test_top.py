@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from godwit.commands.top import page
-from godwit.net.report import AirReport, AirRow, Report
+from godwit.net.ops.report import AirReport, AirRow, Report
 
 
 def shown(report: Report) -> str:

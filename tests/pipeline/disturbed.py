@@ -18,9 +18,9 @@ from tests.brokers import Process
 from tests.pipeline.judging import events, traced
 
 import godwit
+from godwit.client.client import Client
 from godwit.events import Value
-from godwit.net.client import Client
-from godwit.net.loopback import hold_port
+from godwit.net.processes import hold_port
 from godwit.pipeline import audit_job, gathering_job, ingest, match_job
 from godwit.protocols import records
 from godwit.protocols.host import Record

@@ -8,8 +8,8 @@ import msgspec
 import typer
 from rich.cells import cell_len
 
-from godwit.commands.reports import InputError, printable, shortened
-from godwit.commands.sources import flat_object
+from godwit.commands.console import InputError, printable, shortened
+from godwit.commands.match.sources import flat_object
 from godwit.events import EventError, Value
 from godwit.filters.clauses import AttributeFilter
 from godwit.filters.errors import FilterError

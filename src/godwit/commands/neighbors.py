@@ -27,7 +27,7 @@ def show(broker: Broker) -> None:
     Exit status: 0; 2 where there is no such broker.
     """
     from godwit.commands import ways
-    from godwit.commands.reports import errors_told
+    from godwit.commands.console import errors_told
 
     with errors_told():
         status = ways.show(broker)
@@ -53,7 +53,7 @@ def export(
     Exit status: 0; 2 where there is no such broker, or the file cannot be written.
     """
     from godwit.commands import ways
-    from godwit.commands.reports import errors_told
+    from godwit.commands.console import errors_told
 
     with errors_told():
         status = ways.export(broker, out)
@@ -85,7 +85,7 @@ def import_(
     Exit status: 0; 2 where the file or the folder is wrong, or a running broker does not take it.
     """
     from godwit.commands import ways
-    from godwit.commands.reports import errors_told
+    from godwit.commands.console import errors_told
 
     with errors_told():
         status = ways.import_(file, data, sites)

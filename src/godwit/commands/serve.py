@@ -14,12 +14,12 @@ from typing import Any
 from rich.console import Console
 
 from godwit import __version__
-from godwit.commands.reports import InputError
-from godwit.net import services
+from godwit.commands.console import InputError
+from godwit.net.access import SecurityError
 from godwit.net.config import Config, ConfigError, load
-from godwit.net.security import SecurityError
+from godwit.net.ops import services
 from godwit.net.server import ServeError, Server, check
-from godwit.net.store import StoreError, Sync
+from godwit.net.store.sqlite import StoreError, Sync
 
 FINISHED, FORCED = 0, 130
 

@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from godwit.commands.reports import InputError
-from godwit.net.report import ClientRow, HandoffReport, Report
+from godwit.commands.console import InputError
+from godwit.net.ops.report import ClientRow, HandoffReport, Report
 
 FINISHED, INTERRUPTED = 0, 130
 ANSWER_S = 5.0

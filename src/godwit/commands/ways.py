@@ -10,9 +10,9 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from godwit.commands.reports import InputError
+from godwit.commands.console import InputError
 from godwit.commands.top import fetched
-from godwit.net.neighbors import (
+from godwit.net.neighbors.files import (
     NeighborsError,
     Way,
     leave,
@@ -25,10 +25,10 @@ from godwit.net.neighbors import (
     ways_of,
     write,
 )
-from godwit.net.report import NeighborRow, OnwardRow, PathRow
-from godwit.net.store import StoreError, glance, is_served
-from godwit.protocols.broker.neighbours import TABLE, Neighbours
-from godwit.protocols.broker.store import Memory
+from godwit.net.ops.report import NeighborRow, OnwardRow, PathRow
+from godwit.net.store.sqlite import StoreError, glance, is_served
+from godwit.protocols.broker.handoff.prediction import TABLE, Neighbors
+from godwit.protocols.broker.store import MemoryStore
 
 FINISHED = 0
 TAKEN_S = 10.0
@@ -126,9 +126,9 @@ def known(broker: str) -> Told:
         meta, rows = glance(folder, "meta", TABLE)
     except StoreError as error:
         raise InputError(str(error)) from None
-    store = Memory({TABLE: {(peer, number): row for peer, number, row in rows}}, lambda call: None)
+    store = MemoryStore({TABLE: {(peer, number): row for peer, number, row in rows}}, lambda call: None)
     name = _name(meta)
-    found = Neighbours(name, store, time.time)
+    found = Neighbors(name, store, time.time)
     return Told(name, [neighbor_row(one) for one in found.known()], [path_row(one) for one in found.foreseen()])
 
 

@@ -12,8 +12,8 @@ import msgspec
 
 from godwit.filters.errors import FilterError
 from godwit.net.address import Address, AddressError
-from godwit.net.archive_client import RemoteArchive
-from godwit.net.archive_reading import Archive, ArchiveError, FolderArchive, wish
+from godwit.net.archive.client import RemoteArchive
+from godwit.net.archive.log import Archive, ArchiveError, FolderArchive, wish
 from godwit.pipeline.errors import PipelineError
 
 PLAIN, SECURE = "godwit://", "godwits://"

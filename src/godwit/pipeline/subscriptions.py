@@ -17,7 +17,7 @@ from godwit.filters.filters import FilterSet
 from godwit.filters.text import parse
 from godwit.pipeline.reading import Dataset
 from godwit.pipeline.schemas import QUARANTINE
-from godwit.tables.index import Index
+from godwit.tables.matching.index import Index
 
 PART_MAX = 2_000_000
 """Subscriptions in one index; a larger set is split, and executors share the parts among them."""

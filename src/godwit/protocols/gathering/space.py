@@ -108,7 +108,7 @@ def cut_between(old: Point, new: Point) -> Boundary:
     dimension = apart.index(widest)
     here, there = old[dimension], new[dimension]
     middle = here / 2 + there / 2
-    # Of two neighbouring floats the mean may be the smaller; then the larger alone is at or above it.
+    # Of two neighboring floats the mean may be the smaller; then the larger alone is at or above it.
     return Boundary(dimension, middle if min(here, there) < middle else max(here, there), there > here)
 
 
