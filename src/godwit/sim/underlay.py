@@ -41,6 +41,8 @@ class Underlay:
         """By client the broker in whose range it is."""
         self.sent: Counter[str] = Counter()
         """Transmissions by type of what they carry, one for each overlay hop."""
+        self.travelled = 0.0
+        """Units of distance, of all transmissions between brokers together."""
         self.lose: Callable[[NodeId, NodeId, Message], bool] | None = None
         self.watch: Callable[[NodeId, NodeId, Message], None] | None = None
         self._dice = world.streams.stream("underlay")
@@ -52,13 +54,12 @@ class Underlay:
         if sender in self.attached or to in self.attached:
             self._over_radio(sender, to, message)
             return
-        here, there = self.places[sender], self.places.get(to)
+        there = self.places.get(to)
         if there is None:
             return
-        if self.draw is not None:
-            delay_s = self.draw(self._dice)
-        else:
-            delay_s = self.base_s + self.per_unit_s * math.dist(here, there)
+        far = math.dist(self.places[sender], there)
+        self.travelled += far
+        delay_s = self.base_s + self.per_unit_s * far if self.draw is None else self.draw(self._dice)
         self.carry(sender, to, message, delay_s)
 
     def carry(self, sender: NodeId, to: NodeId, message: Message, delay_s: float) -> None:

@@ -165,6 +165,7 @@ class Mobility:
         return known.broker, known.epoch
 
     def _redirect(self, client: ClientId, onwards: tuple[Key, int], notice: Notice, sids: tuple[str, ...]) -> None:
+        self.broker.counts["redirected"] += 1
         self._send_on(client, onwards[0], notice, sids)
         self._update(client, *onwards, (notice.matcher,))
 
