@@ -286,6 +286,39 @@ def races(
     """
 
 
+@experiment("gathering", "godwit.commands.lab.gathering")
+def gathering(
+    quick: Quick = False,
+    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Brokers; 8,16,24,32,40,48,56,64.")] = None,
+    seeds: Seeds = None,
+    defects: Annotated[
+        bool, typer.Option("--defects", help="Only races and joins: what each rule of the protocol repairs.")
+    ] = False,
+    out: Out = "lab-gathering",
+    report_only: ReportOnly = False,
+    spark: OnSpark = None,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Sensors and phones over a ring of brokers: the published experiments and baselines, claim by claim.
+
+    Ten maps of each size, digits of 1, 2 and 4 bits, 1000 requests each, unless told otherwise.
+
+    Examples:
+
+        godwit lab gathering --quick
+
+        godwit lab gathering --sizes 8,24,64 --seeds 5 --out mine
+
+        godwit lab gathering --defects --out defects
+
+    Writes results.parquet, one row for each run, report.html and report.md; with --defects a table in defects.md.
+    The same command goes on where an interrupted one stopped: what this version has finished is not run again.
+
+    Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
+    """
+
+
 @experiment("recorded", "godwit.commands.lab.recorded")
 def recorded(
     moves: Annotated[str, typer.Argument(metavar="DIR", help="What `godwit pipeline mobility --out DIR` wrote.")],

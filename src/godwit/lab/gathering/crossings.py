@@ -19,7 +19,7 @@ from godwit.protocols.gathering.messages import Item
 from godwit.protocols.gathering.phone import Phone
 from godwit.protocols.host import NodeId
 from godwit.sim.gathering import Gathering
-from godwit.sim.mobility import Field, Mass
+from godwit.sim.mobility import Array, Field, Mass
 
 if TYPE_CHECKING:
     from godwit.lab.gathering.runs import Configuration, Result
@@ -35,6 +35,9 @@ SAMPLE_S = 5.0
 SHOWN_BROKERS = 24
 LATE_S = 5.0
 """What takes longer was buffered: the longest way through 64 brokers takes less than a second."""
+
+INSTALLED_S = 0.5
+"""After so long a subscription is everywhere; events from then on are wanted."""
 
 EVERYTHING = Disc((50.0, 50.0), 100.0)
 HANDOVER = ("Handover", "HandoverAnswer", "Lookup", "LookupAnswer", "Update", "UpdateAnswer")
@@ -74,17 +77,23 @@ def moves(configuration: Configuration, until_s: float) -> dict[NodeId, list[Mov
         field.add(name, drift)
     places = np.array([np.stack(field.positions(float(second)), axis=1) for second in range(int(until_s) + 1)])
     brokers = np.array([site.place for site in chart.sites])
-    far = np.linalg.norm(places[:, :, None, :] - brokers[None, None, :, :], axis=3).astype(np.float32)
     known = [site.name for site in chart.sites]
-    return {name: attachments(far[:, at], known) for at, name in enumerate(names)}
+    return {name: attachments(_squares(places[:, at], brokers), known) for at, name in enumerate(names)}
 
 
-def attachments(far: Any, brokers: Sequence[NodeId]) -> list[Move]:
-    """`far` is the distance to each broker, second by second."""
-    nearest, within = far.argmin(axis=1), far <= RANGE
+def _squares(places: Array, brokers: Array) -> Array:
+    """Of the distances to each broker, second by second."""
+    across = np.subtract.outer(places[:, 0], brokers[:, 0])
+    down = np.subtract.outer(places[:, 1], brokers[:, 1])
+    squares: Array = across * across + down * down
+    return squares
+
+
+def attachments(squares: Array, brokers: Sequence[NodeId]) -> list[Move]:
+    nearest, within = squares.argmin(axis=1), squares <= RANGE**2
     found: list[Move] = []
     attached: int | None = None
-    for second, (closest, reached) in enumerate(zip(nearest.tolist(), within, strict=True)):
+    for second, (closest, reached) in enumerate(zip(nearest.tolist(), within.tolist(), strict=True)):
         if attached is not None and reached[attached]:
             continue
         following = closest if reached[closest] else None
@@ -103,7 +112,6 @@ class Crossings:
         self.gathering = Gathering(configuration.seed, configuration.rules)
         self.gathering.deploy(self.chart.sites)
         self.subscribed_s: dict[NodeId, float] = {}
-        self.wanted_from: dict[NodeId, float] = {}
         self.latencies: dict[NodeId, list[tuple[float, float]]] = {}
         self.samples: list[tuple[float, dict[NodeId, tuple[int, int]]]] = []
         self.relocations = 0
@@ -166,8 +174,12 @@ class Crossings:
             publish = partial(sensor.publish, "any", self.chart.publisher)
             self.gathering.world.engine.at(START_S + PERIOD_S * number, publish)
 
+    def _counts(self, name: NodeId, item: Item) -> bool:
+        return item.time_s >= self.subscribed_s[name] + INSTALLED_S
+
     def _received(self, name: NodeId, item: Item) -> None:
-        self.latencies[name].append((item.time_s, self.gathering.world.engine.now - item.time_s))
+        if self._counts(name, item):
+            self.latencies[name].append((item.time_s, self.gathering.world.engine.now - item.time_s))
 
     def _sample(self) -> None:
         counts = {
@@ -177,9 +189,13 @@ class Crossings:
         self.samples.append((self.gathering.world.engine.now, counts))
 
     def _wanted(self) -> int:
-        """Events that were published when the client's subscription was everywhere: half a second after it was sent."""
-        begun = [max(0.0, since_s + 0.5 - START_S) / PERIOD_S for since_s in self.subscribed_s.values()]
+        """Events that were published when the client's subscription was everywhere."""
+        begun = [max(0.0, since_s + INSTALLED_S - START_S) / PERIOD_S for since_s in self.subscribed_s.values()]
         return sum(self.configuration.requests - min(self.configuration.requests, math.ceil(first)) for first in begun)
+
+    def _buffered(self) -> int:
+        profiles = [profile for broker in self.gathering.brokers.values() for profile in broker.profiles]
+        return sum(self._counts(one.client, kept.notice.item) for one in profiles for kept in one.buffer.values())
 
     def _result(self, sent: Counter[str], relocations: int) -> Result:
         from godwit.lab.gathering.runs import Result
@@ -190,7 +206,7 @@ class Crossings:
         return Result(
             wanted=self._wanted(),
             received=len(taken),
-            buffered=sum(broker.profiles.buffered_total() for broker in brokers),
+            buffered=self._buffered(),
             sent=sum(sent.values()) - sent["HopAck"],
             confirmed=sent["HopAck"],
             associations=self.associations,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha1
 from typing import Any
 
@@ -87,7 +88,7 @@ def rendezvous(chart: Map, streams: Streams, bits: int, requests: int) -> Told:
     nodes: list[Rendezvous] = []
     for peer in peers:
         world.medium.places[peer.name] = peer.place
-        world.add(peer.name, lambda host, peer=peer: _added(nodes, host, peer, bits))
+        world.add(peer.name, partial(_added, nodes, peer, bits))
     for node in nodes:
         node.ring.begin(peers)
     start = dice.choice(nodes)
@@ -99,6 +100,6 @@ def rendezvous(chart: Map, streams: Streams, bits: int, requests: int) -> Told:
     return hops, world.medium.sent["str"], world.medium.travelled / 2, max(len(node.kept) for node in nodes)
 
 
-def _added(nodes: list[Rendezvous], host: Host, peer: Peer, bits: int) -> Rendezvous:
+def _added(nodes: list[Rendezvous], peer: Peer, bits: int, host: Host) -> Rendezvous:
     nodes.append(Rendezvous(host, peer, RingOptions(bits=bits)))
     return nodes[-1]

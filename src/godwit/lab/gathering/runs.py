@@ -13,10 +13,11 @@ from random import Random
 
 import msgspec
 
+from godwit.lab.gathering import races, windows
 from godwit.lab.gathering.crossings import Crossings
 from godwit.lab.gathering.rivals import flooded, rendezvous
 from godwit.protocols.gathering.areas import Disc
-from godwit.protocols.gathering.maps import SQUARE, Map, drawn, generate
+from godwit.protocols.gathering.maps import SQUARE, Map, generate
 from godwit.protocols.gathering.messages import ClientId, Item, Pub, Sub, Subscription
 from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.host import NodeId, Record
@@ -25,7 +26,8 @@ from godwit.protocols.topology.pastry.node import RingOptions
 from godwit.sim.gathering import Gathering
 from godwit.sim.streams import Streams
 
-EXPERIMENTS = ("S1", "S2", "M")
+EXPERIMENTS = ("S1", "S2", "M", "race", "join")
+SERVING = ("from STATE on", "from SPLIT on")
 SCHEMES = ("ring", "flooding", "rendezvous", "resubscribing", "home only")
 REQUESTS = 1000
 DESTINATIONS_MAX = 10
@@ -44,10 +46,14 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     missing: float = 0.0
     """Share of table cells that are missing."""
     scheme: str = "ring"
+    variant: str = ""
+    """Of a race, which rules in which world; of a join, when the newcomer serves."""
 
     def __post_init__(self) -> None:
         if self.experiment not in EXPERIMENTS or self.scheme not in SCHEMES:
             raise ValueError(f"{self.experiment} with {self.scheme}: one of {EXPERIMENTS} and one of {SCHEMES}")
+        if self.experiment == "race" and self.variant not in races.VARIANTS:
+            raise ValueError(f"race {self.variant!r}: one of {', '.join(races.VARIANTS)}")
 
     @property
     def rules(self) -> Rules:
@@ -92,6 +98,9 @@ class Result(msgspec.Struct, kw_only=True):
     """Mean, of what nobody buffered."""
     pointers: int = 0
     care_of_max: int = 0
+    bad: int = 0
+    """1 where a race or a join ended with something lost, stuck or come back."""
+    chain_max: int = 0
     series: str = ""
     """Of one run of M: what the figures over time show, as JSON."""
     wall_s: float = 0.0
@@ -127,6 +136,10 @@ def run(configuration: Configuration) -> Result:
 
 
 def _run(configuration: Configuration) -> Result:
+    if configuration.experiment == "race":
+        return _race(configuration)
+    if configuration.experiment == "join":
+        return _join(configuration)
     if configuration.scheme == "flooding":
         return _rival(configuration, *flooded(configuration.chart(), configuration.requests))
     if configuration.scheme == "rendezvous":
@@ -136,6 +149,23 @@ def _run(configuration: Configuration) -> Result:
     if configuration.experiment == "S1":
         return subscriptions(configuration)
     return notices(configuration) if configuration.experiment == "S2" else Crossings(configuration).run()
+
+
+def _race(configuration: Configuration) -> Result:
+    done = races.run(races.Race(variant=configuration.variant, seed=configuration.seed))
+    return Result(
+        wanted=done.wanted,
+        received=done.received,
+        relocations=done.moves,
+        chain_max=done.chain_max,
+        bad=int(done.is_bad),
+    )
+
+
+def _join(configuration: Configuration) -> Result:
+    ready = configuration.variant == SERVING[0]
+    done = windows.run(windows.Window(seed=configuration.seed, ready=ready, brokers=configuration.brokers))
+    return Result(wanted=done.events, bad=int(done.is_bad), buffered=done.missed)
 
 
 def _rival(configuration: Configuration, hops: list[int], sent: int, travelled: float, stored_max: int) -> Result:
@@ -213,10 +243,6 @@ def _summed(gathering: Gathering, hops: list[int], kind: str) -> Result:
         travelled=underlay.travelled / 2,
         stored_max=max(len(broker.store) for broker in gathering.brokers.values()),
     )
-
-
-def place_of(dice: Random) -> tuple[float, ...]:
-    return drawn(dice, SQUARE)
 
 
 def reference(brokers: int) -> float:

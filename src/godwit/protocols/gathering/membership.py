@@ -77,7 +77,7 @@ class Membership:
         self.owner: Peer | None = None
         self.dividing: Dividing | None = None
         self._via: tuple[NodeId, ...] = ()
-        self._held: list[Located] = []
+        self.held: list[Located] = []
         """Of a newcomer: meant for its cell alone, which is not its own yet."""
         self._queued: list[Locate] = []
         """Of an owner: other newcomers, while one is being let in."""
@@ -143,7 +143,7 @@ class Membership:
         for subscription in message.added:
             broker.store.insert(subscription, now)
         broker.host.trace(Record("joined", note=broker.cell.prefix))
-        held, self._held = self._held, []
+        held, self.held = self.held, []
         for located in held:
             broker.dissemination.take(located)
 
@@ -152,7 +152,7 @@ class Membership:
             return
         broker = self.broker
         broker.host.trace(Record("refused", note=message.reason))
-        self._held.clear()
+        self.held.clear()
         broker.leave()
         if not message.final:
             broker.host.after(broker.rules.ring.join_s, lambda: self.join(*self._via))
@@ -164,7 +164,7 @@ class Membership:
         if message.level < len(self.broker.cell):
             self.broker.ring.send(self.owner.name, message)
         else:
-            self._held.append(message)
+            self.held.append(message)
         return True
 
     # The owner
