@@ -294,6 +294,13 @@ def gathering(
     defects: Annotated[
         bool, typer.Option("--defects", help="Only races and joins: what each rule of the protocol repairs.")
     ] = False,
+    scale: Annotated[
+        bool, typer.Option("--scale", help="Only growth: up to 10,000 brokers and a million clients; 1,000 real ones.")
+    ] = False,
+    data: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Only recorded movement: taxis, cells, stations and readings.")
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=1.0, metavar="M", help="How much of the recording.")] = 30.0,
     out: Out = "lab-gathering",
     report_only: ReportOnly = False,
     spark: OnSpark = None,
@@ -312,7 +319,10 @@ def gathering(
 
         godwit lab gathering --defects --out defects
 
-    Writes results.parquet, one row for each run, report.html and report.md; with --defects a table in defects.md.
+        godwit lab gathering --scale --out scale
+
+    Writes results.parquet, one row for each run, report.html and report.md; --defects, --scale and --data write their
+    own tables.
     The same command goes on where an interrupted one stopped: what this version has finished is not run again.
 
     Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.

@@ -1,16 +1,18 @@
-"""`godwit lab gathering`: the published evaluation of the ring, its baselines and the table of its defects."""
+"""`godwit lab gathering`: the published evaluation of the ring, its defects, its growth, and recorded movement."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
+import typer
 
-from godwit.commands.lab.lab import _command, _judged, _numbers, _sweeping, _tabled
+from godwit.commands.console import InputError, Reports
+from godwit.commands.lab.lab import _command, _judged, _numbers, _sweeping, _tabled, _write_text
 from godwit.commands.pipeline.sweeping import Where
 from godwit.lab import pages
-from godwit.lab.gathering import report
+from godwit.lab.gathering import churn, growth, recorded, report, scale
 from godwit.lab.gathering.evidence import Evidence
 from godwit.lab.gathering.plan import QUICK, Plan, cost, named
 from godwit.lab.gathering.runs import Configuration, Result, run
@@ -25,18 +27,24 @@ def gathering(
     sizes: str | None,
     seeds: int | None,
     defects: bool,
+    scale: bool,
+    data: str | None,
+    minutes: float,
     out: str,
     report_only: bool,
     where: Where,
 ) -> int:
+    if defects + scale + (data is not None) > 1:
+        raise InputError("--defects, --scale and --data are three experiments: give one of them")
+    if scale:
+        return _scale(quick, out)
+    if data is not None:
+        return _recorded(data, minutes, out)
     said = {
         "sizes": _numbers("--sizes", sizes, int, lambda size: 2 <= size <= 256, "2 to 256 brokers"),
         "seeds": seeds,
     }
-    changes = {name: value for name, value in said.items() if value is not None}
-    if seeds is not None and defects:
-        changes |= {"races": seeds, "joins": seeds}
-    plan = msgspec.structs.replace(QUICK if quick else Plan(), defects=defects, **changes)
+    plan = _planned(QUICK if quick else Plan(), said, defects=defects)
     command = _command("gathering", quick, said) + " --defects" * defects
     wanted = plan.runs()
     sweep = _sweeping(wanted, run, where, cost, named)
@@ -56,3 +64,51 @@ def gathering(
     if defects:
         return _tabled(out, "defects", kept, sweep, paged)
     return _judged(out, kept, wanted, None if report_only else sweep, reported)
+
+
+def _planned(plan: Plan, said: Mapping[str, object], *, defects: bool) -> Plan:
+    changes = {name: value for name, value in said.items() if value is not None}
+    if "seeds" in changes:
+        changes["maps"] = changes["seeds"]
+        if defects:
+            changes |= {"races": changes["seeds"], "joins": changes["seeds"]}
+    return msgspec.structs.replace(plan, defects=defects, **changes)
+
+
+def _scale(quick: bool, out: str) -> int:
+    """Growth in arrays up to 10,000 brokers, and churn of a thousand real ones."""
+    say = _progress()
+    sizes = scale.SIZES[:3] if quick else scale.SIZES
+    clients = 20_000 if quick else scale.CLIENTS
+    found = [scale.grown(brokers, clients if brokers == sizes[-1] else clients // 10, told=say) for brokers in sizes]
+    world = churn.Churn(brokers=200, joins=20, crashes=6, phones=40, handoffs=200) if quick else churn.Churn()
+    page = growth.scale_page(found, churn.survived(world, say), f"godwit lab gathering --scale{' --quick' * quick}")
+    return _written(out, "scale", page, {"How the ring grows": growth.drawn(found)})
+
+
+def _recorded(data: str, minutes: float, out: str) -> int:
+    folder = Path(data)
+    for name in (recorded.TAXIS, recorded.CELLS, recorded.STATIONS, recorded.READINGS):
+        if not (folder / name).is_file():
+            raise InputError(f"--data {data}: there is no {name} in it")
+    done = recorded.driven(recorded.Recording(folder=data, minutes=minutes), _progress())
+    page = growth.recorded_page(done, f"godwit lab gathering --data DIR --minutes {minutes:g}")
+    return _written(out, "recorded", page, {})
+
+
+def _progress() -> Callable[[str], None]:
+    console = Reports().console
+    return lambda text: console.print(text, style="dim", highlight=False)
+
+
+def _written(out: str, name: str, page: pages.Page, figures: Mapping[str, bytes]) -> int:
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot be made: {error.strerror}") from None
+    text = pages.markdown(page)
+    _write_text(folder / f"{name}.md", text)
+    _write_text(folder / f"{name}.html", pages.html(page, figures))
+    typer.echo(text)
+    return 0

@@ -27,7 +27,7 @@ SIDES = 4
 
 
 class Atlas:
-    """Brokers are numbered in the order of their names. `bits` is b; tables are complete, cells have the nearest node."""
+    """Brokers are numbered in the order of their names. Tables are complete, and their cells have the nearest node."""
 
     def __init__(self, sites: tuple[Site, ...], bits: int = 4) -> None:
         self.bits = bits
@@ -58,7 +58,7 @@ class Atlas:
         table = np.full((self.count, self.rows, 1 << self.bits), NOBODY)
         for row in range(self.rows):
             for low, high in self._ranges(row):
-                children = [(a, b) for a, b in self._ranges(row + 1, low, high)]
+                children = list(self._ranges(row + 1, low, high))
                 for a, b in children:
                     outside = np.r_[low:a, b:high]
                     if len(outside):
@@ -153,7 +153,7 @@ class Atlas:
         tied = way == best
         shared = np.where(tied, _common(numbers, keys[:, None]), NOBODY)
         tied &= shared == shared.max(axis=1, keepdims=True)
-        chosen = np.where(tied, candidates, self.count).min(axis=1)
+        chosen: Ints = np.where(tied, candidates, self.count).min(axis=1)
         return chosen
 
     def _nearer(self, here: Ints, keys: Names, row: Ints) -> Ints:
@@ -194,7 +194,8 @@ class Atlas:
         """How many different peers each broker knows."""
         known = np.sort(np.concatenate([self.table.reshape(self.count, -1), self.leaves], axis=1), axis=1)
         fresh = np.diff(known, axis=1, prepend=NOBODY) != 0
-        return fresh.sum(axis=1)
+        count: Ints = fresh.sum(axis=1)
+        return count
 
 
 def _common(a: Any, b: Any) -> Ints:

@@ -21,7 +21,7 @@ from godwit.sim.gathering import Gathering
 
 EVERYWHERE = Disc((50.0, 50.0), 100.0)
 DELAY_S = 1.5
-MOVE_S = 4.0
+MOVE_S = 10.0
 MOVE_MIN_S = 0.05
 """Enough for the radio: an answer is lost where the experiment says so, and nowhere else."""
 ACTIVE_S = 45.0

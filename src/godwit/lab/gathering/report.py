@@ -141,7 +141,7 @@ def races(evidence: Evidence) -> Table:
             chain = max(result.chain_max for result in results)
             rows.append((variant, f"{bad} of {runs}", PUBLISHED_BAD[variant], f"{missing:,}", str(chain)))
     note = (
-        "12 clients that move every four seconds among 5 brokers whose messages take exponential 1.5 s. A run is bad if"
+        "12 clients that move every ten seconds among 5 brokers whose messages take exponential 1.5 s. A run is bad if"
         " anything was lost or went round for ever. The spec's counts come from another simulator."
     )
     header = ("rules and world", "bad runs", "the spec counted", "notices missing", "longest chain")
