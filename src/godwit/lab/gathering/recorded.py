@@ -90,7 +90,7 @@ def brokers_of(folder: Path) -> list[tuple[NodeId, Point]]:
     with gzip.open(folder / CELLS, "rt", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             cells.setdefault(int(row["cell"]) // 256, []).append((float(row["lon"]), float(row["lat"])))
-    middles = {site: tuple(np.mean(some, axis=0)) for site, some in sorted(cells.items())}
+    middles = {site: np.mean(some, axis=0).tolist() for site, some in sorted(cells.items())}
     fresh: dict[Point, NodeId] = {}
     for site, (lon, lat) in middles.items():
         fresh.setdefault(plane(lon, lat), f"e{site}")
@@ -144,7 +144,7 @@ class Drive:
     def _taxis(self, folder: Path) -> dict[NodeId, Array]:
         """Kilometres on a grid of time, NaN where nothing is known for long."""
         table = pq.read_table(folder / TAXIS, columns=["cab", "t", "lat_e5", "lon_e5"])
-        inside = (pc.field("t") >= BEGIN - GAP_S) & (pc.field("t") <= BEGIN + self.until_s + GAP_S)
+        inside = (pc.field("t") >= int(BEGIN - GAP_S)) & (pc.field("t") <= int(BEGIN + self.until_s + GAP_S))
         rows = table.filter(inside)
         # Names that are kept as a dictionary cannot be sorted.
         rows = rows.set_column(0, "cab", pc.cast(rows["cab"], "string"))

@@ -33,7 +33,7 @@ class Boundary(msgspec.Struct, frozen=True, array_like=True):
         return apart if self.increasing else -apart
 
     def owns(self, point: Point) -> bool:
-        return (point[self.dimension] >= self.coordinate) is self.increasing
+        return (point[self.dimension] >= self.coordinate) == self.increasing
 
     def opposite(self) -> Boundary:
         return Boundary(self.dimension, self.coordinate, not self.increasing)
