@@ -32,7 +32,7 @@ Cell = tuple[int, int]
 Canvas = dict[Cell, tuple[str, str]]
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class RingRun(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Path
     seed: int
     until_s: float | None = None
@@ -41,7 +41,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     animation: Path | None = None
 
 
-def run(options: Options) -> int:
+def run(options: RingRun) -> int:
     """Play it; the exit status."""
     try:
         scenario = load_ring(options.scenario)
@@ -93,7 +93,7 @@ def _play(
                 console.print(line, markup=False, soft_wrap=True)
 
 
-def _conclude(console: Console, options: Options, stage: RingStage, sights: list[RingSight]) -> None:
+def _conclude(console: Console, options: RingRun, stage: RingStage, sights: list[RingSight]) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column(justify="right")

@@ -94,8 +94,8 @@ def run(options: Options) -> int:
 def _ring(options: Options) -> int:
     if options.inspect is not None:
         raise InputError(f"--inspect {options.inspect}: brokers of a ring have no tables R, T and Q; leave it out")
-    told = {name: getattr(options, name) for name in ring.Options.__struct_fields__}
-    return ring.run(ring.Options(**told))
+    told = {name: getattr(options, name) for name in ring.RingRun.__struct_fields__}
+    return ring.run(ring.RingRun(**told))
 
 
 def _checked(options: Options) -> Loaded:
