@@ -68,6 +68,8 @@ class PastryNode:
         self._holes: dict[tuple[int, int], float] = {}
         """Cells whose node failed, and until when nobody is asked again."""
         self._failed: dict[int, NodeId] = {}
+        self._considered: set[Peer] = set()
+        """Put where they fit, or nowhere, since the last failure: keep-alives name the same leaves again and again."""
         self._heard_s: dict[int, float] = {}
         self._entered = False
         if options.silence_s:
@@ -191,8 +193,11 @@ class PastryNode:
     def add(self, peers: Iterable[Peer]) -> None:
         """Put peers where they fit, leaving out those that have failed since."""
         for peer in peers:
+            if peer in self._considered:
+                continue
             number = peer.number
             if number != self.number and self._failed.get(number) != peer.name:
+                self._considered.add(peer)
                 self._insert(peer)
 
     def _insert(self, peer: Peer) -> None:
@@ -210,6 +215,7 @@ class PastryNode:
     def fail(self, peer: Peer) -> None:
         """It does not answer any more: forget it, fill its place among the leaves now and elsewhere when needed."""
         number = peer.number
+        self._considered.clear()
         position = self.table.position(number)
         if self.table.remove(number):
             self._holes[position] = self.host.now()
