@@ -20,6 +20,9 @@ from godwit.lab.results import Results
 
 Kept = Results[Configuration, Result]
 
+RACES = 6
+"""Races for each seed: sixty where there are ten maps."""
+
 
 def gathering(
     *,
@@ -68,10 +71,9 @@ def gathering(
 
 def _planned(plan: Plan, said: Mapping[str, object], *, defects: bool) -> Plan:
     changes = {name: value for name, value in said.items() if value is not None}
-    if "seeds" in changes:
-        changes["maps"] = changes["seeds"]
-        if defects:
-            changes |= {"races": changes["seeds"], "joins": changes["seeds"]}
+    seeds = said["seeds"]
+    if isinstance(seeds, int):
+        changes |= {"maps": seeds, "joins": seeds, "races": seeds if defects else RACES * seeds}
     return msgspec.structs.replace(plan, defects=defects, **changes)
 
 
