@@ -104,9 +104,10 @@ class Mass(msgspec.Struct, frozen=True, kw_only=True):
     def next(self, dice: Random, time_s: float, x_m: float, y_m: float, heading: float, /) -> Leg:
         if self.uniform:
             turn, duration = dice.uniform(-self.turn_rad, self.turn_rad), dice.uniform(*self.change_s)
+            angle = dice.uniform(0, 2 * math.pi) if math.isnan(heading) else heading + turn
         else:
-            turn, duration = dice.gauss(0.0, self.turn_rad), max(0.1, dice.gauss(*self.change_s))
-        angle = dice.uniform(0, 2 * math.pi) if math.isnan(heading) else heading + turn
+            angle = dice.uniform(0, 2 * math.pi) if math.isnan(heading) else dice.gauss(heading, self.turn_rad)
+            duration = max(0.1, dice.gauss(*self.change_s))
         return inside(self.width_m, self.height_m, x_m, y_m, angle, dice.uniform(*self.speed_mps), duration)
 
 
