@@ -12,6 +12,7 @@ from godwit.protocols.gathering.clients import Buffered, Cause, Presence, Profil
 from godwit.protocols.gathering.messages import (
     Associate,
     Associated,
+    CareOf,
     ClientId,
     Forward,
     Handover,
@@ -21,6 +22,7 @@ from godwit.protocols.gathering.messages import (
     Notice,
     Notify,
     NotifyAck,
+    Pointer,
     Register,
     Registered,
     Update,
@@ -155,11 +157,10 @@ class Mobility:
     def _onwards(self, client: ClientId) -> tuple[Key, int] | None:
         """The broker to send on to; never one that failed and for which this one stands in."""
         broker = self.broker
-        known = broker.pointers.get(client)
-        if known is None and broker.rules.via_home:
-            found = broker.care_of.get(client)
-            if found is not None and broker.ring.next_hop(found.broker) is not None:
-                return found.broker, found.epoch
+        known: Pointer | CareOf | None = broker.pointers.get(client)
+        if broker.rules.via_home:
+            told = [one for one in (known, broker.care_of.get(client)) if one is not None]
+            known = max(told, key=lambda one: one.epoch, default=None)
         if known is None or broker.ring.next_hop(known.broker) is None:
             return None
         return known.broker, known.epoch
