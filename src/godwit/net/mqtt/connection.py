@@ -678,7 +678,6 @@ class Connection(Requests):
         if self.state is State.OPEN and self._stopped:
             self.heard = self.front.tick
             return
-        self.front.counts.timeouts += self.state is not State.GONE
         if self.state is State.OPEN:
             self.closed_with(KEEP_ALIVE_TIMEOUT, "nothing heard within one and a half times the keep alive")
         else:

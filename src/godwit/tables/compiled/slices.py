@@ -111,7 +111,7 @@ S_FORMAT, S_CHILDREN_N, S_CHILDREN, S_DICTIONARY = 0, 32, 40, 48
 A_NULLS, A_OFFSET, A_BUFFERS, A_CHILDREN, A_DICTIONARY = 8, 16, 40, 48, 56
 
 F_I1, F_U1, F_I2, F_U2, F_I4, F_U4, F_I8, F_U8 = (ord(letter) for letter in "cCsSiIlL")
-F_F4, F_F8, F_BOOL, F_TEXT, F_LONG_TEXT, F_BYTES, F_NULL = (ord(letter) for letter in "fgbuUzn")
+F_F4, F_F8, F_BOOL, F_TEXT, F_LONG_TEXT, F_NULL = (ord(letter) for letter in "fgbuUn")
 
 
 @compiled
