@@ -126,14 +126,30 @@ class Load(Message, frozen=True):
                 return self.address_wss
 
 
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """What another broker said of itself, so many seconds ago."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)]
+    age_s: Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+    load: Load
+
+
+class Loads(Message, frozen=True):
+    """What some of those have to do with whom you may have no link."""
+
+    told: Annotated[tuple[Told, ...], msgspec.Meta(max_length=64)]
+
+
 class Sent(Message, frozen=True):
-    """I have told this client to go to you."""
+    """I have told this client to go to you, or, where it says so, to another one that you may know a way to."""
 
     client: Text
+    to: Text = ""
+    hops: Count = 0
 
 
-Frame = Enclosed | Parcels | Ask | Taken | Load | Sent
-"""Everything that may come over a link: what `TreeFabric.receive` understands, and the two of `broker.balance`."""
+Frame = Enclosed | Parcels | Ask | Taken | Load | Loads | Sent
+"""Everything that may come over a link: what `TreeFabric.receive` understands, and those of `broker.balance`."""
 
 _decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 _items = msgspec.msgpack.Decoder(tuple[Item, ...])
