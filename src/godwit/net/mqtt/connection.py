@@ -169,7 +169,7 @@ class Requests(Delivering):
     def _offer(self) -> None:
         if self._offered and self._session is not None:
             offered, self._offered = self._offered, []
-            self.front.broker.publish(self._session, offered)
+            self.front.publish(self._session, offered)
 
     def _acknowledge(self, kind: int, number: int, code: int) -> None:
         """PUBACK, PUBREC, PUBREL or PUBCOMP."""
