@@ -21,9 +21,7 @@ def test_aodv_has_no_heartbeats_to_carry_anything() -> None:
 
 
 def test_sleeping_radios_live_longer_and_carrying_heartbeats_save_messages_and_still_deliver() -> None:
-    plain = Configuration(
-        size=4, speed_mps=2.0, seed=3, protocol="hardened", patience_s=2.5, publish_s=20.0, drain_s=20
-    )
+    plain = EnergyPlan(size=4, speed_mps=2.0, publish_s=20.0).cell("hardened", "always on, as published")[0]
     asleep, carried = (run(structs.replace(plain, awake=0.2, carry=carry)) for carry in (False, True))
     on = run(plain)
     assert on.battery_days == pytest.approx(3.5, abs=0.05)

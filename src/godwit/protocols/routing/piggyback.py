@@ -15,6 +15,8 @@ from godwit.protocols.routing.courier import Carried, Numbered
 from godwit.protocols.routing.messages import Ack
 from godwit.protocols.topology.election import Heartbeat
 
+Starts = Callable[[Host], Core]
+
 ADDRESS_B = 2
 """Whom a carried message is for."""
 
@@ -43,13 +45,11 @@ class Carrying:
     """The host that a core sees, and the core that the world sees.
 
     `hold_s` is how long a message waits for a heartbeat at most; 0 holds nothing back, for who never beats: a client.
-    What does not fit into `load_max_b` waits for the next one. Acknowledgements take a round each way, for which whoever
-    waits for them must have the patience.
+    What does not fit into `load_max_b` waits for the next one. Acknowledgements take a round each way: a courier must
+    wait longer for them.
     """
 
-    def __init__(
-        self, host: Host, start: Callable[[Host], Core], *, hold_s: float = 0.0, load_max_b: int = 512
-    ) -> None:
+    def __init__(self, host: Host, start: Starts, *, hold_s: float = 0.0, load_max_b: int = 512) -> None:
         self.host = host
         self.hold_s = hold_s
         self.load_max_b = load_max_b
