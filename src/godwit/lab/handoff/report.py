@@ -30,7 +30,7 @@ OUR_CELLS = (("ours", "RND"), ("ours", "NBR"), ("memory", "RND"), ("memory", "NB
 
 
 def evidence_of(grid: Grid, results: Results) -> Evidence:
-    return Evidence(results.of(grid.cells()), grid.base)
+    return Evidence(results.of(grid.cells()), grid.base, quick=grid.quick)
 
 
 def page(grid: Grid, results: Results, command: str) -> Page:
