@@ -79,6 +79,39 @@ def _with_where(typed: dict[str, Any]) -> dict[str, Any]:
     return {**typed, "where": Where(spark=spark, master=master, settings=tuple(conf or ()))}
 
 
+@experiment("all", "godwit.commands.lab.everything")
+def everything(
+    only: Annotated[list[str] | None, typer.Option(metavar="STUDY", help="One study; may be repeated. All.")] = None,
+    size: Annotated[str, typer.Option(help="quick: minutes; short: an hour of a core; published: many.")] = "short",
+    out: Out = "results",
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be run and what it would cost; run nothing.")
+    ] = False,
+    report_only: ReportOnly = False,
+    documents: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Also write the pages as Markdown, as in docs/results.")
+    ] = None,
+    spark: OnSpark = None,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Every published claim: run all studies, and write one site with all verdicts.
+
+    Examples:
+
+        godwit lab all --plan --size published
+
+        godwit lab all --out results
+
+        godwit lab all --only handoff --size published --master spark://host:7077
+
+    DIR gets index.html with every claim and its verdict, a page for each study, and STUDY/results.parquet with one row
+    for each run. The same command goes on where an interrupted one stopped; rows of other code are not reused.
+
+    Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
+    """
+
+
 @experiment("structures", STRUCTURES)
 def structures(
     quick: Quick = False,

@@ -53,6 +53,20 @@ def page(grid: Grid, results: Results, command: str) -> Page:
     return Page("Handoff: the published evaluation", _lead(grid, evidence, command), findings(evidence), tables)
 
 
+def published_tables(evidence: Evidence) -> list[Table]:
+    """The tables that the text has, with its numbers in brackets, and what varies beside."""
+    if not evidence.sizes_of("proactive"):
+        return []
+    varied = [table for table in _varied(evidence) if table.rows]
+    return [
+        _six("X10: throughput, msg/s", of.throughput, published.THROUGHPUT, evidence, ".2f"),
+        _six("X10: loss, %", of.loss, published.LOSS, evidence, ".2f"),
+        _six("X10: duplicates, %", of.duplication, published.DUPLICATES, evidence, ".2f"),
+        _handoffs(evidence),
+        *varied,
+    ]
+
+
 def _lead(grid: Grid, evidence: Evidence, command: str) -> str:
     kind = "The quick grid, with short runs and few of them: a first look, not the evaluation. " if grid.quick else ""
     versions = ", ".join(sorted({row.made.commit for row in evidence.rows})) or "none"

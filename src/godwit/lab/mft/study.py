@@ -114,9 +114,7 @@ def _screened(name: str, margins: Margins, at_size: Mapping[str, Finding], quick
     claim, share = CLAIMS[name], margins.holding(name)
     if share is None:
         return undecided(claim, "the screening was not run", "ten minutes of a core")
-    beside = "; ".join(
-        f"{reading}: {one.told if one.missing is None else 'too close to tell'}" for reading, one in at_size.items()
-    )
+    beside = "; ".join(f"{reading}: {_short(one)}" for reading, one in at_size.items())
     numbers = f"holds in {share:.0%} of {len(margins.of(name))} settings. At size, {beside}"
     decided = {one.verdict for one in at_size.values() if one.verdict is not Verdict.NOT_DECIDABLE}
     if share >= EVERYWHERE and decided <= {Verdict.REPRODUCED}:
@@ -128,9 +126,8 @@ def _screened(name: str, margins: Margins, at_size: Mapping[str, Finding], quick
     told = along(claim, screening.NAMES[factor], curve, numbers)
     if told.verdict is Verdict.DEPENDS:
         return told
-    where = "in " + ", ".join(
-        f"{margins.holding(name, **{factor: v}) or 0:.0%} at {screening.named(factor, v)}" for v in FACTORS[factor]
-    )
+    shares = {value: margins.holding(name, **{factor: value}) or 0.0 for value in FACTORS[factor]}
+    where = "in " + ", ".join(f"{share:.0%} at {screening.named(factor, value)}" for value, share in shares.items())
     depends = Dependence(f"{screening.NAMES[factor]} and others together", where, tuple(curve))
     return Finding(claim, Verdict.DEPENDS, numbers, depends=depends)
 
