@@ -56,11 +56,15 @@ figure { display: inline-block; width: 520px; max-width: 100%; margin: .5em } im
 figcaption { font-size: 13px; color: #4a5866 }
 .reproduced { color: #1b7a3d; font-weight: 600 } .not-reproduced { color: #b3261e; font-weight: 600 }
 .not-decidable { color: #7a6a1b; font-weight: 600 } .depends { color: #1f5fa8; font-weight: 600 }
+.claims { display: table; width: 100%; table-layout: fixed } .claims td { overflow-wrap: anywhere }
+.claims th:nth-child(1) { width: 8% } .claims th:nth-child(2) { width: 30% } .claims th:nth-child(3) { width: 30% }
+.index th:nth-child(1) { width: 13% } .index th:nth-child(2) { width: 7% } .index th:nth-child(3) { width: 45% }
+.rest { font-weight: 400 }
 .arithmetic-checked { color: #5b5b66; font-weight: 600 }
 .counts span { display: inline-block; margin: 0 1.2em .6em 0; font-size: 17px } .counts b { font-size: 26px }
 nav { font-size: 14px; margin-bottom: 1em } code { background: #f2f5f8; padding: .1em .3em }
 details { margin: .3em 0 } summary { cursor: pointer; color: #4a5866 }
-td.numbers { font-size: 12px; color: #3c4854; max-width: 460px }
+td.numbers { font-size: 12px; color: #3c4854 }
 """
 
 

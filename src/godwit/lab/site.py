@@ -95,7 +95,8 @@ def index(every: Sequence[Told]) -> str:
         f"<p>{sum(total.values())} statements of {len(every)} studies.</p>{_counted(total)}"
         f"<h2>By specification</h2>{html_table(('specification', *Verdict, 'all'), specs)}"
         f"<h2>What the verdicts mean</h2>{html_table(('verdict', 'means'), list(MEANINGS.items()))}"
-        "<h2>All claims</h2><table><thead><tr><th>specification</th><th>claim</th><th>published</th><th>verdict</th>"
+        '<h2>All claims</h2><table class="claims index"><thead><tr><th>specification</th><th>claim</th>'
+        "<th>published</th><th>verdict</th>"
         f"</tr></thead><tbody>{claims}</tbody></table>"
     )
     return _document(TITLE, body, home=True)
@@ -115,7 +116,7 @@ def _index_rows(one: Told) -> str:
     name = one.study.name
     return "".join(
         f'<tr><td>{escape(one.study.spec)}</td><td><a href="{name}.html#c{i}">{escape(finding.claim.name)}</a></td>'
-        f'<td>{escape(finding.claim.text)}</td><td class="{class_of(finding.verdict)}">{escape(finding.told)}</td></tr>'
+        f"<td>{escape(finding.claim.text)}</td>{_verdict_cell(finding)}</tr>"
         for i, finding in enumerate(one.outcome.findings)
     )
 
@@ -136,7 +137,8 @@ def page(one: Told) -> str:
         f"<p>Run it again: <code>{escape(one.command)}</code>. Seeds: {escape(outcome.seeds)}. {len(one.rows)} of"
         f" {one.wanted} rows are there: {escape(one.origin)} Raw:"
         f' <a href="{one.study.name}/results.parquet">{one.study.name}/results.parquet</a>.</p>'
-        f"<h2>Claims</h2><table><thead><tr><th>claim</th><th>published</th><th>verdict</th><th>numbers</th></tr></thead>"
+        '<h2>Claims</h2><table class="claims"><thead><tr><th>claim</th><th>published</th><th>verdict</th>'
+        "<th>numbers</th></tr></thead>"
         f"<tbody>{''.join(_claim_row(i, finding) for i, finding in enumerate(outcome.findings))}</tbody></table>"
         f"<h2>Figures</h2>{pictures}{tables}"
         f"<h2>Parameters</h2>{html_table(('parameter', 'value', 'source'), _parameters(outcome))}"
@@ -148,6 +150,13 @@ def _parameters(outcome: Outcome) -> list[tuple[str, str, str]]:
     return [(one.name, one.value, one.source) for one in outcome.parameters]
 
 
+def _verdict_cell(finding: Finding) -> str:
+    """The verdict itself stands out; what it hangs on or lacks follows in plain letters."""
+    head, colon, rest = finding.told.partition(": ")
+    plain = f'<span class="rest">{escape(colon + rest)}</span>' if rest else ""
+    return f'<td class="{class_of(finding.verdict)}">{escape(head)}{plain}</td>'
+
+
 def _claim_row(number: int, finding: Finding) -> str:
     claim = finding.claim
     beside = f"<details><summary>tolerance</summary>{escape(claim.place)}: {escape(claim.tolerance)}</details>"
@@ -157,7 +166,7 @@ def _claim_row(number: int, finding: Finding) -> str:
         curve = f"<details><summary>curve</summary>{html_table((finding.depends.on, '', 'numbers'), points)}</details>"
     return (
         f'<tr id="c{number}"><td>{escape(claim.name)}</td><td>{escape(claim.text)}{beside}</td>'
-        f'<td class="{class_of(finding.verdict)}">{escape(finding.told)}</td>'
+        f"{_verdict_cell(finding)}"
         f'<td class="numbers">{escape(finding.numbers)}{curve}</td></tr>'
     )
 

@@ -15,7 +15,7 @@ from godwit.lab.adhoc.claims import CLAIMS
 from godwit.lab.adhoc.evidence import Evidence
 from godwit.lab.adhoc.plan import Plan
 from godwit.lab.adhoc.runs import Configuration, Result
-from godwit.lab.adhoc.verdicts import JUDGES, judge
+from godwit.lab.adhoc.verdicts import judge
 from godwit.lab.claims import Finding, Point, Verdict, along
 from godwit.lab.results import Row
 
@@ -51,7 +51,7 @@ def runs(base: Plan) -> list[Configuration]:
 def findings(base: Plan, rows: Sequence[Row[Configuration, Result]]) -> list[Finding]:
     """Each claim over the readings in which it could be decided."""
     known = {name: Evidence(plan, rows) for name, plan in plans(base).items()}
-    return [_over(name, known) for name in JUDGES]
+    return [_over(name, known) for name in CLAIMS]
 
 
 def _over(name: str, known: Mapping[str, Evidence]) -> Finding:

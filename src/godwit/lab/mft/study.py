@@ -127,13 +127,16 @@ def _screened(name: str, margins: Margins, at_size: Mapping[str, Finding], quick
     if told.verdict is Verdict.DEPENDS:
         return told
     shares = {value: margins.holding(name, **{factor: value}) or 0.0 for value in FACTORS[factor]}
-    where = "in " + ", ".join(f"{share:.0%} at {screening.named(factor, value)}" for value, share in shares.items())
+    told_by_value = ", ".join(f"{share:.0%} at {screening.named(factor, value)}" for value, share in shares.items())
+    where = f"in so many settings: {told_by_value}"
     depends = Dependence(f"{screening.NAMES[factor]} and others together", where, tuple(curve))
     return Finding(claim, Verdict.DEPENDS, numbers, depends=depends)
 
 
 def _short(finding: Finding) -> str:
-    return finding.verdict.value if finding.missing is None else "too close to tell"
+    if finding.missing is None:
+        return finding.verdict.value
+    return "not run" if finding.missing.what.startswith("not run") else "too close to tell"
 
 
 def _lead(plan: Plan, rows: Sequence[Row], margins: Margins) -> str:
