@@ -40,13 +40,13 @@ from godwit.filters.clauses import AttributeFilter
 from godwit.filters.filters import Filter
 from godwit.filters.predicates import Interval, Text
 from godwit.filters.text import to_text
-from godwit.pipeline.match import deliveries
-from godwit.pipeline.mobility import Rules
-from godwit.pipeline.mobility_job import MobilityOptions, run
-from godwit.pipeline.reading import checked
+from godwit.pipeline.io.reading import checked
+from godwit.pipeline.match.deliveries import deliveries
+from godwit.pipeline.match.subscriptions import Compiled, Shipper
+from godwit.pipeline.mobility.job import MobilityOptions, run
+from godwit.pipeline.mobility.movement import Rules
 from godwit.pipeline.schemas import SUBSCRIPTIONS
 from godwit.pipeline.session import Options, start
-from godwit.pipeline.subscriptions import Compiled, Shipper
 from godwit.tables.matching.batch import Batch
 from godwit.tables.matching.index import Index
 from workloads import DATA, EQUAL, FLIGHTS, NEAR, flights, uniform

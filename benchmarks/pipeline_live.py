@@ -78,9 +78,9 @@ def main() -> None:
 
 def measured(rate: int, seconds: float, subscriptions: int, cores: int = 2) -> Figures:
     """One run, in a folder that is removed afterwards."""
-    from godwit.pipeline.match_job import MatchOptions, stream
+    from godwit.pipeline.match.job import MatchOptions, stream
     from godwit.pipeline.session import Options, start
-    from godwit.pipeline.streaming import Pace, reason
+    from godwit.pipeline.streaming.queries import Pace, reason
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -18,7 +18,7 @@ import msgspec
 
 from godwit.lab.mft.runs import Configuration, Result, run
 from godwit.pipeline.session import Options, start
-from godwit.pipeline.sweep import SETTINGS, outcomes, retrying
+from godwit.pipeline.sweep.runs import SETTINGS, outcomes, retrying
 
 RUNS, CORES, GOAL = 200, 2, 1.7
 

@@ -15,7 +15,8 @@ from tests.brokers import FREE, Process, running
 from typer.testing import CliRunner, Result
 
 from godwit.cli import app
-from godwit.commands.top import fetched, page
+from godwit.commands.status_page import page
+from godwit.commands.top import fetched
 from godwit.net.ops.report import ClientRow, HandoffReport, NeighborRow, PeerRow, Report
 
 ANSWER_S = 60

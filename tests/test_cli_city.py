@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from godwit.cli import app
 from godwit.commands.city import show
-from godwit.commands.city.city import City
 from godwit.commands.city.screen import Picture, Watch, display_for
 from godwit.commands.city.wishes import WISHES, heard, wishes
+from godwit.commands.city.world import City
 from godwit.filters.text import parse, to_text
 from godwit.tables.matching.batch import Batch
 from godwit.tables.matching.index import Index, Matches

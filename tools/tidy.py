@@ -39,7 +39,7 @@ STOREYS = {
         ("session",),
         ("streams", "balance"),
         ("messages",),
-        ("api", "publication", "topics", "store"),
+        ("api", "publication", "senml", "topics", "store"),
     )
 }
 """Packages with floors of their own, from the top down: a room may use itself, its floor and every floor below."""

@@ -21,12 +21,13 @@ from pyspark.sql import SparkSession
 
 from godwit.lab.mft.runs import Configuration, run
 from godwit.net.processes import free_ports
-from godwit.pipeline import mobility, sweep
-from godwit.pipeline.match_job import MatchOptions
-from godwit.pipeline.match_job import run as run_match
-from godwit.pipeline.mobility_job import MobilityOptions
-from godwit.pipeline.mobility_job import run as run_mobility
+from godwit.pipeline.match.job import MatchOptions
+from godwit.pipeline.match.job import run as run_match
+from godwit.pipeline.mobility import movement as mobility
+from godwit.pipeline.mobility.job import MobilityOptions
+from godwit.pipeline.mobility.job import run as run_mobility
 from godwit.pipeline.session import make_java_ready
+from godwit.pipeline.sweep import runs as sweep
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 START_S = 90
@@ -36,7 +37,9 @@ import json
 import sys
 import msgspec
 from godwit.lab.mft.runs import Configuration, run
-from godwit.pipeline import match_job, mobility_job, sweep
+from godwit.pipeline.match import job as match_job
+from godwit.pipeline.mobility import job as mobility_job
+from godwit.pipeline.sweep import runs as sweep
 from godwit.pipeline.session import QUIET, Options, start
 master, match, mobility, runs = sys.argv[1:]
 settings = {

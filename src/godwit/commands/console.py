@@ -6,10 +6,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 SHOWN_MAX = 20
 """Bad lines that are told one by one; the others are only counted."""
@@ -25,6 +28,8 @@ class Reports:
     """One command's voice on stderr. `bad` counts every bad line, told or not."""
 
     def __init__(self) -> None:
+        from rich.console import Console
+
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
         self.bad = 0
 
@@ -67,6 +72,8 @@ class Bar:
 
 
 def _progress(console: Console) -> Progress:
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     return Progress(*columns, TextColumn("{task.fields[detail]}"), console=console, transient=True)
 

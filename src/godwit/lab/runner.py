@@ -1,7 +1,7 @@
 """Many independent runs: each is tried, what finishes is kept at once, and what fails stops nothing else.
 
-Who runs them is given: this process, one after the other, or a Spark job with a task for each (`godwit.pipeline.sweep`,
-of which nothing here knows).
+Who runs them is given: this process, one after the other, or a Spark job with a task for each
+(`godwit.pipeline.sweep.runs`, of which nothing here knows).
 """
 
 from __future__ import annotations

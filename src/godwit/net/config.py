@@ -115,10 +115,12 @@ class Peers(Strict, frozen=True):
 class AccessFile(Strict, frozen=True):
     users: Path | None = None
     """See `godwit.net.access`. Without it, anybody on this machine may do anything and nobody else may connect."""
+    remember: bool = True
+    """Passwords that were right are recognised by a quicker keyed hash, also after a restart."""
 
 
 class ConnectionLimits(Strict, frozen=True):
-    """What one connection may cost; the fields are those of `godwit.net.mqtt.front`."""
+    """What one connection may cost; the fields are those of `godwit.net.mqtt.options`."""
 
     packet_bytes_max: Annotated[int, Meta(ge=1_024, le=268_435_460)] = 1024 * 1024
     inflight_max: Annotated[int, Meta(ge=1, le=65_535)] = 1_024
@@ -127,6 +129,7 @@ class ConnectionLimits(Strict, frozen=True):
     session_expiry_max_s: NotNegative = inf
     client_id_bytes_max: Annotated[int, Meta(ge=23, le=65_535)] = 512
     connect_wait_s: Positive = 10.0
+    filters_per_packet_max: Annotated[int, Meta(ge=1, le=65_535)] = 256
     packets_per_s: Positive = inf
     bytes_per_s: Positive = inf
     output_bytes_max: Count = 8 * 1024 * 1024

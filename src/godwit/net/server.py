@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from godwit.filters.filters import Filter
 from godwit.net import tls
 from godwit.net.access import Access, SecurityError
 from godwit.net.address import Address
 from godwit.net.config import Config, ConfigError, Fabric, address
 from godwit.net.host import AsyncHost
 from godwit.net.identity import Identity, identify
+from godwit.net.logins import Remembered, key_in
 from godwit.net.mqtt.front import Front
 from godwit.net.mqtt.listener import Listener
 from godwit.net.mqtt.options import Options
@@ -36,6 +38,7 @@ from godwit.protocols.broker.api import Limits
 from godwit.protocols.broker.balance import Balance
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric.adhoc import AdhocFabric
+from godwit.protocols.broker.fabric.base import ANYTHING, Streamless
 from godwit.protocols.broker.fabric.bridge import Bridge
 from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
 from godwit.protocols.broker.handoff.prediction import HABITS, Neighbors
@@ -90,7 +93,7 @@ class Parts:
     links: Links
     dialler: Dialler
     host: AsyncHost
-    fabric: TreeFabric | AdhocFabric | Bridge
+    fabric: TreeFabric | Bridge | Streamless
     broker: Broker
     neighbors: Neighbors
     balance: Balance
@@ -113,7 +116,16 @@ class Parts:
             return None
         from godwit.net.radio.node import air_of
 
-        return air_of(self.config, self.fabric.air if isinstance(self.fabric, Bridge) else self.fabric)
+        medium = self.fabric.air if isinstance(self.fabric, Bridge) else self.fabric.medium
+        assert isinstance(medium, AdhocFabric)
+        return air_of(self.config, medium)
+
+    @property
+    def stated(self) -> list[Filter]:
+        """What this broker has told the others that it wants."""
+        if self.tree is not None:
+            return self.tree.stated
+        return self.air.fabric.stated if self.air is not None else []
 
     def troubles(self) -> list[str]:
         """Why this broker should not be given more to do; none where it is healthy."""
@@ -318,9 +330,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     links.on_linked = linked
     links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
     traced = config.archive is not None and config.archive.traces
-    neighbors = Neighbors(
-        identity.name, store, time.time, habits(config, identity.name), lambda peer: peer in fabric.brokers
-    )
+    neighbors = Neighbors(identity.name, store, time.time, habits(config, identity.name), fabric.is_known)
     broker = Broker(
         host,
         store,
@@ -334,11 +344,12 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         tracing=traced,
     )
     broker.tell_bounds(_tell_bound)
-    if not fabric.brokers:
+    if not fabric.sources(ANYTHING):
         # Whoever has never heard of others states nothing by itself, and two such brokers would wait for each other.
         fabric.want(())
     broker.prepare_with(IndexLoader().prepared)
-    access = Access(config.access.users, limits(config))
+    remembered = Remembered(key_in(config.folder), store) if config.access.remember else None
+    access = Access(config.access.users, limits(config), remembered)
     front = Front(broker, front_options(config), access.admit)
     # What others said, and what is on the disk now, may have made something to say to clients.
     links.on_read = store.after = front.flush
@@ -361,7 +372,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     )
 
 
-def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> TreeFabric | AdhocFabric | Bridge:
+def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> TreeFabric | Bridge | Streamless:
     """Over these links, over a radio, or over both."""
     if Fabric.ADHOC not in config.fabrics:
         return TreeFabric(host, store, TreeOptions(incarnation=int(time.time())))
@@ -370,7 +381,7 @@ def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> TreeFabric
 
     air = in_the_air(config, host.name, store)
     if Fabric.TREE not in config.fabrics:
-        return air
+        return Streamless(air)
     return Bridge(TreeFabric(host, store, TreeOptions(incarnation=int(time.time()))), air)
 
 

@@ -10,13 +10,14 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.match import unreadable
-from godwit.pipeline.reading import conforming, read, source
-from godwit.pipeline.running import Progress, Summary, watched
+from godwit.pipeline.io.kafka.events import write_events
+from godwit.pipeline.io.reading import conforming, read, source
+from godwit.pipeline.io.source_options import EVERYTHING, Live, is_live
+from godwit.pipeline.io.writing import Output
+from godwit.pipeline.match.deliveries import unreadable
+from godwit.pipeline.progress import Progress, Summary, watched
 from godwit.pipeline.schemas import ARCHIVE, INGESTED, QUARANTINE, shaped
-from godwit.pipeline.source_options import EVERYTHING, Live, is_live
-from godwit.pipeline.streaming import BATCH, CHECKPOINT, Pace, finished, rows_in, started, write_batch, written
-from godwit.pipeline.writing import Output
+from godwit.pipeline.streaming.queries import BATCH, CHECKPOINT, Pace, finished, rows_in, started, write_batch, written
 
 EVENTS, BAD = "events", "quarantine"
 
@@ -27,6 +28,8 @@ class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
     select: str | None = None
     live: Live = EVERYTHING
     files_per_batch: int | None = None
+    to: str | None = None
+    """A topic of Kafka that gets the events too, as kafka://host:port/topic."""
 
 
 def ingested(archived: DataFrame) -> DataFrame:
@@ -55,7 +58,9 @@ def run(spark: SparkSession, options: IngestOptions, progress: Progress | None =
         good, bad = sources[0].good, sources[0].bad
         for one in sources[1:]:
             good, bad = good.unionByName(one.good), bad.unionByName(one.bad)
-        out.write(EVENTS, ingested(good), INGESTED, ["day"])
+        events = out.write(EVENTS, ingested(good), INGESTED, ["day"])
+        if options.to is not None:
+            write_events(events, options.to)
         out.write(BAD, bad.unionByName(unreadable(good)), QUARANTINE, ["dataset"])
         out.finish()
         summary.rows_in, summary.quarantined = good.count(), out.rows[BAD]
@@ -90,6 +95,8 @@ def _ingest_batch(options: IngestOptions, path: str, batch: DataFrame, number: i
     dated = _dated(found.good).withColumn(BATCH, sf.lit(number))
     writer = dated.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
     writer.partitionBy("day", BATCH).parquet(f"{options.out}/{EVENTS}")
+    if options.to is not None:
+        write_events(dated, options.to)
     if not is_checked:
         bad = found.bad.unionByName(unreadable(found.good))
         write_batch(bad, f"{options.out}/{BAD}", number, QUARANTINE)

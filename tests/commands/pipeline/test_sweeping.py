@@ -89,7 +89,7 @@ def test_without_pyspark_runs_go_one_after_the_other_and_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sweeping, "START_S", 0.0)
-    monkeypatch.delitem(sys.modules, "godwit.pipeline.sweep", raising=False)
+    monkeypatch.delitem(sys.modules, "godwit.pipeline.sweep.runs", raising=False)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with opened(str(tmp_path), kept) as results:
         assert swept(TOYS, results, play, Where()) == 0
@@ -102,7 +102,7 @@ def test_without_pyspark_runs_go_one_after_the_other_and_it_is_said(
 def test_whoever_asks_for_spark_gets_it_or_an_error(
     where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "godwit.pipeline.sweep", raising=False)
+    monkeypatch.delitem(sys.modules, "godwit.pipeline.sweep.runs", raising=False)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with opened(str(tmp_path), kept) as results, pytest.raises(InputError, match="needs pyspark"):
         swept(TOYS, results, play, where)

@@ -17,7 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from godwit.commands.city import city
+from godwit.commands.city import world
 
 MAP_ROWS, MAP_COLUMNS = 11, 40
 WIDTH_MIN, HEIGHT_MIN = 76, 23
@@ -66,7 +66,7 @@ class Watch:
         self.deliveries += len(ids)
         self.matching_s += took_s
         self.wanted += np.bincount(ids, minlength=len(self.wanted))
-        east, north = city.metres_at(batch.column("lat").to_numpy(), batch.column("lon").to_numpy())
+        east, north = world.metres_at(batch.column("lat").to_numpy(), batch.column("lon").to_numpy())
         self.heat += np.bincount(_cells(east, north), weights=counts, minlength=len(self.heat))
 
     def mark(self) -> None:
@@ -85,10 +85,10 @@ class Watch:
         return f"verified {self.verified:,} events, {self.differences:,} differences"
 
 
-def _cells(east_m: city.Floats, north_m: city.Floats) -> city.Ints:
-    column = np.clip(east_m / city.WIDTH_M * MAP_COLUMNS, 0, MAP_COLUMNS - 1).astype(np.int64)
-    row = np.clip((1 - north_m / city.HEIGHT_M) * MAP_ROWS, 0, MAP_ROWS - 1).astype(np.int64)
-    cells: city.Ints = row * MAP_COLUMNS + column
+def _cells(east_m: world.Floats, north_m: world.Floats) -> world.Ints:
+    column = np.clip(east_m / world.WIDTH_M * MAP_COLUMNS, 0, MAP_COLUMNS - 1).astype(np.int64)
+    row = np.clip((1 - north_m / world.HEIGHT_M) * MAP_ROWS, 0, MAP_ROWS - 1).astype(np.int64)
+    cells: world.Ints = row * MAP_COLUMNS + column
     return cells
 
 
@@ -151,7 +151,7 @@ class Picture:
         upper.add_column(width=MAP_COLUMNS + 4)
         upper.add_column(ratio=1)
         upper.add_row(
-            Panel(city_map(watch), title=f"{city.NAME}: where events find people", padding=(0, 1)),
+            Panel(city_map(watch), title=f"{world.NAME}: where events find people", padding=(0, 1)),
             Panel(_figures(watch), title="matching", height=MAP_ROWS + 2, padding=(0, 1)),
         )
         heard = [*watch.heard, *[("", "")] * (HEARD_MAX - len(watch.heard))]
@@ -191,11 +191,11 @@ def city_map(watch: Watch) -> Text:
 
 @cache
 def _ground(row: int, column: int) -> tuple[str, str]:
-    north = np.array([(1 - (row + 0.5) / MAP_ROWS) * city.HEIGHT_M])
-    east = (column + 0.5) / MAP_COLUMNS * city.WIDTH_M
-    if east < city.coast_m(north)[0]:
+    north = np.array([(1 - (row + 0.5) / MAP_ROWS) * world.HEIGHT_M])
+    east = (column + 0.5) / MAP_COLUMNS * world.WIDTH_M
+    if east < world.coast_m(north)[0]:
         return "~", "blue"
-    river = abs(east - city.river_m(north)[0]) < city.WIDTH_M / MAP_COLUMNS / 2
+    river = abs(east - world.river_m(north)[0]) < world.WIDTH_M / MAP_COLUMNS / 2
     return ("≈", "blue") if river else SHADES[0]
 
 

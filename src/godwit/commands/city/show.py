@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-from godwit.commands.city import city
+from godwit.commands.city import world
 from godwit.commands.city.screen import Watch, display_for
 from godwit.commands.city.wishes import WISHES, Wish, heard, wishes
 from godwit.commands.match.matcher import make_ready
@@ -74,7 +74,7 @@ class Show:
         self.index = index
         self.people = people
         self.random = random
-        self.city = city.City(random)
+        self.city = world.City(random)
         self.size = EVENTS_MIN
         self.heard_at = 0.0
         self.turn = 0

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from godwit.commands.city import city
-from godwit.commands.city.city import DISTRICTS
+from godwit.commands.city import world
+from godwit.commands.city.world import DISTRICTS
 from godwit.events import Value
 from godwit.filters.areas import Box, Circle, distance_m
 from godwit.filters.clauses import AttributeFilter, Clause
@@ -62,7 +62,7 @@ def _own(**clauses: AnyPredicate | Clause) -> Own:
 
 
 def _homes(random: np.random.Generator, count: int) -> Iterator[tuple[float, float]]:
-    lat, lon = city.degrees_at(*city.places(random, count, 1300.0))
+    lat, lon = world.degrees_at(*world.places(random, count, 1300.0))
     yield from zip(lat.tolist(), lon.tolist(), strict=True)
 
 
@@ -73,13 +73,13 @@ def _taxi_here(random: np.random.Generator, count: int) -> Iterator[Own]:
 
 
 def _large_taxi(random: np.random.Generator, count: int) -> Iterator[Own]:
-    companies = random.integers(len(city.COMPANIES), size=count)
+    companies = random.integers(len(world.COMPANIES), size=count)
     for (lat, lon), company in zip(_homes(random, count), companies.tolist(), strict=True):
-        yield _own(company=equ(city.COMPANIES[company]), place=Within(Circle(lat, lon, 800)))
+        yield _own(company=equ(world.COMPANIES[company]), place=Within(Circle(lat, lon, 800)))
 
 
 def _one_taxi(random: np.random.Generator, count: int) -> Iterator[Own]:
-    plates = city.plates()
+    plates = world.plates()
     for taxi in random.integers(len(plates), size=count).tolist():
         yield _own(plate=equ(plates[taxi]))
 
@@ -91,8 +91,8 @@ def _bad_air_here(random: np.random.Generator, count: int) -> Iterator[Own]:
 
 
 def _some_stations(random: np.random.Generator, count: int) -> Iterator[Own]:
-    names = city.stations()
-    for low, *chosen in random.integers(city.SENSORS, size=(count, 4)).tolist():
+    names = world.stations()
+    for low, *chosen in random.integers(world.SENSORS, size=(count, 4)).tolist():
         stations = sorted({names[at] for at in chosen})
         yield _own(no2=rng(60 + low // 10, 400), station=tuple(equ(name) for name in stations))
 
@@ -108,7 +108,7 @@ def _bargain(random: np.random.Generator, count: int) -> Iterator[Own]:
 
 
 def _word(random: np.random.Generator, count: int) -> Iterator[Own]:
-    words = sorted({thing.split()[-1] for things, _ in city.MESSAGES.values() for thing in things})
+    words = sorted({thing.split()[-1] for things, _ in world.MESSAGES.values() for thing in things})
     for word, district in random.integers((0, 0), (len(words), len(DISTRICTS)), (count, 2)).tolist():
         yield _own(text=contains(words[word]), district=equ(DISTRICTS[district]))
 

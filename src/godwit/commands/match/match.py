@@ -1,142 +1,53 @@
-"""`godwit match`: every subscription of one file against every event of another."""
+"""`godwit match`: what can be typed. The work is in `godwit.commands.match.join`."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
-
-from godwit.commands.console import Bar, InputError, Reports, printable, shortened
-from godwit.commands.match.deliveries import STDOUT, Deliveries
-from godwit.commands.match.lines import STDIN
-from godwit.commands.match.matcher import make_ready
-from godwit.commands.match.sources import Events, read_events
-from godwit.commands.match.subscriptions import Subscription, read_subscriptions
-from godwit.tables.matching.batch import Batch
-from godwit.tables.matching.index import Index
-
-FINISHED, BAD_LINES, UNREADABLE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
-
-PIECE_ROWS_MIN, PIECE_ROWS_MAX = 1 << 8, 1 << 16
-PIECE_PAIRS = 1 << 26
-"""Events go to the index so many at a time that no more pairs can come back, should all match all: 512 MiB."""
-
-TOP = 5
+import msgspec
+import typer
 
 
-@dataclass(slots=True)
-class Tally:
-    """What has been done so far; true at any moment, also when the work breaks off."""
-
-    wanted: NDArray[np.int64]
-    events: int = 0
-    unwanted: int = 0
-    deliveries: int = 0
-    started: float = field(default_factory=time.monotonic)
-
-    def count(self, offsets: NDArray[np.int64], subscriptions: NDArray[np.int64]) -> None:
-        self.events += len(offsets) - 1
-        self.deliveries += len(subscriptions)
-        self.unwanted += int(np.count_nonzero(np.diff(offsets) == 0))
-        self.wanted += np.bincount(subscriptions, minlength=len(self.wanted))
-
-
-def run(subscriptions_path: str, events_path: str, out: str | None, limit: int | None) -> int:
-    """Match, write, report; the exit status."""
-    if subscriptions_path == events_path == STDIN:
-        raise InputError("subscriptions and events cannot both come from stdin")
-    reports = Reports()
-    subscriptions = read_subscriptions(subscriptions_path, reports)
-    if not subscriptions:
-        raise InputError(f"{subscriptions_path}: no subscription to match with")
-    make_ready(reports.say)
-    index = Index()
-    index.add_many(range(len(subscriptions)), (one.filters for one in subscriptions))
-    deliveries = None if out is None else Deliveries(out, [one.id for one in subscriptions])
-    tally = Tally(np.zeros(len(subscriptions), np.int64))
-    needed = {name for one in subscriptions for part in one.filters for own in part for name in own.names()}
-    events = _limited(read_events(events_path, needed, reports), limit)
-    status = _matched(index, events, deliveries, tally, reports)
-    if deliveries is not None and status != FINISHED and (partial := deliveries.abandon()) is not None:
-        reports.say(f"the deliveries found so far are in {partial}")
-    if status != PIPE_CLOSED:
-        _tell(tally, subscriptions, reports, out)
-    return status or (BAD_LINES if reports.bad else FINISHED)
-
-
-def _matched(
-    index: Index, source: Iterable[Events], deliveries: Deliveries | None, tally: Tally, reports: Reports
-) -> int:
-    try:
-        with Bar(reports.console, "matching") as bar:
-            for events in _pieces(source, len(tally.wanted)):
-                content = events.content
-                batch = Batch.from_events(content) if isinstance(content, list) else Batch.from_arrow(content)
-                matches = index.match_batch(batch)
-                if deliveries is not None:
-                    deliveries.write(events, matches.offsets, matches.ids)
-                tally.count(matches.offsets, matches.ids)
-                bar.update(events.share, f"{tally.events:,} events, {tally.deliveries:,} deliveries")
-        if deliveries is not None:
-            deliveries.finish()
-    except InputError as error:
-        reports.say(f"godwit: {error}")
-        return UNREADABLE
-    except BrokenPipeError:
-        return PIPE_CLOSED
-    except OSError as error:
-        reports.say(f"godwit: deliveries cannot be written: {error.strerror}")
-        return UNREADABLE
-    except KeyboardInterrupt:
-        reports.say("interrupted; this is how far it came:")
-        return INTERRUPTED
-    return FINISHED
-
-
-def _pieces(source: Iterable[Events], subscriptions: int) -> Iterator[Events]:
-    rows = int(np.clip(PIECE_PAIRS // subscriptions, PIECE_ROWS_MIN, PIECE_ROWS_MAX))
-    for events in source:
-        for at in range(0, len(events), rows):
-            yield events.slice(at, at + rows)
-
-
-def _limited(source: Iterable[Events], limit: int | None) -> Iterator[Events]:
-    left = sys.maxsize if limit is None else limit
-    for events in source:
-        yield events.slice(0, left)
-        left -= len(events)
-        if left <= 0:
-            return
-
-
-def _tell(tally: Tally, subscriptions: Sequence[Subscription], reports: Reports, out: str | None) -> None:
-    seconds = max(time.monotonic() - tally.started, 1e-9)
-    silent = np.count_nonzero(tally.wanted == 0)
-    lines = [
-        f"{tally.events:,} events, {len(subscriptions):,} subscriptions: {tally.deliveries:,} deliveries",
-        f"events that nobody wanted: {tally.unwanted:,}; subscriptions without a delivery: {silent:,}",
-        f"read and matched in {seconds:.1f} s: {tally.events / seconds:,.0f} events/s",
+class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    subscriptions: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUBS",
+            help='JSON lines {"id": ..., "filter": "..."} (.jsonl), Parquet with these columns (.parquet), or one'
+            " filter a line (.txt). Without an id the line number is the id.",
+        ),
     ]
-    if reports.bad:
-        lines.append(f"bad lines, left out: {reports.bad:,}")
-    if tally.deliveries:
-        lines += ["most deliveries:", *_most_wanted(tally, subscriptions)]
-    if out is None:
-        lines.append("No deliveries were written: --out FILE writes them, --out - prints them.")
-    stream = sys.stderr if out == STDOUT else sys.stdout
-    stream.write("".join(f"{printable(line)}\n" for line in lines))
-    stream.flush()
-
-
-def _most_wanted(tally: Tally, subscriptions: Sequence[Subscription]) -> list[str]:
-    top = [at for at in np.argsort(-tally.wanted, kind="stable")[:TOP] if tally.wanted[at]]
-    names = [shortened(str(subscriptions[at].id), 24) for at in top]
-    width = max(map(len, names), default=0)
-    return [
-        f"  {tally.wanted[at]:>12,}  {name:<{width}}  {shortened(subscriptions[at].text, 72)}"
-        for at, name in zip(top, names, strict=True)
+    events: Annotated[
+        str,
+        typer.Argument(
+            metavar="EVENTS",
+            help="Flat JSON lines (.jsonl, or - for stdin), .csv or .tsv with a header, or .parquet, a file or a"
+            " directory. Text files may be gzipped (.gz).",
+        ),
     ]
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write deliveries to a .jsonl or .parquet file, or - for stdout.")
+    ] = None
+    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Stop after so many events.")] = None
+
+
+def match(options: MatchOptions) -> int:
+    """Match every event of one file with every subscription of another, and say who gets what.
+
+    Examples:
+
+        godwit match subscriptions.jsonl events.jsonl
+
+        godwit match wishes.txt flights.parquet --out deliveries.parquet
+
+        zcat readings.jsonl.gz | godwit match alerts.jsonl - --out - | head
+
+    A delivery names the event by its line or row, from 1, and by its `id` where it has one. Nulls, and empty cells of
+    CSV, are missing attributes. Timestamps are seen as seconds since 1970.
+
+    Exit status: 0; 1 where some lines were bad and left out; 2 where a file could not be read or written to its end;
+    130 after Ctrl-C. In the last two cases what was finished stays beside FILE, in NAME.partial.SUFFIX.
+    """
+    from godwit.commands.match.join import joined
+
+    return joined(options)

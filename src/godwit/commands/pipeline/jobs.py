@@ -23,8 +23,20 @@ Out = Annotated[str, typer.Option(metavar="DIR", help="Where the tables go; an o
 Every = Annotated[str, typer.Option(metavar="TIME", help="How often a stream that waits looks, as in '10 seconds'.")]
 
 
-def on_spark(master: Master = "local[*]", memory: Memory = "2g", conf: Conf = None, event_log: EventLog = None) -> None:
-    """What every job may be told of the session that it runs in."""
+Tables = Annotated[
+    str | None,
+    typer.Option(metavar="TARGET", help="Publish what is written to iceberg:CATALOG.NAMESPACE or delta:FOLDER too."),
+]
+
+
+def on_spark(
+    master: Master = "local[*]",
+    memory: Memory = "2g",
+    conf: Conf = None,
+    event_log: EventLog = None,
+    tables: Tables = None,
+) -> None:
+    """What every job may be told of the session that it runs in, and of where else its tables go."""
 
 
 def streamed(
@@ -55,6 +67,9 @@ def narrowed(
     topics: Annotated[str, typer.Option("--topics", metavar="TOPICS", help="The same by topic, as in air/#.")] = "",
 ) -> None:
     """What every job that reads events may be told of live brokers."""
+
+
+To = Annotated[str | None, typer.Option(metavar="TOPIC", help="Send to kafka://host:port/topic too.")]
 
 
 def job(*shared: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -92,7 +107,7 @@ def _gathered(typed: dict[str, Any]) -> dict[str, Any]:
     from godwit.commands.pipeline.pipeline import Spark, Streaming
 
     settings = tuple(typed.pop("conf") or ())
-    spark = Spark(settings=settings, **{name: typed.pop(name) for name in ("master", "memory", "event_log")})
+    spark = Spark(settings=settings, **{name: typed.pop(name) for name in ("master", "memory", "event_log", "tables")})
     if "stream" not in typed:
         return {**typed, "spark": spark}
     streaming = {name: typed.pop(name) for name in Streaming.__struct_fields__ if name in typed}
@@ -107,8 +122,19 @@ def mobility(
     positions: Annotated[
         str, typer.Argument(metavar="POSITIONS", help="subscriber, time_s, lat, lon: Parquet, CSV, JSON lines.")
     ],
-    sites: Annotated[str, typer.Argument(metavar="SITES", help="site, lat, lon; rows of one site are averaged.")],
     out: Out,
+    sites: Annotated[
+        str | None, typer.Argument(metavar="SITES", help="site, lat, lon; rows of one site are averaged.")
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND", help="Instead of positions: attachments (subscriber, time_s, site), or traces of brokers."
+        ),
+    ] = "positions",
+    sampled: Annotated[
+        bool, typer.Option("--sampled", help="The log tells where everybody is again and again: silence means away.")
+    ] = False,
     positions_select: Annotated[str | None, typer.Option("--select", metavar="SQL", help=SELECT)] = None,
     sites_select: Annotated[str | None, typer.Option(metavar="SQL", help="The same for sites.")] = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Take only these positions.")] = None,
@@ -136,13 +162,16 @@ def mobility(
     ] = None,
     utc_offset_h: Annotated[float, typer.Option("--utc-offset", metavar="H", help="Where days begin, as in -7.")] = 0.0,
 ) -> None:
-    """Learn from positions how subscribers move between sites.
+    """Learn how subscribers move between sites, from positions or from a log of who was attached where.
 
     Writes the tables visits, handoffs (by day), neighbors, distributions, rates, forecasts, sites and quarantine.
 
-    Example:
+    Examples:
 
         godwit pipeline mobility positions.parquet sites.csv --out mobility --utc-offset -7
+
+        godwit pipeline mobility wifi.csv --kind attachments --out mobility \\
+            --select "mac AS subscriber, t AS time_s, ap AS site, what = 'assoc' AS attached"
 
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """
@@ -164,6 +193,7 @@ def match(
     ] = None,
     select: Annotated[str | None, typer.Option(metavar="SQL", help="Expressions that make the attributes.")] = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Take only these events.")] = None,
+    to: To = None,
     part_max: Annotated[
         int, typer.Option(min=1, metavar="N", help="More subscriptions than this are split over executors.")
     ] = 2_000_000,
@@ -259,6 +289,7 @@ def ingest(
     select: Annotated[
         str | None, typer.Option(metavar="SQL", help="Expressions that make the archive's columns of a log's.")
     ] = None,
+    to: To = None,
 ) -> None:
     """Bring archives of events together: each event once, whichever brokers archived it, in folders by day.
 
@@ -269,6 +300,8 @@ def ingest(
         godwit pipeline ingest b1/archive b2/archive --out events
 
         godwit pipeline ingest godwit://127.0.0.1:9884 --out events --follow --filter "pm25 > 150"
+
+        godwit pipeline ingest godwit://127.0.0.1:9884 --out events --follow --to kafka://127.0.0.1:9092/fleet
 
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """

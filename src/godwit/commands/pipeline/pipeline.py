@@ -14,9 +14,9 @@ from godwit.commands.console import Bar, InputError, Reports, printable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from godwit.pipeline.running import Progress, Summary
-    from godwit.pipeline.source_options import Live
-    from godwit.pipeline.streaming import Pace
+    from godwit.pipeline.io.source_options import Live
+    from godwit.pipeline.progress import Progress, Summary
+    from godwit.pipeline.streaming.queries import Pace
 
     Job = Callable[[SparkSession, Progress], Summary]
 
@@ -28,6 +28,8 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     settings: tuple[str, ...] = ()
     event_log: str | None = None
+    tables: str | None = None
+    """Where the tables that a job wrote are published too, when it is done."""
 
 
 class Streaming(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,15 +48,18 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True):
         return self.stream or self.follow
 
     def pace(self) -> Pace:
-        from godwit.pipeline.streaming import Pace
+        from godwit.pipeline.streaming.queries import Pace
 
         return Pace(follow=self.follow, every=self.every)
 
     def live(self, *sources: str) -> Live:
-        from godwit.pipeline.source_options import Live, is_live
+        from godwit.pipeline.io.kafka.address import is_kafka
+        from godwit.pipeline.io.source_options import Live, is_live
 
-        if (self.filter or self.topics or self.events_per_batch) and not all(map(is_live, sources)):
-            raise InputError("--filter, --topics and --events-per-batch are for sources such as godwit://host:port")
+        if (self.filter or self.topics) and not all(map(is_live, sources)):
+            raise InputError("--filter and --topics are for sources such as godwit://host:port")
+        if self.events_per_batch and not all(is_live(source) or is_kafka(source) for source in sources):
+            raise InputError("--events-per-batch is for sources such as godwit://host:port and kafka://host:port/topic")
         return Live(filter=self.filter, topics=self.topics, events_per_batch=self.events_per_batch)
 
 
@@ -62,8 +67,10 @@ def mobility(
     spark: Spark,
     *,
     positions: str,
-    sites: str,
+    sites: str | None,
     out: str,
+    kind: str,
+    sampled: bool,
     positions_select: str | None,
     sites_select: str | None,
     where: str | None,
@@ -77,12 +84,18 @@ def mobility(
     utc_offset_h: float,
 ) -> int:
     with parts_told():
-        from godwit.pipeline.mobility import Rules
-        from godwit.pipeline.mobility_job import MobilityOptions, run
+        from godwit.pipeline.mobility.job import KINDS, POSITIONS, MobilityOptions, run
+    if kind not in KINDS:
+        raise InputError(f"--kind {kind!r}: right would be {', '.join(KINDS)}")
+    if sampled and kind == POSITIONS:
+        raise InputError("--sampled is for logs: --kind attachments or traces; positions are samples always")
+        from godwit.pipeline.mobility.movement import Rules
     options = MobilityOptions(
         positions=positions,
         sites=sites,
         out=out,
+        kind=kind,
+        sampled=sampled,
         positions_select=positions_select,
         sites_select=sites_select,
         where=where,
@@ -97,7 +110,7 @@ def mobility(
             utc_offset_h=utc_offset_h,
         ),
     )
-    return _told("mobility", spark, lambda session, progress: run(session, options, progress))
+    return _told("mobility", spark, out, lambda session, progress: run(session, options, progress))
 
 
 def match(
@@ -109,11 +122,12 @@ def match(
     key: str | None,
     select: str | None,
     where: str | None,
+    to: str | None,
     part_max: int,
     stream: Streaming,
 ) -> int:
     with parts_told():
-        from godwit.pipeline.match_job import MatchOptions, run, run_stream
+        from godwit.pipeline.match.job import MatchOptions, run, run_stream
     live = stream.live(events)
     options = MatchOptions(
         events=events,
@@ -122,13 +136,16 @@ def match(
         key=_listed(key or ""),
         select=select,
         where=where,
+        to=to,
         part_max=part_max,
         files_per_batch=stream.files_per_batch,
         live=live,
     )
     if stream.asked:
-        return _told("match", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress))
-    return _told("match", spark, lambda session, progress: run(session, options, progress))
+        return _told(
+            "match", spark, out, lambda session, progress: run_stream(session, options, stream.pace(), progress)
+        )
+    return _told("match", spark, out, lambda session, progress: run(session, options, progress))
 
 
 def gathering(
@@ -149,7 +166,7 @@ def gathering(
     stream: Streaming,
 ) -> int:
     with parts_told():
-        from godwit.pipeline.gathering_job import GatheringOptions, run, run_stream
+        from godwit.pipeline.gathering.job import GatheringOptions, run, run_stream
     live = stream.live(readings)
     if cells and sensors is None:
         raise InputError("--cells needs --sensors: the cells are those of brokers where the sensors stand")
@@ -171,9 +188,9 @@ def gathering(
     )
     if stream.asked:
         return _told(
-            "gathering", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress)
+            "gathering", spark, out, lambda session, progress: run_stream(session, options, stream.pace(), progress)
         )
-    return _told("gathering", spark, lambda session, progress: run(session, options, progress))
+    return _told("gathering", spark, out, lambda session, progress: run(session, options, progress))
 
 
 def audit(
@@ -187,7 +204,7 @@ def audit(
     stream: Streaming,
 ) -> int:
     with parts_told():
-        from godwit.pipeline.audit_job import AuditOptions, run, run_stream
+        from godwit.pipeline.audit.job import AuditOptions, run, run_stream
     options = AuditOptions(
         traces=traces,
         out=out,
@@ -198,30 +215,37 @@ def audit(
         live=stream.live(traces),
     )
     if stream.asked:
-        return _told("audit", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress))
-    return _told("audit", spark, lambda session, progress: run(session, options, progress))
+        return _told(
+            "audit", spark, out, lambda session, progress: run_stream(session, options, stream.pace(), progress)
+        )
+    return _told("audit", spark, out, lambda session, progress: run(session, options, progress))
 
 
-def ingest(spark: Spark, *, archives: list[str], out: str, select: str | None, stream: Streaming) -> int:
+def ingest(
+    spark: Spark, *, archives: list[str], out: str, select: str | None, to: str | None, stream: Streaming
+) -> int:
     with parts_told():
         from godwit.pipeline.ingest import IngestOptions, run, run_stream
     options = IngestOptions(
         archives=tuple(archives),
         out=out,
         select=select,
+        to=to,
         live=stream.live(*archives),
         files_per_batch=stream.files_per_batch,
     )
     if stream.asked:
-        return _told("ingest", spark, lambda session, progress: run_stream(session, options, stream.pace(), progress))
-    return _told("ingest", spark, lambda session, progress: run(session, options, progress))
+        return _told(
+            "ingest", spark, out, lambda session, progress: run_stream(session, options, stream.pace(), progress)
+        )
+    return _told("ingest", spark, out, lambda session, progress: run(session, options, progress))
 
 
 def _listed(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
-def _told(name: str, asked: Spark, job: Job) -> int:
+def _told(name: str, asked: Spark, out: str, job: Job) -> int:
     """Run a job in a session of its own and print its summary; the exit status."""
     with parts_told():
         from pyspark.errors import PySparkException
@@ -232,6 +256,8 @@ def _told(name: str, asked: Spark, job: Job) -> int:
     try:
         with Bar(reports.console, name) as bar:
             summary = job(session, bar.update)
+            if asked.tables is not None:
+                summary.notes += _published(out, asked.tables)
     except PipelineError as error:
         raise InputError(str(error)) from None
     except PySparkException as error:
@@ -240,6 +266,12 @@ def _told(name: str, asked: Spark, job: Job) -> int:
         session.stop()
     typer.echo("".join(f"{printable(line)}\n" for line in summary.lines()), nl=False)
     return 0
+
+
+def _published(out: str, target: str) -> list[str]:
+    from godwit.pipeline.io.lake.publication import published
+
+    return [f"{target}: {rows:,} rows published to {table}" for table, rows in published(out, target).items()]
 
 
 def started(name: str, asked: Spark) -> SparkSession:

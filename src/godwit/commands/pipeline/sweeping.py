@@ -252,7 +252,7 @@ class Steps(Generic[One]):
 def _workers(spark: SparkSession | None) -> runner.Workers:
     if spark is None:
         return runner.one_by_one
-    from godwit.pipeline.sweep import outcomes
+    from godwit.pipeline.sweep.runs import outcomes
 
     return partial(outcomes, spark)
 
@@ -265,7 +265,7 @@ def _session(where: Where, reports: Reports) -> Iterator[SparkSession | None]:
         return
     try:
         with parts_told():
-            from godwit.pipeline.sweep import SETTINGS, retrying
+            from godwit.pipeline.sweep.runs import SETTINGS, retrying
         settings = (*(f"{name}={value}" for name, value in SETTINGS.items()), *where.settings)
         session = started("sweep", Spark(master=retrying(where.master or LOCAL), memory="1g", settings=settings))
     except InputError as error:
@@ -307,7 +307,7 @@ def _summarise(kept: Kept[Any, Any], spark: SparkSession | None) -> None:
     path = kept.path.with_name(SUMMARY)
     path.unlink(missing_ok=True)
     if spark is not None:
-        from godwit.pipeline.intervals import summary
+        from godwit.pipeline.sweep.intervals import summary
 
         cell = [name for name in kept.configuration.__struct_fields__ if name != SEED]
         table = summary(spark, kept.table(), [*cell, *Provenance.__struct_fields__], {SEED})

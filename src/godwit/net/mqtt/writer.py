@@ -6,6 +6,7 @@ import asyncio
 
 from godwit.net.mqtt.encode import Teller
 from godwit.net.mqtt.front import TICK_S, Front
+from godwit.net.mqtt.options import Hold
 from godwit.protocols.broker.api import Delivery, Reason
 from godwit.protocols.broker.session.state import Session
 
@@ -134,8 +135,8 @@ class Delivering(Output):
         "_aliases_out",
         "_aliases_out_max",
         "_incoming",
-        "_reading",
         "_session",
+        "_stopped",
         "_teller",
         "_unknown",
         "packet_max",
@@ -149,7 +150,7 @@ class Delivering(Output):
         """The largest packet that the client takes."""
         self._session: Session | None = None
         self._teller = Teller(0, PACKET_ANY, True)
-        self._reading = True
+        self._stopped = Hold.NONE
         self._incoming: set[int] = set()
         """Packet ids of publications not yet acknowledged."""
         self._unknown: set[int] = set()
@@ -210,15 +211,15 @@ class Delivering(Output):
 
     def _acknowledged(self, number: int) -> None:
         self._incoming.discard(number)
-        if not self._reading and len(self._incoming) <= self.front.options.inflight_max // 2:
-            self.go_on_reading()
+        if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.front.options.inflight_max // 2:
+            self.go_on_reading(Hold.INFLIGHT)
 
-    def stop_reading(self) -> None:
-        if self._reading and self.transport is not None and not self.transport.is_closing():
-            self._reading = False
+    def stop_reading(self, why: Hold) -> None:
+        if not self._stopped and self.transport is not None and not self.transport.is_closing():
             self.transport.pause_reading()
+        self._stopped |= why
 
-    def go_on_reading(self) -> None:
-        if not self._reading and self.transport is not None and not self.transport.is_closing():
-            self._reading = True
+    def go_on_reading(self, why: Hold) -> None:
+        stopped, self._stopped = self._stopped, self._stopped & ~why
+        if stopped and not self._stopped and self.transport is not None and not self.transport.is_closing():
             self.transport.resume_reading()

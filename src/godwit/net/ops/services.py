@@ -22,6 +22,7 @@ from godwit.net.ops.report import (
     Report,
 )
 from godwit.net.server import MakeService, Parts, ServeError, Service, reason_of, tls_for_clients
+from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.handoff.prediction import Totals
 from godwit.protocols.broker.session.state import Session
 
@@ -112,7 +113,7 @@ class Teller:
             "retained": parts.broker.retained_count,
             "connections": parts.front.counts.connections,
             "links": len(parts.links.up),
-            "brokers": len(parts.fabric.brokers),
+            "brokers": len(parts.tree.brokers) if parts.tree is not None else 0,
             "unconfirmed": dict(parts.tree.unconfirmed) if parts.tree is not None else {},
             "store_pending": parts.store.pending,
             "healthy": int(not parts.troubles()),
@@ -124,7 +125,7 @@ class Teller:
         parts, core = self.parts, self.parts.broker.counts
         shadows = (shadow for epochs in parts.broker.shadows.values() for shadow in epochs.values())
         sessions = [*parts.broker.sessions.values(), *shadows]
-        stated = parts.fabric.stated
+        stated = parts.stated
         sessions.sort(key=lambda session: (-len(session.waiting) - len(session.flying), session.client))
         report = Report(
             name=parts.identity.name,
@@ -134,7 +135,7 @@ class Teller:
             leader=parts.tree.leader if parts.tree is not None else "",
             hops=parts.tree.hops if parts.tree is not None else 0,
             air=parts.air.report() if parts.air is not None else None,
-            peers=[self._peer(name) for name in sorted(parts.fabric.brokers | parts.links.up.keys())],
+            peers=[self._peer(name) for name in sorted(parts.fabric.sources(ANYTHING) | parts.links.up.keys())],
             sessions=core.sessions,
             connected=core.connected,
             subscriptions=core.subscriptions,

@@ -24,6 +24,7 @@ TABLES = (
     "interests",  # what other brokers want, as last heard: (broker, 0)
     "neighbours",  # where clients go from here, and how often: (broker, 0)
     "air",  # what came from brokers without infrastructure: (where it entered, number there)
+    "logins",  # how to recognise a password that was right: (user, 0)
 )
 
 

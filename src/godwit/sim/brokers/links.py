@@ -46,13 +46,15 @@ class Wire:
             self.outgoing.setdefault(to, {})[number] = row
             self.ready.setdefault(to, []).append(number)
 
-    @property
-    def brokers(self) -> Set[NodeId]:
+    def is_known(self, broker: NodeId) -> bool:
+        return broker != self.host.name and broker in self.site.known
+
+    def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         return self.site.known - {self.host.name}
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
-        return {name: filters for name, (_, filters) in self.site.heard.items() if name in self.brokers}
+        return {name: filters for name, (_, filters) in self.site.heard.items() if self.is_known(name)}
 
     def want(self, filters: Iterable[Filter]) -> int:
         self.site.statement = (self.site.statement[0] + 1, tuple(filters))

@@ -15,6 +15,7 @@ from godwit.protocols.adhoc.options import Options
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric import adhoc
 from godwit.protocols.broker.fabric.adhoc import AdhocFabric
+from godwit.protocols.broker.fabric.base import Fabric, Streamless
 from godwit.protocols.broker.fabric.bridge import Bridge
 from godwit.protocols.broker.fabric.tree import TreeFabric
 from godwit.protocols.broker.store import MemoryStore
@@ -81,11 +82,14 @@ class Spot:
         in_tree, in_air = node.name in sky.tree, node.name in sky.air
         tree = TreeFabric(node, store, TREE) if in_tree else None
         self.air = AdhocFabric(node, store, sky.options, sky.clock) if in_air else None
-        self.fabric: TreeFabric | AdhocFabric | Bridge
+        self.fabric: Fabric
         if tree is not None and self.air is not None:
             self.fabric = Bridge(tree, self.air)
+        elif tree is not None:
+            self.fabric = tree
         else:
-            self.fabric = cast("TreeFabric | AdhocFabric", tree or self.air)
+            assert self.air is not None
+            self.fabric = Streamless(self.air)
         self.broker = Broker(node, store, self.fabric, sky.clock)
         if tree is not None and not tree.brokers:
             self.fabric.want(())

@@ -6,7 +6,7 @@ To the broker all others together are one, `AIR`, which wants everything and has
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Protocol
 
@@ -61,8 +61,8 @@ class AirCounts(msgspec.Struct):
 
 
 class AdhocFabric:
-    """A `Fabric`, as far as there can be one without streams: what is sent may be lost, comes at most once to each
-    broker, and in the order of sending unless it had to be carried or came another way.
+    """A `Medium`: what is sent may be lost, comes at most once to each broker, and in the order of sending unless it
+    had to be carried or came another way.
 
     `clock` gives seconds since 1970; `queue` is what waits in the radio, where the world can tell.
     """
@@ -99,10 +99,6 @@ class AdhocFabric:
         host.after(options.period_s, self._look_round)
 
     @property
-    def brokers(self) -> Set[NodeId]:
-        return frozenset()
-
-    @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
         return {AIR: ALL_TOPICS.filters}
 
@@ -125,19 +121,6 @@ class AdhocFabric:
         self._statement += 1
         self.core.state(FilterSet(tuple(filters)))
         return self._statement
-
-    def heard(self, broker: NodeId) -> int:
-        return 0
-
-    def reached(self, broker: NodeId) -> int:
-        return 0
-
-    def crossed(self, since_s: float) -> list[Passage]:
-        return []
-
-    @property
-    def sent(self) -> int:
-        return 0
 
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
         """Whatever `durable` says: nothing is on a disk until it has come to a session."""
@@ -162,18 +145,12 @@ class AdhocFabric:
         values = publication.values()
         return any(wanted.matches(values) for name, wanted in self._wants.items() if name not in besides)
 
-    def taken(self, origin: NodeId, number: int) -> None: ...
-
     def receive(self, sender: NodeId, message: Message) -> None:
         if isinstance(message, Data):
             self._age_s = message.age_s
         self.core.receive(sender, message)
         if not isinstance(message, Data):
             self._follow()
-
-    def linked(self, peer: NodeId) -> None: ...
-
-    def unlinked(self, peer: NodeId) -> None: ...
 
     def _look_round(self) -> None:
         self._follow()

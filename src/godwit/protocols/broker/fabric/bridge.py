@@ -41,18 +41,15 @@ class Bridge:
     def name(self) -> NodeId:
         return self.tree.host.name
 
-    @property
-    def brokers(self) -> Set[NodeId]:
-        return self.tree.brokers
+    def is_known(self, broker: NodeId) -> bool:
+        return self.tree.is_known(broker)
+
+    def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
+        return self.tree.sources(filters)
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
         return {**self.tree.interests, **self.air.interests}
-
-    @property
-    def stated(self) -> list[Filter]:
-        """What this broker has told the tree that it wants, for itself and for the air."""
-        return self.tree.stated
 
     def want(self, filters: Iterable[Filter]) -> int:
         self._own = tuple(filters)
@@ -111,7 +108,7 @@ class Bridge:
 
     def _crosses(self, publication: Publication) -> bool:
         """Whether somebody in the air wants it who is not in the tree."""
-        return self.air.wants(publication, besides=self.brokers)
+        return self.air.wants(publication, besides=self.tree.brokers)
 
     def _tree_changed(self) -> None:
         self._tell_air()

@@ -64,6 +64,13 @@ class TreeFabric:
 
     @property
     def brokers(self) -> Set[NodeId]:
+        """All others ever heard of and not given up, reachable now or not."""
+        return self._interests.peers.keys()
+
+    def is_known(self, broker: NodeId) -> bool:
+        return broker in self._interests.peers
+
+    def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         return self._interests.peers.keys()
 
     @property

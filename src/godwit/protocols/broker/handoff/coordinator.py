@@ -7,6 +7,7 @@ from functools import partial
 
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
+from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Copying, Foresight, Handoff
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import At, Places, at_of
@@ -15,6 +16,7 @@ from godwit.protocols.broker.handoff.standby import Holding, Reserving, Taking
 from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
 from godwit.protocols.broker.messages import Claim, Fetch, Heard, Nothing, Place
 from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.state import Copy, Session
 from godwit.protocols.host import NodeId, Timer
 
@@ -83,7 +85,7 @@ class Moves:
         if self._replace_waiting(opening, outlet):
             return True
         at = self._at(opening)
-        if not self.follows or at.broker == self.name or at.broker not in self.fabric.brokers:
+        if not self.follows or at.broker == self.name or not self.fabric.is_known(at.broker):
             return False
         copy = self.holding.get(opening.client, at.broker)
         if copy is not None and opening.token and opening.token == copy.token:
@@ -104,7 +106,7 @@ class Moves:
     def is_elsewhere(self, session: Session, opening: Opening) -> bool:
         """Whether the client has been let in at another broker since it was here, and nobody has told this one yet."""
         told = at_of(opening.token) if opening.token else None
-        return told is not None and At(session.epoch, self.name) < told and told.broker in self.fabric.brokers
+        return told is not None and At(session.epoch, self.name) < told and self.fabric.is_known(told.broker)
 
     def send_after(self, session: Session, opening: Opening) -> None:
         """To where its client was let in since, so that the newer session there is the one that goes on."""
@@ -119,7 +121,7 @@ class Moves:
         session = self.registry.sessions.get(opening.client)
         if session is not None and not self.is_elsewhere(session, opening):
             return At(session.epoch, self.reserving.holder(session))
-        if told is not None and told.broker in self.fabric.brokers and (at is None or at < told):
+        if told is not None and self.fabric.is_known(told.broker) and (at is None or at < told):
             return told
         if at is not None:
             return at
@@ -128,7 +130,7 @@ class Moves:
     def pass_on(self, session: Session) -> bool:
         """To where it is wanted by now, if that is elsewhere."""
         newer = self.places.get(session.client)
-        if newer is None or newer < At(session.epoch, self.name) or newer.broker not in self.fabric.brokers:
+        if newer is None or newer < At(session.epoch, self.name) or not self.fabric.is_known(newer.broker):
             return False
         self.leaving.transfer(session, newer.broker, newer.epoch)
         return True
@@ -178,16 +180,16 @@ class Moves:
             session.announced = True
             self.switch.ledger.put_session(session)
             place = Place(session.client, session.epoch, clean=clean, claims=session.claims)
-            self._send(self.fabric.brokers, place)
-            self.registry.reunion.ask(session, self.fabric.brokers)
+            self._send(self.fabric.sources(ANYTHING), place)
+            self.registry.reunion.ask(session, self.fabric.sources(ANYTHING))
         elif clean and known is not None:
-            self._send(self.fabric.brokers, Place(session.client, session.epoch, gone=True))
+            self._send(self.fabric.sources(ANYTHING), Place(session.client, session.epoch, gone=True))
         self.places.forget(session.client, at)
 
     def _ended(self, session: Session) -> None:
         self.copying.drop(session)
         if session.announced:
-            self._send(self.fabric.brokers, Place(session.client, session.epoch, gone=True))
+            self._send(self.fabric.sources(ANYTHING), Place(session.client, session.epoch, gone=True))
 
     def _fetch(self, client: str, source: NodeId) -> None:
         copy, epoch = self.holding.get(client, source), self.next_epoch(client)
@@ -205,7 +207,7 @@ class Moves:
         if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
             return
         session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
-        if session is None and copy is not None and copy.fetched and not _is_outdated(copy, waiting.opening):
+        if session is None and copy is not None and _is_good(copy, waiting.opening):
             self.arrive(self.taking.claim(copy), waiting)
             return
         present = session is not None
@@ -278,7 +280,7 @@ class Moves:
         if nothing.at and nothing.at != self.name:
             self.places.put(client, At(nothing.since, nothing.at))
         copy = self.holding.get(client, origin)
-        if copy is not None and copy.fetched:
+        if copy is not None and copy.session.state is State.COMMITTED:
             self.holding.forget(copy)
         self.taking.disclaim(origin, nothing)
         if self.reserving.on_nothing(origin, nothing):
@@ -289,7 +291,7 @@ class Moves:
         lead = at.broker if at is not None else ""
         if lead == origin:
             return  # it does not know yet that the session is on its way there; it will say so when it has come
-        if at is not None and lead in self.fabric.brokers and waiting.asked < ASKED_MAX:
+        if at is not None and self.fabric.is_known(lead) and waiting.asked < ASKED_MAX:
             waiting.at, waiting.asked = at, waiting.asked + 1
             self._fetch(client, lead)
         else:
@@ -372,9 +374,9 @@ class Moves:
         self.switch.say(to, content)
 
 
-def _is_outdated(copy: Copy, opening: Opening) -> bool:
-    """Whether the client shows that it was let in somewhere after the copy was made."""
-    return opening.token.removeprefix(UNSURE) not in ("", copy.token)
+def _is_good(copy: Copy, opening: Opening) -> bool:
+    """Whether the session was asked for, and the client does not show that it was in elsewhere since the copy."""
+    return copy.session.state is State.COMMITTED and opening.token.removeprefix(UNSURE) in ("", copy.token)
 
 
 def _is_valid(claim: Claim, session: Session) -> bool:

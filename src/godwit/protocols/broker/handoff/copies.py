@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 from godwit.protocols.broker.handoff.cutover import kept_of
 from godwit.protocols.broker.messages import Copy, Drop, Forwarded, Through, Turned, Uncopied
 from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.state import Item, Session
 from godwit.protocols.host import NodeId
 
@@ -75,10 +76,7 @@ class Copying:
     def _is_due(self, session: Session) -> bool:
         """Shared subscriptions are dealt out at each broker by itself, so that a copy would get other events."""
         return (
-            session.outlet is None
-            and not session.ended
-            and session.moved_to is None
-            and session.copy is None
+            session.state in (State.RESTING, State.RESERVED)
             and session.expiry_s > 0
             and not (session.copies or session.gates or session.upstreams or session.unheard)
             and bool(session.subscriptions)
@@ -104,7 +102,7 @@ class Copying:
         assert self.neighbors is not None
         switch, client = self.switch, session.client
         likely = self.neighbors.likely(session.came_from)
-        to = [one for one in likely if one in switch.fabric.brokers and one != switch.name]
+        to = [one for one in likely if switch.fabric.is_known(one)]
         if not to:
             return
         session.copied = epoch = self.next_epoch(client)
@@ -127,7 +125,7 @@ class Copying:
             tuple(sub.wanted for sub in session.subscriptions.values()),
             tuple(sorted(session.incoming)),
             tuple(kept_of(item) for item in session.flying.values()),
-            tuple(sorted({switch.name, *switch.fabric.brokers})),
+            tuple(sorted({switch.name, *switch.sources(session)})),
             session.clean,
             self.registry.reunion.carried(session),
             session.started,

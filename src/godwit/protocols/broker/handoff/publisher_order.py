@@ -10,6 +10,7 @@ import msgspec
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.messages import Heard, Said
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.lifecycle import OURS, State
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.host import NodeId
 
@@ -36,19 +37,23 @@ class Speaking:
     def leave(self, session: Session, to: NodeId, epoch: int) -> tuple[tuple[int, NodeId], ...]:
         """The client goes on at another broker: whoever may still get something that it said here tells that one when
         it has all; these, and those whom this broker still waits for."""
-        hearers = (self.switch.said_to.pop(session.client, set()) & self.switch.fabric.brokers) - {to}
+        hearers = self._hearers(session, to)
         self.switch.say(sorted(hearers), Said(session.client, epoch, to))
         return tuple(sorted(session.unheard.union((epoch, hearer) for hearer in hearers)))
 
     def leave_copy(self, session: Session, to: NodeId, copied: int) -> set[tuple[int, NodeId]]:
         """The same where the session is not sent: they tell this broker, and this one tells the other when all have.
         So it does not matter where the client is by then, nor whom it has let in before it could know of them."""
-        hearers = (self.switch.said_to.pop(session.client, set()) & self.switch.fabric.brokers) - {to}
+        hearers = self._hearers(session, to)
         self.switch.say(sorted(hearers), Said(session.client, copied, self.switch.name))
         return session.unheard.union((copied, hearer) for hearer in hearers)
 
+    def _hearers(self, session: Session, to: NodeId) -> set[NodeId]:
+        said_to = self.switch.said_to.pop(session.client, set())
+        return {one for one in said_to if one != to and self.switch.fabric.is_known(one)}
+
     def tell_if_heard(self, shadow: Session) -> None:
-        if not shadow.unheard and shadow.moved_to is not None:
+        if not shadow.unheard and shadow.state is State.SHADOW:
             self.switch.say((shadow.moved_to,), Heard(shadow.client, shadow.next_epoch, self.switch.name))
 
     def heard_for(self, shadow: Session, heard: set[tuple[int, NodeId]]) -> bool:
@@ -74,7 +79,7 @@ class Speaking:
         """For the session, wherever it is: it may have moved on, or this may have come before it."""
         if session is not None:
             self._forget(session, {(heard.epoch, heard.broker)})
-        elif elsewhere is not None and elsewhere in self.switch.fabric.brokers and heard.hops < HOPS_MAX:
+        elif elsewhere is not None and self.switch.fabric.is_known(elsewhere) and heard.hops < HOPS_MAX:
             self.switch.say((elsewhere,), msgspec.structs.replace(heard, hops=heard.hops + 1))
 
     def given_up(self, session: Session, broker: NodeId) -> None:
@@ -87,7 +92,7 @@ class Speaking:
 
     def _give_up(self, session: Session, awaited: set[tuple[int, NodeId]]) -> None:
         missing = awaited & session.unheard
-        if missing and not session.ended and session.moved_to is None:
+        if missing and session.state in OURS:
             self.switch.counts.overtaken += 1
             self._forget(session, missing)
 

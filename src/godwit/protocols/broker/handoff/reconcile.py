@@ -13,7 +13,9 @@ import msgspec
 
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.dispatch import Switch
+from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.messages import Mark, Memory, Turn
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import end_part, give_up, is_same, note
 from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
@@ -128,7 +130,7 @@ class Reunion:
         """Forget, where no older session can turn up any more."""
         memory = session.memory
         waits = session.upstreams or any(born_of(key) is not None for key in session.held)
-        if memory is not None and not waits and self.fabric.brokers <= memory.answered:
+        if memory is not None and not waits and self.fabric.sources(ANYTHING) <= memory.answered:
             session.memory, session.since = None, self.switch.host.now()
             session.review()
             self.switch.directory.changed()
@@ -140,7 +142,7 @@ class Reunion:
         memory = session.memory
         if memory is None:
             return False
-        awaited = {memory.source} & self.fabric.brokers
+        awaited = {memory.source} if self.fabric.is_known(memory.source) else set()
         if awaited - memory.answered:
             return True
         if item.stamp is not None:
@@ -156,11 +158,11 @@ class Reunion:
 
     def _reached(self) -> dict[NodeId, int]:
         """How far each stream has come here."""
-        reached = {broker: self.fabric.reached(broker) for broker in self.fabric.brokers}
+        reached = {broker: self.fabric.reached(broker) for broker in self.fabric.sources(ANYTHING)}
         return {**reached, self.switch.name: self.fabric.sent}
 
     def _write(self, session: Session) -> None:
-        if session.durable and session.copy is None:
+        if session.durable and session.state is not State.STANDBY:
             self.switch.ledger.put_session(session)
 
 

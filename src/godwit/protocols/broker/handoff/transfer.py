@@ -14,6 +14,7 @@ from godwit.protocols.broker.handoff.directory import At, Places
 from godwit.protocols.broker.handoff.publisher_order import Speaking
 from godwit.protocols.broker.messages import Claim, Forwarded, Given, Turn
 from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import lines_of, merge
 from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.state import Gate, Item, Session, Upstream, shadow_owner
@@ -44,7 +45,7 @@ class Leaving:
         epoch = self._begin(session, to, epoch)
         unheard = self.speaking.leave(session, to, epoch)
         chain = {one for way in session.upstreams for one in (*way.chain, way.source)} - {to}
-        origins = {self.name, to, *switch.fabric.brokers}.union(*(way.origins for way in session.upstreams))
+        origins = {self.name, to, *switch.sources(session)}.union(*(way.origins for way in session.upstreams))
         # Whoever has made a copy and not confirmed it is waited for last of all.
         origins |= {way.source for way in session.upstreams if way.copy}
         moved = messages.Session(
@@ -77,7 +78,7 @@ class Leaving:
     def give(self, session: Session, to: NodeId, epoch: int) -> None:
         """The copy that `to` holds is the session from now on: only what it does not get by itself is passed on."""
         switch, client, copied = self.switch, session.client, session.copied
-        origins = {self.name, to, *switch.fabric.brokers} - session.copies[to]
+        origins = {self.name, to, *switch.sources(session)} - session.copies[to]
         epoch = self._begin(session, to, max(epoch, copied + 1))
         unheard = self.speaking.leave_copy(session, to, copied)
         self._become_shadow(session, to, copied, origins)
@@ -125,6 +126,7 @@ class Leaving:
         session.flying, session.incoming, session.waiting_b = {}, set(), 0
         session.waiting.clear()
         session.unsent.clear()
+        session.become(Cause.MOVED)
         session.moved_to, session.next_epoch = to, epoch
         session.owner = shadow_owner(session.client, session.epoch)
         session.open_origins, session.owed = set(origins), set(origins)
@@ -138,7 +140,6 @@ class Leaving:
 
     def _forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
         """For a shadow: on to where the session went."""
-        assert shadow.moved_to is not None
         self.switch.say((shadow.moved_to,), Forwarded(shadow.client, shadow.next_epoch, kept_of(item), born))
 
 
@@ -175,6 +176,7 @@ class Arriving:
 
     def _installed(self, moved: messages.Session, way: Upstream) -> Session:
         session = Session(moved.client, moved.epoch)
+        session.become(Cause.ARRIVED)
         session.expiry_s = moved.expiry_s
         session.sequence = max(moved.sequence, self.registry.first_sequence())
         session.incoming = set(moved.incoming)
@@ -205,7 +207,7 @@ class Arriving:
         """The client could not wait, or was at two brokers: what the other session kept goes to this one, unless the
         client wanted to start clean. Where one of them began as a copy of the other, they have started together."""
         if session.clean and session.started != moved.started:
-            to = sorted(way.origins & self.switch.fabric.brokers)
+            to = sorted(filter(self.switch.fabric.is_known, way.origins))
             turn = Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain, lines=way.lines)
             self.switch.say(to, turn)
             self.moves.turning.make_turn(self.switch.name, msgspec.structs.replace(turn, interest=0))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import msgspec
 
 from godwit.filters.errors import FilterError
-from godwit.filters.filters import FilterSet, alternatives, conjunction
+from godwit.filters.filters import Filter, FilterSet, alternatives, conjunction
 from godwit.filters.predicates import Kind
 from godwit.protocols.broker.api import Limits, Subscription
 from godwit.protocols.broker.session.state import Session, Sub
@@ -21,6 +22,12 @@ def wanted_filters(topics: str, condition: FilterSet | None) -> FilterSet:
         return FilterSet((levels,))
     both = (conjunction((*levels, *one)) for one in condition)
     return alternatives(one for one in both if one is not None)
+
+
+def filters_of(subs: Iterable[Sub]) -> Iterator[Filter]:
+    """What these subscriptions want together."""
+    for sub in subs:
+        yield from sub.condition if sub.condition is not None else (meaning(sub.wanted.topics),)
 
 
 def understood(wanted: Subscription, limits: Limits) -> FilterSet | None:

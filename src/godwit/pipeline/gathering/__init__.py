@@ -1,0 +1,1 @@
+"""Readings of sensors by areas and windows of time."""

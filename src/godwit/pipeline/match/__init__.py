@@ -1,0 +1,1 @@
+"""Events x subscriptions -> deliveries."""

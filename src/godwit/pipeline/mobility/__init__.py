@@ -1,0 +1,1 @@
+"""How subscribers move, and what a broker can learn from it."""

@@ -1,0 +1,1 @@
+"""What streams of jobs share."""

@@ -1,0 +1,89 @@
+"""The gathering job on a month of Beijing's air, in batch and as a stream."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from godwit.pipeline.errors import SchemaError
+from godwit.pipeline.gathering.job import GatheringOptions, run, run_stream
+from godwit.pipeline.streaming.queries import Pace
+
+AIR = Path(__file__).resolve().parents[2] / "data" / "air.parquet"
+SELECT = "station AS sensor, ts AS time, pm25, o3"
+
+
+def options(tmp_path: Path, **others: Any) -> GatheringOptions:
+    asked: dict[str, Any] = {"readings": str(AIR), "out": str(tmp_path / "out"), "select": SELECT}
+    asked["quantities"] = ("pm25", "o3")
+    return GatheringOptions(**(asked | others))
+
+
+def test_missing_values_are_missing_values_and_not_zeros(spark: SparkSession, tmp_path: Path) -> None:
+    lines = ['{"id": "smog", "filter": "pm25 > 400"}', '{"id": "clean", "filter": "pm25 = 0"}']
+    (tmp_path / "alerts.jsonl").write_text("\n".join(lines))
+    summary = run(spark, options(tmp_path, alerts=str(tmp_path / "alerts.jsonl")))
+    assert summary.rows_in == 8928
+    assert summary.notes == ["o3: 147 values missing", "pm25: 47 values missing"]
+    days = pq.read_table(tmp_path / "out" / "aggregates").to_pylist()
+    pm25 = [day for day in days if day["quantity"] == "pm25"]
+    assert (sum(day["readings"] for day in pm25), sum(day["missing"] for day in pm25)) == (8928, 47)
+    air = pq.read_table(AIR)
+    measured = air.filter(pc.greater(air["pm25"], 400)).num_rows
+    alerts = pq.read_table(tmp_path / "out" / "alerts").to_pylist()
+    assert [alert["subscription"] for alert in alerts] == ["smog"] * measured
+
+
+def test_a_stream_of_files_gives_the_windows_that_a_batch_gives(spark: SparkSession, tmp_path: Path) -> None:
+    """All windows but the last, which may still get readings."""
+    air, folder = pq.read_table(AIR), tmp_path / "air"
+    folder.mkdir()
+    for week in range(4):
+        since, until = datetime(2013, 3, 1 + 7 * week), datetime(2013, 3, 8 + 7 * week)
+        part = air.filter(pc.and_(pc.greater_equal(air["ts"], since), pc.less(air["ts"], until)))
+        pq.write_table(part, folder / f"{week}.parquet")
+    nameless = air.slice(0, 3).set_column(air.schema.get_field_index("station"), "station", pa.nulls(3, pa.string()))
+    pq.write_table(nameless.cast(air.schema), folder / "nameless.parquet")
+    (tmp_path / "alerts.jsonl").write_text(
+        '{"id": "smog", "filter": "pm25 > 400"}\n{"id": "broken", "filter": "pm25 >"}'
+    )
+    alerts = str(tmp_path / "alerts.jsonl")
+    run(spark, options(tmp_path, readings=str(folder), out=str(tmp_path / "batch"), alerts=alerts))
+    asked = options(tmp_path, readings=str(folder), late="1 hour", alerts=alerts, files_per_batch=3)
+    for _ in range(2):
+        summary = run_stream(spark, asked, Pace())
+    assert summary.quarantined == 4, "three readings and a filter, each once"
+    assert sorted(reasons(tmp_path / "out")) == sorted(reasons(tmp_path / "batch"))
+    assert _alarms(tmp_path / "out") == _alarms(tmp_path / "batch")
+    found, expected = (_windows(spark, tmp_path / name) for name in ("out", "batch"))
+    assert found == {key: value for key, value in expected.items() if key[0] < "2013-03-28"}
+
+
+def reasons(out: Path) -> list[str]:
+    return [row["reason"] for row in pq.read_table(out / "quarantine").to_pylist()]
+
+
+def _alarms(out: Path) -> list[tuple[str, datetime]]:
+    return sorted((row["sensor"], row["time"]) for row in pq.read_table(out / "alerts").to_pylist())
+
+
+def _windows(spark: SparkSession, folder: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
+    rows = spark.read.parquet(f"{folder}/aggregates").collect()
+    told = {
+        (str(row["start"])[:10], row["quantity"]): (row["readings"], row["missing"], round(row["mean"], 6))
+        for row in rows
+    }
+    assert len(told) == len(rows), "a window is there twice"
+    return told
+
+
+def test_a_quantity_that_is_not_measured_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="as selected: there is no column 'pm1'"):
+        run(spark, options(tmp_path, quantities=("pm1",)))
