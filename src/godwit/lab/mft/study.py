@@ -47,7 +47,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def runs(self) -> list[Configuration]:
         grids = [run for grid in self.readings.values() for run in grid.cells()]
         by_seed = sorted(grids, key=lambda one: one.seed)
-        return list(dict.fromkeys([*self.screening.runs(), *by_seed, *self.area.runs(), *self.energy.runs()]))
+        return list(dict.fromkeys([*self.screening.runs(), *self.energy.runs(), *self.area.runs(), *by_seed]))
 
 
 PLANS: Mapping[str, Plan] = {
@@ -59,8 +59,8 @@ PLANS: Mapping[str, Plan] = {
         quick=True,
     ),
     "short": Plan(
-        grid=Grid(seeds=5, first_seed=201, protocols=BOTH, needed=True, publish_s=100.0),
-        area=AreaPlan(seeds=4, publish_s=100.0, drain_s=40.0),
+        grid=Grid(seeds=4, first_seed=201, protocols=BOTH, needed=True, publish_s=100.0),
+        area=AreaPlan(seeds=3, publish_s=100.0, drain_s=40.0, sides_m=(35.0, 60.0, 85.0, 110.0, 220.0)),
     ),
     "published": Plan(screening=Screening(seeds=3), grid=Grid(seeds=10, first_seed=201, protocols=BOTH, needed=True)),
 }
