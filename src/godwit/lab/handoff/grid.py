@@ -47,6 +47,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool = False
     first_seed: int = 1
     reading: str = OURS_READING
+    lean: bool = False
 
     def variants(self) -> list[dict[str, Any]]:
         """What differs from the defaults in X4 to X8 and X12; the first is the default itself."""
@@ -121,18 +122,21 @@ SHORT = Grid(
     warmup_s=20.0,
     measure_s=30.0,
     sleeps_s=(1.0,),
-    queues_mb=(2.0, 4.0),
+    queues_mb=(4.0,),
+    lean=True,
 )
 """About four minutes of a core: runs a tenth as long as published ones."""
 PUBLISHED = Grid(first_seed=401, schemes=PUBLISHED_SCHEMES, experiments=JUDGED)
 
 
 def readings(base: Grid) -> dict[str, Grid]:
-    """The same plan in every reading; the third only where the number of subscribers varies."""
+    """The same plan in every reading; where it is lean, readings after the text's have X2 and X10 at one size only."""
     found = {name: msgspec.structs.replace(base, reading=name) for name in READINGS}
-    middle = "one channel of 11 Mb/s, 2,400 B"
-    found[middle] = msgspec.structs.replace(found[middle], experiments=("X2", "X10"), subscribers=base.subscribers[-1:])
-    return found
+    if not base.lean:
+        return found
+    text, *others = found
+    few = {"experiments": ("X2", "X10"), "subscribers": base.subscribers[-1:]}
+    return {text: found[text], **{name: msgspec.structs.replace(found[name], **few) for name in others}}
 
 
 def all_readings(base: Grid) -> list[Configuration]:

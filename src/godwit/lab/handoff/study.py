@@ -28,6 +28,7 @@ PLANS: Mapping[str, Grid] = {
         measure_s=QUICK.measure_s,
         sleeps_s=(1.0,),
         queues_mb=(4.0,),
+        lean=True,
         quick=True,
     ),
     "short": SHORT,
