@@ -28,7 +28,7 @@ def told() -> dict[str, site.Told]:
 
 
 def test_every_study_has_rows_in_the_repository() -> None:
-    assert KEPT == list(STUDIES)
+    assert list(STUDIES) == KEPT
 
 
 @pytest.mark.parametrize("name", ["index.md", *(f"{name}.md" for name in STUDIES)])

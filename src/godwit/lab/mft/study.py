@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from godwit.lab.claims import Dependence, Finding, Verdict, along, judged, undecided
+from godwit.lab.claims import Claim, Dependence, Finding, Verdict, along, judged, undecided
 from godwit.lab.mft import area, energy, screening
 from godwit.lab.mft.area import AreaPlan
 from godwit.lab.mft.claims import CLAIMS
@@ -25,6 +25,10 @@ TEXT = {"acknowledge": "subscriber", "retry_s": 0.0}
 BOTH = ("mft", "aodv")
 EVERYWHERE = 0.95
 """A claim that holds, or fails, in so many of all settings does not hang on any of them."""
+
+
+EXPLAINS = 0.15
+"""A factor that explains less of a margin's variance than this is not what a claim hangs on."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,11 +120,13 @@ def _screened(name: str, margins: Margins, at_size: Mapping[str, Finding], quick
         return undecided(claim, "the screening was not run", "ten minutes of a core")
     beside = "; ".join(f"{reading}: {_short(one)}" for reading, one in at_size.items())
     numbers = f"holds in {share:.0%} of {len(margins.of(name))} settings. At size, {beside}"
-    decided = {one.verdict for one in at_size.values() if one.verdict is not Verdict.NOT_DECIDABLE}
+    decided: set[Verdict] = {one.verdict for one in at_size.values()} - {Verdict.NOT_DECIDABLE}
     if share >= EVERYWHERE and decided <= {Verdict.REPRODUCED}:
         return judged(claim, True, numbers)
     if share <= 1 - EVERYWHERE and decided <= {Verdict.NOT_REPRODUCED} and not quick:
         return judged(claim, False, numbers)
+    if max(margins.explained(name).values()) < EXPLAINS:
+        return _by_dice(claim, decided, numbers)
     factor = margins.decisive(name)
     curve = margins.curve(name, factor)
     told = along(claim, screening.NAMES[factor], curve, numbers)
@@ -131,6 +137,14 @@ def _screened(name: str, margins: Margins, at_size: Mapping[str, Finding], quick
     where = f"in so many settings: {told_by_value}"
     depends = Dependence(f"{screening.NAMES[factor]} and others together", where, tuple(curve))
     return Finding(claim, Verdict.DEPENDS, numbers, depends=depends)
+
+
+def _by_dice(claim: Claim, decided: set[Verdict], numbers: str) -> Finding:
+    """Nothing that was varied explains the sign, so that it is the world's: only many worlds at size can decide."""
+    if len(decided) == 1:
+        return judged(claim, Verdict.REPRODUCED in decided, numbers)
+    what = f"none of the six factors explains its sign, which one world's dice decide; {numbers}"
+    return undecided(claim, what, "the published size, an hour of a core")
 
 
 def _short(finding: Finding) -> str:
