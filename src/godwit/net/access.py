@@ -128,8 +128,9 @@ class Access:
         self.logins.remembered.keep_only(set(file.users))
 
     async def admit(self, who: Credentials) -> Admitted:
-        """Raises `RefusedError`. A password takes its time, and other clients do not wait for it."""
-        if who.user is None and who.certificate is None:
+        """Raises `RefusedError`. A password takes its time, and other clients do not wait for it. Without a users file
+        nobody has a name, whatever a client says: some always say one."""
+        if self.path is None or (who.user is None and who.certificate is None):
             return self._admit_anonymous(who)
         if who.certificate is not None and who.user is None:
             name = self._by_certificate.get(who.certificate)

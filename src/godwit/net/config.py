@@ -77,6 +77,8 @@ class Listen(Strict, frozen=True):
     """The same for `ws`, as a URL."""
     advertise_wss: str = ""
     """The same for `wss`, as a URL."""
+    origins: tuple[str, ...] = ()
+    """Web pages that may connect, as `https://fleet.example`, beside those of the broker's own address; `*`: all."""
 
 
 class Tls(Strict, frozen=True):
@@ -382,6 +384,11 @@ def _check(config: Config) -> None:
             address(text, f"listen.{key}")
     for scheme in ("ws", "wss"):
         _check_url(f"listen.advertise_{scheme}", getattr(listen, f"advertise_{scheme}"), scheme)
+    if config.limits.packet_bytes_max > config.limits.output_bytes_max:
+        raise ConfigError(
+            f"limits.output_bytes_max: {config.limits.output_bytes_max}; right would be packet_bytes_max,"
+            f" {config.limits.packet_bytes_max}, or more: what may wait for a client must hold one packet"
+        )
     if config.archive is not None and config.archive.listen:
         address(config.archive.listen, "archive.listen")
     if config.tls is None and (listen.mqtts or listen.wss):

@@ -360,7 +360,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         identity,
         store,
         links,
-        Dialler(links, store),
+        Dialler(links, store, is_known=fabric.is_known),
         host,
         fabric,
         broker,
@@ -423,7 +423,7 @@ def front_options(config: Config) -> Options:
     if Fabric.ADHOC in config.fabrics:
         # Clients of MQTT 5 are told, and others hear it when they try: the air carries no more.
         told["packet_bytes_max"] = min(limits.packet_bytes_max, config.adhoc.event_bytes_max)
-    return Options(**told)
+    return Options(**told, origins=config.listen.origins)
 
 
 def limits(config: Config) -> Limits:

@@ -38,6 +38,9 @@ class Wire(asyncio.Transport):
     def is_closing(self) -> bool:
         return False
 
+    def can_write_eof(self) -> bool:
+        return False
+
     def close(self) -> None: ...
     def abort(self) -> None: ...
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...

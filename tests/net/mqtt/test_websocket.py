@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Iterator
 
 import mqtt5
@@ -105,3 +107,65 @@ def test_what_is_no_websocket_is_closed_and_nobody_notices(broker: Served) -> No
 def test_a_socket_that_says_nothing_is_closed(broker: Served) -> None:
     with open_socket(broker, "mqtt") as socket, pytest.raises(ConnectionClosed):
         socket.recv(10)
+
+
+def page(broker: Served, origin: str | None, host: str = "") -> ClientConnection:
+    """A page from there, by the address of the broker or by a name that points to it."""
+    url = f"ws://{host or '127.0.0.1'}:{broker.websocket_port}/mqtt"
+    sock = socket.create_connection(("127.0.0.1", broker.websocket_port))
+    return connect(url, sock=sock, subprotocols=["mqtt"], origin=origin)  # type: ignore[arg-type, list-item]
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (None, ""),
+        ("http://127.0.0.1:8000", ""),
+        ("http://localhost:8000", "localhost"),
+    ],
+)
+def test_pages_of_the_brokers_own_address_and_programs_get_in(broker: Served, origin: str | None, host: str) -> None:
+    with page(broker, origin, host) as web:
+        web.send(HELLO)
+        assert isinstance(heard(web, 1)[0], mqtt5.ConnAckPacket)
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("https://evil.example", ""),
+        ("null", ""),
+        ("https://127.0.0.1.evil.example", ""),
+        # A name of the page's own that it lets point to this machine.
+        ("http://evil.example", "evil.example"),
+    ],
+)
+def test_no_other_page_can_use_a_broker_through_its_visitors_browser(broker: Served, origin: str, host: str) -> None:
+    with pytest.raises(InvalidStatus) as caught:
+        page(broker, origin, host)
+    assert caught.value.response.status_code == 403
+
+
+def test_pages_that_are_named_get_in() -> None:
+    with served(Options(origins=("https://fleet.example",))) as broker, page(broker, "https://fleet.example") as web:
+        web.send(HELLO)
+        assert isinstance(heard(web, 1)[0], mqtt5.ConnAckPacket)
+
+
+def test_whoever_pings_without_reading_the_answers_is_not_read_either(broker: Served) -> None:
+    hello = (
+        "GET /mqtt HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Protocol: mqtt\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", broker.websocket_port)) as raw:
+        raw.sendall(hello.encode())
+        assert b" 101 " in raw.recv(4_096)
+        raw.sendall(b"\x82" + bytes((0x80 | len(HELLO),)) + bytes(4) + HELLO)
+        raw.settimeout(1.0)
+        frame = b"\x89\xfd" + bytes(4) + bytes(125)  # a ping, masked with zeros
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 64 * 1024 * 1024:
+                sent += raw.send(frame * 500)
+        assert sent < 32 * 1024 * 1024

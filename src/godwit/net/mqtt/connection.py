@@ -113,6 +113,8 @@ class Requests(Delivering):
         """With properties, or not well-formed."""
         packet = codec5.read(data) if self.version == 5 else codec3.read(data)
         assert isinstance(packet, mqtt5.PublishPacket)
+        if packet.response_topic == "":
+            raise PacketError("PUBLISH: an empty response topic", PROTOCOL_ERROR)
         self._add(self._topic(packet), packet.payload, int(packet.qos), data[0], packet.packet_id or 0, packet)
 
     def _topic(self, packet: mqtt5.PublishPacket) -> str:
@@ -177,7 +179,7 @@ class Requests(Delivering):
         assert session is not None
         if kind == Kind.PUBREL:
             self._offer()
-            if number not in session.incoming:
+            if number not in session.queue.incoming:
                 self._unknown.add(number)
             broker.released(session, number)
         elif kind == Kind.PUBREC and code < Reason.UNSPECIFIED:
@@ -263,6 +265,9 @@ HELD_BYTES_MAX = 64 * 1024
 
 SHARE_FIRST, SHARE_MAX = 64, 4_096
 """Packets of one client in one turn: at first, and at most."""
+
+CONNECT_BYTES_MAX = 128 * 1024
+"""What a client may say before it is known: a CONNECT with the largest names, properties and a will that is no film."""
 
 CLOSE_WAIT_S = 5.0
 """How long a client is given to take our last words."""
@@ -445,6 +450,8 @@ class Connection(Requests):
     def _take_packets(self, data: bytes) -> None:
         position, end = 0, len(data)
         packet_max, left = self.front.options.packet_bytes_max, self._share
+        if self.state is State.NEW:
+            packet_max = min(packet_max, CONNECT_BYTES_MAX)
         while position < end:
             if not left or self._asked is not None:
                 self._unread = bytearray(memoryview(data)[position:])
@@ -607,7 +614,11 @@ class Connection(Requests):
         self._opening = None
         packet, options = self._connect, self.front.options
         name = self.front.broker.host.name
-        self.send(welcome(packet, self.version, options, self._client, name, session.token, present=present))
+        said = welcome(packet, self.version, options, self._client, name, session.carried.token, present=present)
+        if not said:
+            self.front.later(self.hang_up)
+            return
+        self.send(said)
         self.front.counts.connected += 1
         keep_alive_s = keep_alive_of(packet, self.version, options)
         self.patience = int(1.5 * keep_alive_s / TICK_S) + 1 if keep_alive_s else 0

@@ -33,6 +33,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How long a connection may be open before it has said CONNECT; a WebSocket so long twice."""
     filters_per_packet_max: int = 256
     """Topic filters in one SUBSCRIBE; those beyond are refused, one by one."""
+    origins: tuple[str, ...] = ()
+    """Web pages that may connect, as `https://fleet.example`, beside those of the broker's own address; `*`: all."""
     packets_per_s: float = inf
     bytes_per_s: float = inf
     burst_s: float = 2.0

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import logging
+from collections.abc import Collection
+from http import HTTPStatus
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from websockets.exceptions import NegotiationError
 from websockets.frames import CloseCode, Frame, Opcode
@@ -15,6 +20,8 @@ from websockets.typing import Subprotocol
 from godwit.net.mqtt.connection import Connection
 from godwit.net.mqtt.front import Front
 
+log = logging.getLogger("godwit.mqtt")
+
 SUBPROTOCOLS = ("mqtt", "mqttv3.1")
 """The second is what clients of version 3.1 say."""
 
@@ -25,6 +32,26 @@ def chosen(protocol: ServerProtocol, offered: Any) -> Subprotocol:
         if name in offered:
             return Subprotocol(name)
     raise NegotiationError("this is MQTT: offer the subprotocol 'mqtt'")
+
+
+def is_welcome(origin: str, host: str, allowed: Collection[str]) -> bool:
+    """Whether a page from there may speak for its user: those that are named, and those of this very address.
+
+    A browser says where a page comes from; any page could else use a broker that trusts the machine it runs on. A host
+    name counts only if it is `localhost`: a page can make its own name point here.
+    """
+    if origin in allowed or "*" in allowed:
+        return True
+    theirs, ours = urlsplit(origin).hostname, urlsplit(f"//{host}").hostname
+    return theirs is not None and theirs == ours and (ours == "localhost" or _is_number(ours))
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class Inside(asyncio.Transport):
@@ -42,6 +69,9 @@ class Inside(asyncio.Transport):
     def close(self) -> None:
         self._outside.close()
 
+    def can_write_eof(self) -> bool:
+        return False  # a closing frame says so instead
+
     def abort(self) -> None:
         self._transport.abort()
 
@@ -52,7 +82,7 @@ class Inside(asyncio.Transport):
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        self._transport.resume_reading()
+        self._outside.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._transport.set_write_buffer_limits(high, low)
@@ -64,7 +94,7 @@ class Inside(asyncio.Transport):
 class WebSocket(asyncio.Protocol):
     """The handshake and the frames; what is in them goes to a `Connection`."""
 
-    __slots__ = ("_front", "_inner", "_protocol", "_timer", "transport")
+    __slots__ = ("_front", "_full", "_inner", "_protocol", "_timer", "transport")
 
     def __init__(self, front: Front) -> None:
         self._front = front
@@ -76,6 +106,8 @@ class WebSocket(asyncio.Protocol):
         )
         self._inner: Connection | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._full = False
+        """More waits to be written than the transport likes."""
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -90,12 +122,24 @@ class WebSocket(asyncio.Protocol):
             self._inner.connection_lost(exc)
 
     def pause_writing(self) -> None:
+        # Whoever pings without reading the answers is not read either, else the answers would fill the memory.
+        self._full = True
+        if self.transport is not None:
+            self.transport.pause_reading()
         if self._inner is not None:
             self._inner.pause_writing()
 
     def resume_writing(self) -> None:
+        self._full = False
+        if self.transport is not None and (self._inner is None or self._inner.is_read):
+            self.transport.resume_reading()
         if self._inner is not None:
             self._inner.resume_writing()
+
+    def resume_reading(self) -> None:
+        """The connection wants to hear more."""
+        if self.transport is not None and not self._full:
+            self.transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
         self._protocol.receive_data(data)
@@ -115,7 +159,13 @@ class WebSocket(asyncio.Protocol):
 
     def _greet(self, request: Request) -> None:
         self._shaken()
-        response = self._protocol.accept(request)
+        origin = request.headers.get("Origin")
+        if origin is not None and not is_welcome(origin, request.headers.get("Host", ""), self._front.options.origins):
+            log.info("refused a page of %s: not in listen.origins", origin[:200])
+            self._front.counts.refused += 1
+            response = self._protocol.reject(HTTPStatus.FORBIDDEN, "this page may not use the broker\n")
+        else:
+            response = self._protocol.accept(request)
         self._protocol.send_response(response)
         if self._protocol.state is State.OPEN:
             self._send()

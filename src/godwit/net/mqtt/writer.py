@@ -112,8 +112,16 @@ class Output(asyncio.Protocol):
         self.ended = True
         if at_once:
             self.transport.abort()
+        elif self.transport.can_write_eof() and not self.transport.is_closing():
+            # What the client still says would make the system answer with a reset, which overtakes our last words: so
+            # only our half is closed. The client closes the other when it has read them, or loses our patience.
+            self.transport.write_eof()
+            self.go_on_listening()
         else:
             self.transport.close()
+
+    def go_on_listening(self) -> None:
+        """Nothing that is said from now on counts; but it must be read."""
 
     def _drop_output(self) -> None:
         self.ended = True
@@ -213,6 +221,13 @@ class Delivering(Output):
         self._incoming.discard(number)
         if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.front.options.inflight_max // 2:
             self.go_on_reading(Hold.INFLIGHT)
+
+    @property
+    def is_read(self) -> bool:
+        return not self._stopped
+
+    def go_on_listening(self) -> None:
+        self.go_on_reading(~Hold.NONE)
 
     def stop_reading(self, why: Hold) -> None:
         if not self._stopped and self.transport is not None and not self.transport.is_closing():
