@@ -31,9 +31,14 @@ def test_every_study_has_rows_in_the_repository() -> None:
     assert list(STUDIES) == KEPT
 
 
+@pytest.fixture(scope="module")
+def written(told: dict[str, site.Told]) -> dict[str, str]:
+    return site.documents(list(told.values()))
+
+
 @pytest.mark.parametrize("name", ["index.md", *(f"{name}.md" for name in STUDIES)])
-def test_a_page_is_what_the_committed_rows_say(told: dict[str, site.Told], name: str) -> None:
-    assert (RESULTS / name).read_text() == site.documents(list(told.values()))[name], (
+def test_a_page_is_what_the_committed_rows_say(written: dict[str, str], name: str) -> None:
+    assert (RESULTS / name).read_text() == written[name], (
         f"docs/results/{name} is not what its rows say; `godwit lab all --report-only --size {SIZE} --out docs/results"
         " --documents docs/results` writes it"
     )

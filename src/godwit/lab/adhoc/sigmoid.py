@@ -31,15 +31,11 @@ class Sigmoid(msgspec.Struct, frozen=True):
 def fitted(x: Sequence[float], y: Sequence[float]) -> Sigmoid:
     """By least squares; the best of a grid of middles and widths, for each of which the top is linear."""
     at, height = np.asarray(x, float), np.asarray(y, float)
+    middle, width = (grid.ravel() for grid in np.meshgrid(np.linspace(0.02, 0.98, 97), np.geomspace(0.01, 0.5, 60)))
+    shape = 1 / (1 + np.exp(-np.clip((at - middle[:, None]) / width[:, None], -60, 60)))
+    top = np.clip(shape @ height / (shape * shape).sum(axis=1), 0.0, 1.0)
+    residual = ((height - top[:, None] * shape) ** 2).sum(axis=1)
+    best = int(residual.argmin())
     spread = float(((height - height.mean()) ** 2).sum())
-    best: tuple[float, float, float, float] | None = None
-    for middle in np.linspace(0.02, 0.98, 97):
-        for width in np.geomspace(0.01, 0.5, 60):
-            shape = 1 / (1 + np.exp(-np.clip((at - middle) / width, -60, 60)))
-            top = float(np.clip(shape @ height / (shape @ shape), 0.0, 1.0))
-            residual = float(((height - top * shape) ** 2).sum())
-            if best is None or residual < best[0]:
-                best = residual, top, float(middle), float(width)
-    assert best is not None
-    residual, top, middle, width = best
-    return Sigmoid(top, middle, width, 1 - residual / spread if spread else 1.0)
+    r_squared = 1 - float(residual[best]) / spread if spread else 1.0
+    return Sigmoid(float(top[best]), float(middle[best]), float(width[best]), r_squared)
