@@ -91,8 +91,8 @@ def judged(claim: Claim, holds: bool | None, numbers: str, cost: str = MORE_RUNS
     return Finding(claim, Verdict.REPRODUCED if holds else Verdict.NOT_REPRODUCED, numbers)
 
 
-def undecided(claim: Claim, what: str, cost: str = MORE_RUNS) -> Finding:
-    return Finding(claim, Verdict.NOT_DECIDABLE, what, missing=Missing(what, cost))
+def undecided(claim: Claim, what: str, cost: str = MORE_RUNS, numbers: str = "") -> Finding:
+    return Finding(claim, Verdict.NOT_DECIDABLE, numbers or what, missing=Missing(what, cost))
 
 
 def arithmetic(claim: Claim, agrees: bool, numbers: str) -> Finding:
@@ -134,5 +134,5 @@ def fair(finding: Finding, *, quick: bool, cost: str) -> Finding:
     """What a quick plan may say: that it has seen a claim hold, never that the claim fails, for want of power."""
     if not quick or finding.verdict is not Verdict.NOT_REPRODUCED:
         return finding
-    what = f"the quick plan did not see it, and has not the power to refute it: {finding.numbers}"
-    return undecided(finding.claim, what, cost)
+    what = "the quick plan did not see it, and has not the power to refute it"
+    return undecided(finding.claim, what, cost, finding.numbers)

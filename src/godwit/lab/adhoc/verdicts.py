@@ -316,9 +316,9 @@ BESIDE: Mapping[str, Callable[[Evidence], str]] = {"E1a": _curve_told, "E2a": _h
 
 
 def _near(name: str, mean: Interval | None, published: float, tolerance: float) -> Parts:
-    """Two parts: not too far below what was published, and not too far above."""
-    yield Part(f"{name} not below {published:g} by {tolerance:.3g}", _plus(mean, tolerance - published))
-    yield Part(f"{name} not above it by as much", _plus(mean, tolerance + published, -1))
+    """Not further from what was published than the tolerance, above or below."""
+    room = Interval(tolerance - abs(mean.mean - published), mean.half, mean.runs) if mean is not None else None
+    yield Part(f"{name} within {tolerance:.3g} of {published:g}, by", room)
 
 
 def _plus(mean: Interval | None, by: float, sign: int = 1) -> Interval | None:

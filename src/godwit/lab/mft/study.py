@@ -143,8 +143,8 @@ def _by_dice(claim: Claim, decided: set[Verdict], numbers: str) -> Finding:
     """Nothing that was varied explains the sign, so that it is the world's: only many worlds at size can decide."""
     if len(decided) == 1:
         return judged(claim, Verdict.REPRODUCED in decided, numbers)
-    what = f"none of the six factors explains its sign, which one world's dice decide; {numbers}"
-    return undecided(claim, what, "the published size, an hour of a core")
+    what = "none of the six factors explains its sign in one world, and the grids at size are too short"
+    return undecided(claim, what, "the published size, an hour of a core", numbers)
 
 
 def _short(finding: Finding) -> str:
