@@ -1,12 +1,11 @@
-"""What a study is, and the list of all of them: a plan in three sizes, runs, and a page with findings.
+"""What a study is: a plan in three sizes, runs, and a page with findings.
 
-Whoever has claims to judge writes a `Study` and names it in `STUDIES`; `godwit lab all` does the rest.
+Whoever has claims to judge writes a `Study` and names it in `lab/catalogue.py`; `godwit lab all` does the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,14 +14,6 @@ import msgspec
 from godwit.lab.claims import Finding
 from godwit.lab.pages import Table
 from godwit.lab.provenance import Provenance
-
-STUDIES: Mapping[str, str] = {
-    "mft": "godwit.lab.mft.study:STUDY",
-    "handoff": "godwit.lab.handoff.study:STUDY",
-    "adhoc": "godwit.lab.adhoc.study:STUDY",
-    "structures": "godwit.lab.structures.study:STUDY",
-}
-"""By name the module and the object, imported when asked for."""
 
 SIZES = ("quick", "short", "published")
 """A few minutes, about a quarter of an hour, and what was published; of a core, for each study."""
@@ -76,13 +67,6 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Callable[[Sequence[Any], str], Outcome]
     """Of the rows of a size."""
     named: Callable[[Any], str] = str
-
-
-def study(name: str) -> Study:
-    """Raises KeyError where there is none of this name."""
-    module, _, attribute = STUDIES[name].partition(":")
-    found: Study = getattr(import_module(module), attribute)
-    return found
 
 
 def origins(rows: Sequence[Any]) -> list[Provenance]:

@@ -16,8 +16,7 @@ from godwit.commands.lab.everything import duration
 
 @pytest.fixture(autouse=True)
 def one_study(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(everything, "STUDIES", {"dice": "-"})
-    monkeypatch.setattr(everything, "study", lambda name: STUDY)
+    monkeypatch.setattr(everything, "STUDIES", {"dice": STUDY})
 
 
 def called(*words: str) -> Any:

@@ -10,10 +10,11 @@ import typer
 from godwit.commands.console import InputError, Reports
 from godwit.commands.pipeline.sweeping import INTERRUPTED, RESULTS, Where, alone_in, swept
 from godwit.lab import site
+from godwit.lab.catalogue import STUDIES
 from godwit.lab.results import ResultsError
 from godwit.lab.site import Told
 from godwit.lab.structures.rows import StoreError
-from godwit.lab.studies import SIZES, STUDIES, Study, study
+from godwit.lab.studies import SIZES, Study
 
 HOUR_S, MINUTE_S = 3600.0, 60.0
 
@@ -28,7 +29,7 @@ def everything(
     documents: str | None,
     where: Where,
 ) -> int:
-    studies = [study(name) for name in _chosen(only)]
+    studies = [STUDIES[name] for name in _chosen(only)]
     if size not in SIZES:
         raise InputError(f"--size {size}: one of {', '.join(SIZES)}")
     folder, reports = Path(out), Reports()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from godwit.lab import site
-from godwit.lab.studies import STUDIES, study
+from godwit.lab.catalogue import STUDIES
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 SIZE = "short"
@@ -18,7 +18,7 @@ KEPT = [name for name in STUDIES if (RESULTS / name / "results.parquet").exists(
 def told() -> dict[str, site.Told]:
     found = {}
     for name in KEPT:
-        one = study(name)
+        one = STUDIES[name]
         kept = one.kept(RESULTS / name / "results.parquet")
         kept.any_code = True
         outcome = site.told(one, kept, SIZE)
