@@ -1,4 +1,4 @@
-"""Two sessions of one client become one, and what both were owed is taken once: docs/broker.md, "If O is away".
+"""Two sessions of one client become one, and what both were owed is taken once: docs/broker.md, "If O is out of reach".
 
 A session that begins while an older one is out of reach knows what it has by itself (`memory`). When it subscribes,
 every broker is asked to turn to it, under a mark instead of an epoch: what a broker sends after its `Turned` is this
