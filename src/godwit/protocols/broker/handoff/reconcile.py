@@ -166,8 +166,7 @@ class Reunion:
         return {**reached, self.switch.name: self.fabric.sent}
 
     def _write(self, session: Session) -> None:
-        if session.durable:
-            self.switch.ledger.put_session(session)
+        self.switch.ledger.put_session(session)
 
 
 def _keys(session: Session) -> set[str]:
