@@ -366,6 +366,7 @@ class Moves:
     def loaded(self, session: Session) -> None:
         """It was here before a crash, and so was what it waits for."""
         self.turning.loaded(session)
+        self.registry.reunion.loaded(session)
         if session.inflow.is_unconfirmed and not session.standing.announced:
             self.taking.expect(session)
 

@@ -56,7 +56,9 @@ class Turning:
 
     def make_turn(self, by: NodeId, turn: Turn) -> None:
         """From this moment on."""
-        turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines)
+        shadows = self.registry.shadows.get(turn.client, {}).values()
+        passed_to = next((one.standing.moved_to for one in shadows if one.standing.moved_to != by), "")
+        turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines, passed_to)
         self.switch.say(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
         self.on_turned(self.name, self.fabric.sent, turned)
 
@@ -76,7 +78,7 @@ class Turning:
             self.registry.moves.copying.on_turned(origin, turned)
         for session in self.all_of(turned.client):
             if (
-                self.registry.reunion.answered(session, origin, turned.epoch, number)
+                self.registry.reunion.answered(session, origin, turned, number)
                 and session.standing.state is not State.SHADOW
             ):
                 self.go_on(session)

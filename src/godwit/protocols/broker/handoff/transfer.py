@@ -162,7 +162,18 @@ class Arriving:
         self.switch.counts.handoffs_missed += waiting is not None
         self.moves.copying.came(origin)
         self.moves.turning.turn_all(session, way)
-        self.moves.arrive(session, waiting)
+        if (waiting is not None and waiting.outlet is not None) or not self._follows(session):
+            self.moves.arrive(session, waiting)
+
+    def _follows(self, session: Session) -> bool:
+        """Where a newer session of the client has left from here, and may not have arrived yet, an older one goes after
+        it. If it stayed, the newer would find it here or hear of it, and go into it with all that it remembers."""
+        shadows = self.registry.shadows.get(session.client, {}).values()
+        newest = max(shadows, key=lambda shadow: shadow.line, default=None)
+        if newest is None or newest.line <= session.line or not self.switch.fabric.is_known(newest.standing.moved_to):
+            return False
+        self.moves.leaving.transfer(session, newest.standing.moved_to, newest.standing.next_epoch)
+        return True
 
     def _installed(self, moved: messages.Session, way: Upstream) -> Session:
         session = Session(moved.client, moved.epoch, moved.carried)
