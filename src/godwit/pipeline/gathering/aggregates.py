@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
+from godwit.pipeline.gathering.cells import cell_of
 from godwit.pipeline.match.deliveries import SUBSCRIPTION, deliveries
 from godwit.pipeline.match.subscriptions import Compiled
 from godwit.pipeline.schemas import AGGREGATES, GAPS, MEASURES, column, shaped
-from godwit.pipeline.space import Leaf, Split, cell_of
+from godwit.protocols.gathering.space import Tree
 
 EVERYWHERE = "everywhere"
 NO_VALUE, SILENT = "no value", "silent"
@@ -38,7 +39,7 @@ def in_areas(measured: DataFrame, areas: Compiled) -> DataFrame:
     return found.withColumnRenamed(SUBSCRIPTION, "area").select(*MEASURES.names, "area")
 
 
-def in_cells(measured: DataFrame, tree: Split | Leaf) -> DataFrame:
+def in_cells(measured: DataFrame, tree: Tree) -> DataFrame:
     """Each measure with the cell of the space partition that it was taken in, as `area`."""
     cell = sf.concat(sf.lit("cell "), cell_of(tree, sf.col("lat"), sf.col("lon")))
     return measured.withColumn("area", cell).where("area IS NOT NULL").select(*MEASURES.names, "area")

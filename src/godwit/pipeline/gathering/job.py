@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField, StructType
 
 from godwit.pipeline.gathering import aggregates as gathering
+from godwit.pipeline.gathering.cells import partition
 from godwit.pipeline.io.reading import Dataset, conforming, read, source
 from godwit.pipeline.io.source_options import EVERYTHING, RECORDS, Live
 from godwit.pipeline.io.writing import Output
@@ -17,7 +18,6 @@ from godwit.pipeline.match.deliveries import deliveries, deliveries_schema
 from godwit.pipeline.match.subscriptions import Compiled, Shipper
 from godwit.pipeline.progress import Progress, Summary, watched
 from godwit.pipeline.schemas import AGGREGATES, AREAS, DOUBLE, GAPS, QUARANTINE, READINGS, SITES, SUBSCRIPTIONS
-from godwit.pipeline.space import partition
 from godwit.pipeline.streaming.queries import (
     CHECKPOINT,
     Pace,
