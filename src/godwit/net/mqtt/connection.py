@@ -179,7 +179,7 @@ class Requests(Delivering):
         assert session is not None
         if kind == Kind.PUBREL:
             self._offer()
-            if number not in session.incoming:
+            if number not in session.queue.incoming:
                 self._unknown.add(number)
             broker.released(session, number)
         elif kind == Kind.PUBREC and code < Reason.UNSPECIFIED:
@@ -609,7 +609,7 @@ class Connection(Requests):
         self._opening = None
         packet, options = self._connect, self.front.options
         name = self.front.broker.host.name
-        said = welcome(packet, self.version, options, self._client, name, session.token, present=present)
+        said = welcome(packet, self.version, options, self._client, name, session.carried.token, present=present)
         if not said:
             self.front.later(self.hang_up)
             return

@@ -170,7 +170,7 @@ class Client:
             return
         self.presents.append(present)
         assert connection.session is not None
-        self.token = connection.session.token
+        self.token = connection.session.carried.token
         if not present:
             self.given_up += [one.id for one, received in self.outgoing.values() if not received]
             self.incoming.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from godwit.protocols.broker.store import Disk, MemoryStore
+from godwit.protocols.broker.store import Changes, Disk, MemoryStore
 from godwit.sim.world import Node
 
 ROOM_S = 0.25
@@ -54,14 +54,13 @@ class SimStore(MemoryStore):
     def when_durable(self, then: Callable[[], None]) -> None:
         """For a witness outside: call it once what is written by now is durable. Unlike `settled` it starts no write,
         so that whoever looks changes nothing; a crash before forgets it."""
-        if self._written or self._writing:
+        if self._written or self._touched or self._writing:
             self._durable.append(then)
         else:
             then()
 
     def _write(self) -> None:
-        written, self._written = self._written, []
-        waiting, self._waiting = self._waiting, []
+        written, waiting = self._gathered()
         durable, self._durable = self._durable, []
         wear = self._wear
 
@@ -80,7 +79,7 @@ class SimStore(MemoryStore):
                 wear.on_strike()
                 return
             self._writing = False
-            if self._waiting or self._written:
+            if self._has_more:
                 self._begin()
             for then in waiting:
                 then()
@@ -88,7 +87,7 @@ class SimStore(MemoryStore):
         self.later(done)
 
 
-def _apply(disk: Disk, written: list[tuple[str, str, int, bytes | None]]) -> None:
+def _apply(disk: Disk, written: Changes) -> None:
     for table, owner, number, value in written:
         rows = disk.setdefault(table, {})
         if value is None:

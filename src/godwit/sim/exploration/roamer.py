@@ -165,7 +165,7 @@ class Roamer(Client):
 
     def on_opened(self, connection: Connection, present: bool) -> None:
         assert connection.session is not None
-        token = connection.session.token
+        token = connection.session.carried.token
         self.later(connection, partial(self._on_admitted, connection, present, token))
 
     def _on_admitted(self, connection: Connection, present: bool, token: str) -> None:
