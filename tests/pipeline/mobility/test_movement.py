@@ -135,7 +135,7 @@ def test_rates_are_those_of_the_markov_models(spark: SparkSession) -> None:
 def test_dwell_and_gap_times_are_told_by_site_and_over_all(spark: SparkSession) -> None:
     steps = [("c", 0.0, "A"), ("c", 60.0, "B"), ("c", 100.0, "A"), ("c", 180.0, "B"), ("c", 780.0, "B")]
     found = {
-        (row["measure"], row["site"]): (row["count"], row["mean_s"], row["p50_s"])
+        (row["measure"], row["site"]): (row["samples"], row["mean_s"], row["p50_s"])
         for row in mobility.distributions(mobility.spells(stays(spark, steps))).collect()
     }
     assert found == {
@@ -153,7 +153,7 @@ def test_a_forecast_is_learned_on_other_days_and_the_path_helps(spark: SparkSess
     tested += [("c", 1.0, "tue", "A", "D", False, "X"), ("c", 1.0, "tue", "B", "A", True, "A")]
     frame = spark.createDataFrame(learned + tested, HANDOFFS)
     found = mobility.forecasts(mobility.ways(frame, "tue"), "tue").collect()
-    assert {row["model"]: (row["handoffs"], round(row["first"], 3), round(row["known"], 3)) for row in found} == {
+    assert {row["model"]: (row["handoffs"], round(row["likeliest"], 3), round(row["known"], 3)) for row in found} == {
         "graph": (3, 0.333, 0.667),
         "path": (3, 0.667, 0.667),
         "busiest": (3, 0.333, 0.667),

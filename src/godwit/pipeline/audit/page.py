@@ -22,8 +22,8 @@ svg text { font-size: 11px }"""
 
 def page(traces: str, overall: Any | None, cuts: Rows, moves: Rows, costs: Rows) -> str:
     """`overall` and `cuts` are rows of FIGURES, `moves` of RELOCATIONS, `costs` of OVERHEAD."""
-    minutes = sorted((row for row in cuts if row["by"] == "minute" and row["name"]), key=lambda row: int(row["name"]))
-    clients = sorted((row for row in cuts if row["by"] == "client"), key=lambda row: (-row["lost"], row["name"]))
+    minutes = sorted((row for row in cuts if row["cut"] == "minute" and row["name"]), key=lambda row: int(row["name"]))
+    clients = sorted((row for row in cuts if row["cut"] == "client"), key=lambda row: (-row["lost"], row["name"]))
     parts = [
         f"<h1>Audit</h1><p>{escape(traces)}</p>",
         _verdict(overall),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import msgspec
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame, SparkSession
 
+from godwit.pipeline import quality
 from godwit.pipeline.errors import PipelineError
+from godwit.pipeline.io.marks import BATCH, Mark
 from godwit.pipeline.io.reading import read
 from godwit.pipeline.io.writing import Output
 from godwit.pipeline.mobility import movement as mobility
@@ -38,6 +39,13 @@ class MobilityOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The last day that has handoffs, where none is given and there are several."""
     keep_associations: bool = False
     rules: mobility.Rules = mobility.Rules()
+    fail_on: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        quality.check(self.fail_on)
+
+    def mark(self) -> Mark:
+        return Mark(job="mobility", mode=BATCH)
 
 
 TABLES = ("sites", "associations", "visits", "handoffs", "neighbors", "distributions", "rates", "forecasts")
@@ -45,31 +53,31 @@ TABLES = ("sites", "associations", "visits", "handoffs", "neighbors", "distribut
 
 
 def run(spark: SparkSession, options: MobilityOptions, progress: Progress | None = None) -> Summary:
-    """Learn, write, and say what was learned."""
-    with watched(spark, "mobility", progress) as summary:
+    """Learn, write, and say what was learned. Positions are read once, and again only where some are set aside."""
+    with watched(spark, "mobility", progress) as summary, Output(spark, options.out, options.mark()) as out:
         positions = read(spark, options.positions, POSITIONS, "positions", options.positions_select)
         parts = read(spark, options.sites, SITES, "sites", options.sites_select)
         asked = positions.good if options.where is None else positions.good.where(options.where)
-        rules, out = options.rules, Output(spark, options.out)
+        rules = options.rules
         around = mobility.box_around(parts.good)
         box = None if rules.margin_m is None else around.widened(rules.margin_m)
 
+        usable = mobility.fixes(asked, box)
+        places = out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
+        near = mobility.associations(usable.good, places, rules.plane_latitude)
+        if options.keep_associations:
+            near = out.write("associations", near, ASSOCIATIONS)
+        stays = out.write("visits", mobility.visits(near, rules), VISITS)
+
         def set_aside() -> None:
-            seen = Observation()
-            unusable = mobility.fixes(asked.observe(seen, sf.count("*").alias("rows")), box).bad
-            bad = positions.bad.unionByName(parts.bad).unionByName(unusable)
-            out.write("quarantine", bad, QUARANTINE, ["dataset"])
-            summary.rows_in = seen.get["rows"]
+            bad = positions.set_aside().unionByName(parts.bad).unionByName(usable.set_aside())
+            table = out.write("quarantine", bad, QUARANTINE, ["dataset"])
+            figures = msgspec.structs.replace(positions.counted.figures(), quarantined=out.rows["quarantine"])
+            quality.judge(out, {"positions": figures}, table, options.fail_on)
 
-        def learn() -> None:
-            places = out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
-            near = mobility.associations(mobility.fixes(asked, box).good, places, rules.plane_latitude)
-            if options.keep_associations:
-                near = out.write("associations", near, ASSOCIATIONS)
-            _learn(spark, out, out.write("visits", mobility.visits(near, rules), VISITS), options, summary)
-
-        at_once(spark, set_aside, learn)
+        at_once(spark, set_aside, lambda: _learn(spark, out, stays, options, summary))
         out.finish()
+        summary.rows_in = usable.counted.rows()
         summary.rows_out = {table: out.rows[table] for table in TABLES if table in out.rows}
         summary.quarantined = out.rows["quarantine"]
     return summary
@@ -90,8 +98,7 @@ def _learn(spark: SparkSession, out: Output, stays: DataFrame, options: Mobility
             out.write("rates", mobility.rates(ended, graph, out.rows["sites"]), RATES, files=1)
 
         def foretold() -> None:
-            if test_day is not None:
-                _forecast(out, gone, test_day, summary)
+            _forecast(spark, out, gone, test_day, summary)
 
         at_once(spark, of_ways, of_sites, foretold)
     finally:
@@ -109,10 +116,11 @@ def _test_day(days: list[str], options: MobilityOptions, summary: Summary) -> st
     return test_day
 
 
-def _forecast(out: Output, gone: DataFrame, test_day: str, summary: Summary) -> None:
-    scores = out.write("forecasts", mobility.forecasts(gone, test_day), FORECASTS, files=1)
+def _forecast(spark: SparkSession, out: Output, gone: DataFrame, test_day: str | None, summary: Summary) -> None:
+    told = spark.createDataFrame([], FORECASTS) if test_day is None else mobility.forecasts(gone, test_day)
+    scores = out.write("forecasts", told, FORECASTS, files=1)
     summary.notes += [
-        f"forecast of {row.day}, {row.model}: {row.first:.1%} first, {row.among_three:.1%} among three,"
-        f" {row.known:.1%} known"
+        f"forecast of {row.day}, {row.model}: {row.likeliest:.1%} likeliest, {row.among_three:.1%} among three,"
+        f" {row.known:.1%} known, of {row.handoffs:,} handoffs after {row.learned:,}"
         for row in sorted(scores.collect(), key=lambda row: str(row.model))
     ]
