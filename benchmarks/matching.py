@@ -28,9 +28,9 @@ from rich.table import Table
 import workloads
 from godwit.filters.areas import Box
 from godwit.filters.predicates import Within
-from godwit.tables.batch import Batch
-from godwit.tables.counting import Counting
-from godwit.tables.index import Index
+from godwit.tables.matching.batch import Batch
+from godwit.tables.matching.counting import Counting
+from godwit.tables.matching.index import Index
 from workloads import BATCH, Conjunctions, Workload, uniform
 
 PASSES = 5

@@ -1,6 +1,6 @@
-"""How many copies it takes to be where clients go: what a broker learns of its neighbours, on recorded moves.
+"""How many copies it takes to be where clients go: what a broker learns of its neighbors, on recorded moves.
 
-    python benchmarks/neighbours.py moves            what `godwit pipeline mobility --out moves` wrote
+    python benchmarks/neighbors.py moves            what `godwit pipeline mobility --out moves` wrote
 
 Every site is a broker with the learning of the deployed one. The moves of the first `--learn` hours teach it; of those
 in the next `--hours` it says for each who would have a copy, and learns on. `use` goes by how often ways were gone,
@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from godwit.net.standing import read_sites
-from godwit.protocols.broker.neighbours import HABITS, Neighbours
-from godwit.protocols.broker.store import Memory
-from godwit.protocols.handoff.nearness import Site, closeness
-from godwit.protocols.handoff.neighbors import GraphOptions
+from godwit.net.neighbors.files import read_sites
+from godwit.protocols.broker.handoff.prediction import HABITS, Neighbors
+from godwit.protocols.broker.store import MemoryStore
+from godwit.protocols.neighbors.graph import GraphOptions
+from godwit.protocols.neighbors.nearness import Site, closeness
 
 HOUR_S = 3600.0
 MASSES = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
@@ -62,9 +62,9 @@ def replayed(moves: Moves, options: GraphOptions, places: dict[str, Site], learn
     def clock() -> float:
         return now_s
 
-    def broker(site: str) -> Neighbours:
+    def broker(site: str) -> Neighbors:
         near = msgspec.structs.replace(options, closeness=closeness(site, places))
-        return Neighbours(site, Memory({}, _never), clock, near)
+        return Neighbors(site, MemoryStore({}, _never), clock, near)
 
     brokers = {site: broker(site) for site in {*moves.sites, *moves.next_sites}}
     handoffs = hits = copies = 0

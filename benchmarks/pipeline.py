@@ -47,8 +47,8 @@ from godwit.pipeline.mobility.job import MobilityOptions, run
 from godwit.pipeline.mobility.movement import Rules
 from godwit.pipeline.schemas import SUBSCRIPTIONS
 from godwit.pipeline.session import Options, start
-from godwit.tables.batch import Batch
-from godwit.tables.index import Index
+from godwit.tables.matching.batch import Batch
+from godwit.tables.matching.index import Index
 from workloads import DATA, EQUAL, FLIGHTS, NEAR, flights, uniform
 
 TAXIS, CELLS = "sf_taxi_gps_week.parquet", "sf_lte_cells.csv.gz"

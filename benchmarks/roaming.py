@@ -30,12 +30,12 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
+from godwit.client.client import Client, Options
+from godwit.client.connection import Wire
 from godwit.lab.deployed.account import Heard, Move, Outcome, Story, late, middle, outcome
 from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step, drained
 from godwit.net.address import Address
-from godwit.net.client import Client, Options
-from godwit.net.loopback import BrokerProcess, agreed, cluster, rested
-from godwit.net.wire import Wire
+from godwit.net.processes import BrokerProcess, agreed, cluster, rested
 from roamrivals import (
     AWAY_S,
     DRAIN_S,

@@ -17,7 +17,7 @@ from typing import Any
 
 from godwit.lab.deployed.account import Heard, Move, Outcome, Story, outcome
 from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step
-from godwit.net.loopback import free_ports
+from godwit.net.processes import free_ports
 
 LOAD = Path(__file__).with_name("roamload.py")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "godwit" / "roaming"

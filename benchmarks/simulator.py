@@ -8,7 +8,7 @@ round slower. Seconds are of processor time, which on an idle machine is the sam
 whole broker: leader election, whose every round makes each node broadcast once a second, and hardened MFT on top;
 parents are sticky, so that heartbeats are most of what there is to send.
 SimPy's nodes only take a message out of their store. Nodes stand as in the classic ad-hoc studies, 50 to the square
-kilometre and heard to 250 m, which makes seven or eight neighbours; dense is one node to 200 square metres and a range
+kilometre and heard to 250 m, which makes seven or eight neighbors; dense is one node to 200 square metres and a range
 of 46 m, as in the published evaluation of MFT.
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import godwit
-from godwit.tables.batch import Batch
+from godwit.tables.matching.batch import Batch
 
 HERE = Path(__file__).parent
 

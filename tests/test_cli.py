@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import godwit
 from godwit.cli import app
-from godwit.commands import experiments, explain
+from godwit.commands import explanation
+from godwit.commands.lab import experiments
 
 GODWIT = [sys.executable, "-c", "from godwit.cli import main; main()"]
 
@@ -55,14 +56,16 @@ def test_help_starts_without_the_heavy_libraries() -> None:
         "try:\n    app(['--help'])\nexcept SystemExit:\n    print(*sys.modules, file=sys.stderr)"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"numpy", "pyarrow", "numba", "sqlglot"} & set(process.stderr.split())
+    assert not {"asyncio", "numpy", "pyarrow", "numba", "rich.progress", "sqlglot", "urllib.request"} & set(
+        process.stderr.split()
+    )
 
 
 def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(explain, "run", interrupted)
+    monkeypatch.setattr(explanation, "explained", interrupted)
     result = CliRunner().invoke(app, ["filter", "explain", "a = 1"])
     assert result.exit_code == 130
     assert result.stderr == "interrupted\n"

@@ -15,8 +15,9 @@ from tests.brokers import FREE, Process, running
 from typer.testing import CliRunner, Result
 
 from godwit.cli import app
-from godwit.commands.top import fetched, page
-from godwit.net.report import ClientRow, HandoffReport, NeighborRow, PeerRow, Report
+from godwit.commands.status_page import page
+from godwit.commands.top import fetched
+from godwit.net.ops.report import ClientRow, HandoffReport, NeighborRow, PeerRow, Report
 
 ANSWER_S = 60
 

@@ -12,13 +12,13 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from godwit.cli import app
-from godwit.commands import show
-from godwit.commands.city import City
-from godwit.commands.screen import Picture, Watch, display_for
-from godwit.commands.wishes import WISHES, heard, wishes
+from godwit.commands.city import show
+from godwit.commands.city.screen import Picture, Watch, display_for
+from godwit.commands.city.wishes import WISHES, heard, wishes
+from godwit.commands.city.world import City
 from godwit.filters.text import parse, to_text
-from godwit.tables.batch import Batch
-from godwit.tables.index import Index, Matches
+from godwit.tables.matching.batch import Batch
+from godwit.tables.matching.index import Index, Matches
 
 
 def test_it_ends_by_itself_with_a_verified_summary() -> None:
@@ -105,7 +105,7 @@ def test_ctrl_c_ends_it_with_a_summary_and_status_130(monkeypatch: pytest.Monkey
 
 def test_compilation_is_announced_once() -> None:
     code = (
-        "import numba\nfrom numba.core import event\nfrom godwit.commands.matcher import Announcer\n"
+        "import numba\nfrom numba.core import event\nfrom godwit.commands.match.matcher import Announcer\n"
         "f = numba.njit(lambda a: a + 1)\ng = numba.njit(lambda a: a + 2)\n"
         "with event.install_listener('numba:compile', Announcer(print)):\n    f(1), f(2), g(1)"
     )

@@ -15,7 +15,7 @@ from tests.lab.adhoc.made import as_published
 from typer.testing import CliRunner
 
 from godwit.cli import app
-from godwit.commands import lab
+from godwit.commands.lab import lab
 from godwit.lab.adhoc.plan import Plan
 from godwit.lab.mft.grid import Grid
 from godwit.lab.mft.results import Results

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from godwit.cli import app
-from godwit.commands import deliveries as deliveries_of_commands
-from godwit.commands.matcher import make_ready
+from godwit.commands.match import deliveries as deliveries_of_commands
+from godwit.commands.match.matcher import make_ready
 from godwit.filters.text import parse
 
 DATA = Path(__file__).parent / "data"

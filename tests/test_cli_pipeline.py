@@ -40,4 +40,4 @@ def test_only_brokers_can_be_asked_for_a_part() -> None:
     pytest.importorskip("pyspark")
     answer = CliRunner().invoke(app, ["pipeline", "ingest", "archive", "--out", "o", "--filter", "pm25 > 150"])
     assert answer.exit_code == 2
-    assert "--filter, --topics and --events-per-batch are for sources such as godwit://host:port" in answer.stderr
+    assert "--filter and --topics are for sources such as godwit://host:port" in answer.stderr

@@ -17,7 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from godwit.cli import app
-from godwit.commands import theatre
+from godwit.commands.sim import theatre
 from godwit.protocols.records import COLUMNS
 from godwit.sim.scenario import load
 from godwit.sim.sight import look

@@ -18,7 +18,7 @@ def test_the_first_filter_can_be_parsed() -> None:
 
 def test_the_python_examples_are_right() -> None:
     roaming, filters = blocks(page("README.md"), "python")
-    compile(roaming, "README.md", "exec")  # it never ends by itself; tests/net/test_client.py does what it shows
+    compile(roaming, "README.md", "exec")  # it never ends by itself; tests/client/test_client.py does what it shows
     run(f"```python\n{filters}```\n")
 
 

@@ -14,22 +14,22 @@ ROOT = Path(__file__).resolve().parent.parent
 ENTRIES = ("godwit", "godwit.cli", "godwit.__main__")
 
 ALLOWED: dict[str, dict[str, str]] = {
-    "godwit.tables.index_file": {"files": "an index is shared between processes by mapping a file"},
+    "godwit.tables.matching.index_file": {"files": "an index is shared between processes by mapping a file"},
 }
 """Modules of pure rooms that may do what the others may not, and why."""
 
 WAITING = {
-    "godwit.protocols.broker.alone": "tests, and whoever embeds a broker that knows no others",
-    "godwit.protocols.handoff.proxy": "the published layout on sockets: tests run it over real links",
-    "godwit.protocols.handoff.recovery": "brokers that roam their clients pro-actively",
+    "godwit.sim.brokers": "`godwit explore` and scenarios with the deployed broker; tests run it",
+    "godwit.protocols.handoff_schemes.proxy": "the published layout on sockets: tests run it over real links",
+    "godwit.protocols.handoff_schemes.proactive.recovery": "brokers that roam their clients pro-actively",
     "godwit.protocols.routing.phoenix": "comparisons of published protocols",
     "godwit.protocols.routing.simple": "comparisons of published protocols",
-    "godwit.tables.aggregate": "routing by subscriptions and advertisements",
-    "godwit.tables.index_file": "executors that share an index",
-    "godwit.tables.localmerge": "routing by subscriptions and advertisements",
-    "godwit.tables.naive": "tests: too simple to be wrong",
-    "godwit.tables.rates": "subscriptions with a rate",
-    "godwit.tables.twophase": "benchmarks",
+    "godwit.tables.merging.aggregate": "routing by subscriptions and advertisements",
+    "godwit.tables.matching.index_file": "executors that share an index",
+    "godwit.tables.merging.localmerge": "routing by subscriptions and advertisements",
+    "godwit.tables.matching.naive": "tests: too simple to be wrong",
+    "godwit.tables.matching.rates": "subscriptions with a rate",
+    "godwit.tables.matching.twophase": "benchmarks",
 }
 """Modules that nothing uses yet, and what will."""
 
@@ -49,6 +49,18 @@ def house() -> tidy.Modules:
 
 def test_imports_lead_downwards(house: tidy.Modules) -> None:
     assert tidy.misdirected(house) == []
+
+
+def test_imports_lead_downwards_inside_the_broker(house: tidy.Modules) -> None:
+    assert tidy.upwards(house) == []
+
+
+def test_no_package_is_a_drawer(house: tidy.Modules) -> None:
+    assert tidy.drawers(house) == []
+
+
+def test_a_class_name_occurs_once_in_a_package(house: tidy.Modules) -> None:
+    assert tidy.namesakes(house) == []
 
 
 def test_pure_rooms_touch_no_clock_dice_socket_file_or_log(house: tidy.Modules) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +18,34 @@ ROWS = (
     ("__main__",),
     ("cli", "commands", "console"),
     ("lab", "pipeline"),
-    ("sim", "net"),
+    ("sim", "net", "client"),
     ("protocols",),
     ("tables",),
     ("filters", "events"),
 )
 """The house from the top floor down; a room may use itself and every floor below."""
 
-BESIDE = {("cli", "commands"), ("cli", "console"), ("filters", "events")}
+BESIDE = {("cli", "commands"), ("cli", "console"), ("client", "net"), ("filters", "events")}
 """The only doors between rooms of one floor, each one way."""
+
+STOREYS = {
+    "godwit.protocols.broker": (
+        ("broker",),
+        ("handoff",),
+        ("registry",),
+        ("dispatch",),
+        ("fabric",),
+        ("interest",),
+        ("session",),
+        ("streams", "balance"),
+        ("messages",),
+        ("api", "publication", "senml", "topics", "store"),
+    )
+}
+"""Packages with floors of their own, from the top down: a room may use itself, its floor and every floor below."""
+
+MODULES_MAX = 15
+"""More than so many modules in one package are a drawer, not a room."""
 
 PURE = ("events", "filters", "tables", "protocols")
 """Rooms that are told the time, given their dice, and leave all input and output to the floors above."""
@@ -126,6 +146,60 @@ def misdirected(modules: Modules) -> list[str]:
             if room and target.split(".")[0] == PACKAGE and not may_use(floor, room, room_of(target)):
                 found.append(module.finding(line, f"'{room}' must not import {target}"))
     return found
+
+
+def upwards(modules: Modules) -> list[str]:
+    """Imports that lead upwards inside a package that has floors of its own; naming a type is no dependence."""
+    found = []
+    for package, storeys in STOREYS.items():
+        floor = {f"{package}.{room}": number for number, row in enumerate(storeys) for room in row}
+        for name in inside(modules, [package]) - {package}:
+            module, room = modules[name], room_in(package, name)
+            if room not in floor:
+                found.append(module.finding(1, f"'{room}' stands on no floor of {package}; see tools/tidy.py"))
+                continue
+            for line, target in imports(module, modules):
+                other = room_in(package, target)
+                if line not in types_only(module) and other in floor and floor[other] < floor[room]:
+                    found.append(module.finding(line, f"'{room}' must not import {target}"))
+    return sorted(found)
+
+
+def types_only(module: Module) -> set[int]:
+    """Lines of imports that exist for the type checker alone."""
+    blocks = (
+        node for node in module.tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    return {inner.lineno for block in blocks for inner in block.body}
+
+
+def room_in(package: str, name: str) -> str:
+    """`a.b.c.d` is in the room `a.b.c` of the package `a.b`; empty where it is elsewhere."""
+    below = name.removeprefix(f"{package}.")
+    return f"{package}.{below.partition('.')[0]}" if below != name else ""
+
+
+def drawers(modules: Modules, most: int = MODULES_MAX) -> list[str]:
+    """Packages with more modules of their own than can be looked through at a glance."""
+    count = Counter(module.name.rpartition(".")[0] for module in modules.values() if not module.is_package)
+    return [
+        f"{package}: {number} modules, at most {most}" for package, number in sorted(count.items()) if number > most
+    ]
+
+
+def namesakes(modules: Modules) -> list[str]:
+    """Classes of one name in one package: a reader who searches for it finds the wrong one."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for module in modules.values():
+        package = module.name if module.is_package else module.name.rpartition(".")[0]
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault((package, node.name), []).append(module.finding(node.lineno, ""))
+    return [
+        f"{' and '.join(where.rstrip(': ') for where in found)}: both call a class {name}"
+        for (_, name), found in sorted(places.items())
+        if len(found) > 1
+    ]
 
 
 def room_of(name: str) -> str:
@@ -260,9 +334,9 @@ def strings(tree: ast.Module) -> Iterator[str]:
 def unmirrored(root: Path) -> list[str]:
     """Test modules that are named after nothing, and helpers beside them that no test uses.
 
-    `tests/tables/test_poset.py` is about `src/godwit/tables/poset.py`, `tests/test_tables.py` about the whole room,
-    `tests/tables/test_poset_removal.py` about a side of it, and those that begin with a word of `WIDE` about
-    the room they are in. Tools, benchmarks and pages have theirs as well.
+    `tests/tables/forests/test_poset.py` is about `src/godwit/tables/forests/poset.py`, `tests/test_tables.py` about
+    the whole room, `tests/tables/forests/test_poset_removal.py` about a side of it, and those that begin with a word
+    of `WIDE` about the room they are in. Tools, benchmarks and pages have theirs as well.
     """
     homes = (root / "src" / PACKAGE, root / "src", root / "tools", root)
     tests = read(root, root / "tests")

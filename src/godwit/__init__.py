@@ -14,13 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from godwit.client.client import connect as connect
     from godwit.events import Event as Event
     from godwit.events import Place as Place
     from godwit.filters.filters import Filter as Filter
     from godwit.filters.filters import FilterSet as FilterSet
     from godwit.filters.text import parse as parse
-    from godwit.net.client import connect as connect
-    from godwit.tables.index import Index as Index
+    from godwit.tables.matching.index import Index as Index
 
 __version__ = "0.1.0"
 
@@ -28,9 +28,9 @@ _HOME = {
     "Event": "godwit.events",
     "Filter": "godwit.filters.filters",
     "FilterSet": "godwit.filters.filters",
-    "Index": "godwit.tables.index",
+    "Index": "godwit.tables.matching.index",
     "Place": "godwit.events",
-    "connect": "godwit.net.client",
+    "connect": "godwit.client.client",
     "parse": "godwit.filters.text",
 }
 

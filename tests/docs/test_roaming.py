@@ -18,10 +18,9 @@ from tests.pages import ROOT, blocks, page
 
 from godwit.commands.top import fetched
 from godwit.net.config import load
-from godwit.net.loopback import free_ports
-from godwit.net.neighbors import read
-from godwit.net.standing import read_sites
-from godwit.protocols.handoff.nearness import closeness
+from godwit.net.neighbors.files import read, read_sites
+from godwit.net.processes import free_ports
+from godwit.protocols.neighbors.nearness import closeness
 
 PAGE = page("docs/roaming.md")
 BROKERS, WALK, NEIGHBORS, PIPELINE = blocks(PAGE, "sh")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.pages import blocks, page
 
+from godwit.net.access import Access, hashed
 from godwit.net.config import Config, load
-from godwit.net.security import Access, hashed
 
 BROKER, USERS = blocks(page("docs/serving.md"), "toml")
 

@@ -213,7 +213,7 @@ def tolerance_m(distance: float) -> float:
 
 
 def nudged(place: Place) -> Iterator[Place]:
-    """The same place and its neighbours some rounding errors away."""
+    """The same place and its neighbors some rounding errors away."""
     for north, east in product((-9, -1, 0, 1, 9), repeat=2):
         lat = place[0] + north * math.ulp(place[0])
         lon = wrapped(place[1]) + east * math.ulp(wrapped(place[1]))

@@ -264,7 +264,7 @@ def test_a_rate_has_no_opposite() -> None:
 
 @pytest.mark.feature("content-routing F26")
 @given(st.lists(st.tuples(st.integers(-8, 8), st.integers(0, 6)), max_size=5))
-def test_on_whole_numbers_neighbouring_ranges_join(spans: list[tuple[int, int]]) -> None:
+def test_on_whole_numbers_neighboring_ranges_join(spans: list[tuple[int, int]]) -> None:
     # Quarters as ends: whole numbers inside are what counts, wherever between them a range ends.
     ranges = [rng(low / 4, (low + length) / 4) for low, length in spans]
     joined = clauses.union(Kind.NUMBER, ranges, integers=True)

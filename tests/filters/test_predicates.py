@@ -256,7 +256,7 @@ def test_whole_numbers_and_floats_compare_exactly_whatever_their_size(value: int
 
 
 @pytest.mark.feature("content-routing F1")
-def test_neighbours_at_the_edge_of_float_precision_are_told_apart() -> None:
+def test_neighbors_at_the_edge_of_float_precision_are_told_apart() -> None:
     assert not equ(2**53 + 1).accepts(2.0**53, {})
     assert gr(2.0**53).accepts(2**53 + 1, {})
     assert not equ(2.0**63).accepts(INT_MAX, {})

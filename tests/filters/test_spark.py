@@ -61,7 +61,7 @@ MERIDIANS = [-180.0, -179.9, -90.0, 0.0, 0.1, 116.42, 179.9, 180.0, 180.1, 270.0
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Value]]:
-    """Every value of every column in some row, beside chance neighbours, and a third of everything missing."""
+    """Every value of every column in some row, beside chance neighbors, and a third of everything missing."""
     dice = random.Random(2)
     pools: dict[str, list[Any]] = dict(
         zip(COLUMNS, (WHOLE, FLOATS, STRINGS, STRINGS, [True, False], DEGREES, MERIDIANS), strict=True)

@@ -10,6 +10,7 @@ import pytest
 from tests.lab.adhoc.made import result
 
 from godwit.lab.adhoc.runs import Configuration, Result
+from godwit.lab.provenance import Provenance
 from godwit.lab.results import Results, ResultsError
 from godwit.protocols.adhoc.table import Estimate
 
@@ -17,8 +18,8 @@ PLAIN = Configuration(seed=1)
 CHOSEN = Configuration(seed=2, estimate=Estimate.RESIDENCE, radio="ideal disc")
 
 
-def kept(path: Path, version: str = "1") -> Results[Configuration, Result]:
-    return Results(path, Configuration, Result, version)
+def kept(path: Path, code: str = "1") -> Results[Configuration, Result]:
+    return Results(path, Configuration, Result, Provenance(code=code, commit="c" + code, machine="test"))
 
 
 @pytest.mark.feature("manet-cbr F20")
@@ -34,13 +35,34 @@ def test_what_was_kept_comes_back_and_is_not_missing(tmp_path: Path) -> None:
     assert again.missing([PLAIN, other, CHOSEN]) == [other]
 
 
-def test_another_version_runs_again_and_the_last_counts(tmp_path: Path) -> None:
+def test_rows_of_other_code_are_run_again_and_never_reused_silently(tmp_path: Path) -> None:
     path = tmp_path / "results.parquet"
     kept(path).add(PLAIN, result(0.5, 2.0))
-    newer = kept(path, version="2")
+    newer = kept(path, code="2")
     assert newer.missing([PLAIN]) == [PLAIN]
+    assert newer.of([PLAIN]) == []
+    assert [row.made.commit for row in newer.foreign] == ["c1"]
     newer.add(PLAIN, result(0.6, 2.0))
-    assert [row.result.delivered for row in kept(path).of([PLAIN])] == [600]
+    assert [row.result.delivered for row in kept(path, code="2").of([PLAIN])] == [600]
+    third = kept(path, code="3")
+    third.any_code = True
+    assert [row.result.delivered for row in third.of([PLAIN])] == [600]
+
+
+def test_every_row_says_commit_code_and_machine(tmp_path: Path) -> None:
+    path = tmp_path / "results.parquet"
+    kept(path).add(PLAIN, result(0.5, 2.0))
+    row = pq.read_table(path).to_pylist()[0]
+    assert (row["commit"], row["code"], row["machine"], row["seed"]) == ("c1", "1", "test", 1)
+
+
+def test_a_file_from_before_rows_said_so_is_read_and_not_reused(tmp_path: Path) -> None:
+    path = tmp_path / "results.parquet"
+    kept(path).add(PLAIN, result(0.5, 2.0))
+    pq.write_table(pq.read_table(path).drop_columns(["commit", "code", "machine"]), path)
+    old = kept(path)
+    assert old.missing([PLAIN]) == [PLAIN]
+    assert old.foreign[0].made.commit == "unknown"
 
 
 def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:

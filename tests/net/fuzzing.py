@@ -11,10 +11,14 @@ import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
 
-from godwit.net import frames
-from godwit.net.mqtt import fields, packets, packets3, packets5, reading
-from godwit.net.mqtt.fields import PacketError
-from godwit.protocols.broker import wire
+from godwit.net.mqtt import codec as fields
+from godwit.net.mqtt import codec as packets
+from godwit.net.mqtt import codec3 as packets3
+from godwit.net.mqtt import codec5 as packets5
+from godwit.net.mqtt import framing as reading
+from godwit.net.mqtt.codec import PacketError
+from godwit.net.peers import frames as links
+from godwit.protocols.broker.streams import frames
 from godwit.protocols.host import RemoteError
 
 
@@ -30,18 +34,18 @@ def read_packets(data: bytes, read: Callable[[bytes], object]) -> None:
 
 
 def read_peer(data: bytes) -> None:
-    for kind, body in frames.Reader().feed(data):
-        if kind == frames.Kind.CONTROL:
-            frames.decode_control(body)
+    for kind, body in links.Reader().feed(data):
+        if kind == links.Kind.CONTROL:
+            links.decode_control(body)
         else:
             read_frame(body)
 
 
 def read_frame(data: bytes) -> None:
-    frame = wire.decode(data)
-    if isinstance(frame, wire.Parcels):
+    frame = frames.decode(data)
+    if isinstance(frame, frames.Parcels):
         for run in frame.runs:
-            wire.decode_items(run)
+            frames.decode_items(run)
 
 
 def read_run(data: bytes) -> None:
@@ -71,7 +75,7 @@ def once(data: bytes) -> None:
 
 def functions() -> Iterator[FunctionType]:
     """All that read: to watch the rest of what is loaded takes longer than the run."""
-    for module in (frames, fields, packets, packets3, packets5, reading, wire):
+    for module in (frames, fields, packets, packets3, packets5, reading, links):
         for found in vars(module).values():
             members = vars(found).values() if isinstance(found, type) else (found,)
             yield from (one for one in members if isinstance(one, FunctionType) and one.__module__ == module.__name__)

@@ -22,11 +22,11 @@ from random import Random
 
 import msgspec
 
-from godwit.commands.roaming.ledger import Fact, Ledger, Verdict, judged
+from godwit.client.client import Client, connect
+from godwit.commands.demo.ledger import Fact, Ledger, Verdict, judged
 from godwit.events import Value
 from godwit.filters.text import parse
-from godwit.net.client import Client, connect
-from godwit.net.loopback import BrokerProcess
+from godwit.net.processes import BrokerProcess
 
 PROBE_S = 0.2
 DRAIN_S = 90.0

@@ -12,7 +12,7 @@ from tests.net.mqtt.packetstrategies import packets3
 from tests.net.mqtt.serving import lone_broker
 
 from godwit.net.host import AsyncHost
-from godwit.net.mqtt import packets3 as version3
+from godwit.net.mqtt import codec3 as version3
 from godwit.net.mqtt.connection import Connection
 from godwit.net.mqtt.front import Front
 from godwit.net.mqtt.options import Options

@@ -12,6 +12,7 @@ from tests.net.stations import until
 
 from godwit.net.config import load
 from godwit.net.server import MakeService, Parts, Server
+from godwit.protocols.broker.fabric.base import ANYTHING
 
 
 def server(folder: Path, name: str, *, extras: tuple[MakeService, ...] = (), **flags: Any) -> Server:
@@ -41,7 +42,7 @@ async def cluster(folder: Path, *names: str, **flags: Any) -> AsyncIterator[list
             one = server(folder, name, peers__listen="127.0.0.1:0", peers__connect=seed, **flags)
             await one.start()
             servers.append(one)
-        await until(lambda: all(len(parts(one).fabric.brokers) == len(names) - 1 for one in servers), 20)
+        await until(lambda: all(len(parts(one).fabric.sources(ANYTHING)) == len(names) - 1 for one in servers), 20)
         yield servers
     finally:
         for one in servers:

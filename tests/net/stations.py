@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from godwit.net.dialling import Dialler, DialOptions
 from godwit.net.identity import Identity
-from godwit.net.link import LinkOptions
-from godwit.net.links import Club, Links
-from godwit.protocols.broker.store import Disk, Memory
+from godwit.net.peers.dialler import Dialler, DialOptions
+from godwit.net.peers.links import Club, LinkOptions, Links
+from godwit.protocols.broker.store import Disk, MemoryStore
 from godwit.protocols.host import Message, NodeId, RemoteError
 from godwit.protocols.routing.courier import Carried, Numbered
 from godwit.protocols.routing.messages import Ack
@@ -53,7 +52,7 @@ class Station:
             decode=decode,
         )
         self.disk: Disk = {} if disk is None else disk
-        self.store = Memory(self.disk, lambda call: call())
+        self.store = MemoryStore(self.disk, lambda call: call())
         self.dialler = Dialler(self.links, self.store, QUICK_DIALS)
         self.heard: list[tuple[NodeId, Message]] = []
         self.changes: list[tuple[str, NodeId]] = []

@@ -9,7 +9,7 @@ import pytest
 from godwit.net import config as module
 from godwit.net.config import Config, ConfigError, load
 from godwit.net.mqtt.options import Options
-from godwit.net.store import Sync
+from godwit.net.store.sqlite import Sync
 
 
 def loaded(folder: Path, text: str, **flags: object) -> Config:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.net.test_store import with_store
+from tests.net.store.test_sqlite import with_store
 
 from godwit.net.identity import Identity, identify
-from godwit.net.store import SqliteStore, StoreError
+from godwit.net.store.sqlite import SqliteStore, StoreError
 
 
 def identified(folder: Path, name: str = "") -> Identity:

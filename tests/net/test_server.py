@@ -15,10 +15,10 @@ from tests.net.certificates import Authority
 from tests.net.servers import client, cluster, parts, port, server, serving, taken, wanted_by
 from tests.net.stations import played, until
 
-from godwit.net import store as store_module
-from godwit.net.security import hashed
+from godwit.net.access import hashed
 from godwit.net.server import ServeError, Server, Service
-from godwit.net.store import StoreError
+from godwit.net.store import sqlite as store_module
+from godwit.net.store.sqlite import StoreError
 
 
 def test_a_message_finds_its_way_between_brokers_and_clients_of_others(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from godwit.net.archive import EVENTS
+from godwit.net.archive.writer import EVENTS
 from godwit.pipeline.ingest import IngestOptions, run
 
 

@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from godwit.lab.mft.runs import Configuration, run
-from godwit.net.loopback import free_ports
+from godwit.net.processes import free_ports
 from godwit.pipeline.match.job import MatchOptions
 from godwit.pipeline.match.job import run as run_match
 from godwit.pipeline.mobility import movement as mobility

@@ -112,8 +112,8 @@ class Overlay:
             if name not in self.trees:
                 self.add(name)
         self.medium.connect(parent, child)
-        self.trees[parent].neighbours.add(child)
-        self.trees[child].neighbours.add(parent)
+        self.trees[parent].neighbors.add(child)
+        self.trees[child].neighbors.add(parent)
         self.trees[child].parent = self.trees[child].last_parent = parent
 
     def add(self, name: NodeId) -> None:
@@ -212,7 +212,7 @@ class Overlay:
             hop = self.router(broker).routes.hop(client)
             if hop == client:
                 return broker == self.at[client]
-            if hop is None or hop not in self.trees[broker].neighbours:
+            if hop is None or hop not in self.trees[broker].neighbors:
                 return False
             broker = hop
         return False

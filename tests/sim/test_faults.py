@@ -24,16 +24,16 @@ def ring(names: str) -> tuple[World, Wired, dict[str, Listener], Faults, Trace]:
 def test_a_partition_cuts_every_link_between_sides_and_none_within() -> None:
     _, links, _, faults, trace = ring("abcd")
     faults.partition("ab", "cd")
-    assert [links.neighbours(name) for name in "abcd"] == [["b"], ["a"], ["d"], ["c"]]
+    assert [links.neighbors(name) for name in "abcd"] == [["b"], ["a"], ["d"], ["c"]]
     faults.merge("ab", "cd")
-    assert sorted(links.neighbours("a")) == ["b", "d"]
+    assert sorted(links.neighbors("a")) == ["b", "d"]
     assert trace.counts == {"cut": 2, "heal": 2}
 
 
 def test_three_sides_are_all_apart() -> None:
     _, links, _, faults, _ = ring("abc")
     faults.partition("a", "b", "c")
-    assert [links.neighbours(name) for name in "abc"] == [[], [], []]
+    assert [links.neighbors(name) for name in "abc"] == [[], [], []]
 
 
 def test_crash_and_restart_are_noted_with_what_became_of_the_disk() -> None:

@@ -39,14 +39,14 @@ def test_a_break_loses_what_is_in_flight_and_a_healed_link_starts_afresh() -> No
     world.run(0.5)
     links.cut("a", "b")
     world.nodes["a"].send("b", Word(2))
-    assert links.neighbours("a") == []
+    assert links.neighbors("a") == []
     links.heal("a", "b")
     world.nodes["a"].send("b", Word(3, length_b=1))
     world.run()
     assert nodes["b"].heard == [(2.5, "a", 3)]
 
 
-def test_a_broadcast_reaches_every_neighbour_and_nobody_else() -> None:
+def test_a_broadcast_reaches_every_neighbor_and_nobody_else() -> None:
     world, links, nodes = wired("abcd")
     links.connect("a", "b")
     links.connect("a", "c")

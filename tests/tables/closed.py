@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Generic
 
 from godwit.filters.language import F, Language, N
-from godwit.tables.merging import Update
+from godwit.tables.merging.merging import Update
 from godwit.tables.table import Interface, Table
 
 
@@ -25,9 +25,9 @@ def uncovered(language: Language[F, Any], filters: Iterable[F]) -> list[F]:
     ]
 
 
-def beyond(language: Language[F, Any], table: Table[F, Any], neighbour: Interface) -> list[F]:
-    """The minimal cover of what all interfaces but this one sent: what the neighbour must be told."""
-    return uncovered(language, [f for f in table if table.interfaces(f) - {neighbour}])
+def beyond(language: Language[F, Any], table: Table[F, Any], neighbor: Interface) -> list[F]:
+    """The minimal cover of what all interfaces but this one sent: what the neighbor must be told."""
+    return uncovered(language, [f for f in table if table.interfaces(f) - {neighbor}])
 
 
 class Sender(Generic[F]):

@@ -1,167 +1,50 @@
-"""`godwit filter explain`: what a filter means, in its canonical form, in Spark SQL, and beside others."""
+"""`godwit filter explain`: what can be typed. The work is in `godwit.commands.explanation`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import msgspec
 import typer
-from rich.cells import cell_len
 
-from godwit.commands.reports import InputError, printable, shortened
-from godwit.commands.sources import flat_object
-from godwit.events import EventError, Value
-from godwit.filters.clauses import AttributeFilter
-from godwit.filters.errors import FilterError
-from godwit.filters.filters import Filter, FilterSet
-from godwit.filters.spark import to_spark
-from godwit.filters.syntax import FilterSyntaxError
-from godwit.filters.text import parse, to_text
+from godwit.commands.command import command
+from godwit.commands.console import printable
+
+FINISHED = 0
+
+filters = typer.Typer(help="Look into filters.", no_args_is_help=True)
 
 
-class Relation(msgspec.Struct, frozen=True):
-    """How a filter stands to another. `covers` is certain where true, `overlaps` where false."""
-
-    filter: list[str]
-    covers: bool
-    covered: bool
-    overlaps: bool
-    sentence: str
-
-
-class Alternative(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One filter of a set tried on an event: the first of its conditions that failed, and what the event has there."""
-
-    filter: str
-    matches: bool
-    failed: str | None = None
-    because: str | None = None
+class ExplainOptions(msgspec.Struct, frozen=True, kw_only=True):
+    text: Annotated[str, typer.Argument(metavar="FILTER", help="A condition, as in `kind = 'taxi' AND speed > 50`.")]
+    against: Annotated[
+        str | None, typer.Option(metavar="FILTER", help="Another filter: which covers which, and do they overlap?")
+    ] = None
+    event: Annotated[
+        str | None, typer.Option(metavar="JSON", help="An event as a flat JSON object: does it match, and if not, why?")
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for programs to read.")] = False
 
 
-class Trial(msgspec.Struct, frozen=True):
-    event: dict[str, Value]
-    matches: bool
-    alternatives: list[Alternative]
+@command(filters)
+def explain(options: ExplainOptions) -> int:
+    """Say what a filter means: its canonical form, how it relates to another, and its Spark SQL condition.
 
+    Examples:
 
-class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
-    canonical: list[str]
-    spark: str | None
-    against: Relation | None = None
-    event: Trial | None = None
+        godwit filter explain "pm25 > 150 AND within(lat, lon, 39.92, 116.42, 5km)"
 
+        godwit filter explain "speed > 50" --against "speed BETWEEN 60 AND 90"
 
-def run(text: str, against: str | None, event: str | None, as_json: bool) -> None:
-    """Print the explanation. Raises `InputError` where a filter or the event is not well formed."""
-    filters = parsed(text)
-    other = None if against is None else parsed(against)
-    explanation = Explanation(
-        canonical=lines_of(filters),
-        spark=_spark(filters),
-        against=None if other is None else relation(filters, other),
-        event=None if event is None else trial(filters, _event(event)),
-    )
-    if as_json:
+        godwit filter explain "kind IN ('bus', 'tram') OR delay > 300" --event '{"kind": "taxi", "delay": 20}'
+
+    Exit status: 0, or 2 where a filter or the event is not well formed.
+    """
+    from godwit.commands.explanation import explained, told
+
+    explanation = explained(options.text, options.against, options.event)
+    if options.as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(explanation)).decode())
     else:
-        typer.echo("\n".join(printable(line) for line in _told(explanation)))
-
-
-def parsed(text: str) -> FilterSet:
-    """The filter of a text; its `InputError` shows the text with a caret under what was wrong."""
-    try:
-        return parse(text)
-    except FilterSyntaxError as error:
-        line = text.split("\n")[error.line - 1]
-        indent = " " * cell_len(printable(line[: error.column - 1]))
-        raise InputError(f"{error}\n  {line}\n  {indent}^") from None
-    except FilterError as error:
-        raise InputError(str(error)) from None
-
-
-def lines_of(filters: FilterSet) -> list[str]:
-    """One text for each alternative."""
-    return [to_text(FilterSet((one,))) for one in filters]
-
-
-def relation(filters: FilterSet, other: FilterSet) -> Relation:
-    covers, covered, overlaps = filters.covers(other), other.covers(filters), filters.overlaps(other)
-    return Relation(lines_of(other), covers, covered, overlaps, _RELATIONS[covers, covered, overlaps])
-
-
-_SAME = "The two say the same: what matches one matches the other."
-_COVERS = "It covers the other: whatever matches the other matches it too."
-_COVERED = "The other covers it: whatever matches it matches the other too."
-_OVERLAP = "Some events may match both, and neither is known to cover the other."
-_APART = "No event can match both."
-
-_RELATIONS = {
-    (True, True, True): _SAME,
-    (True, True, False): _SAME,
-    (True, False, True): _COVERS,
-    (True, False, False): "It covers the other, which nothing can match.",
-    (False, True, True): _COVERED,
-    (False, True, False): "The other covers it, because nothing can match it.",
-    (False, False, True): _OVERLAP,
-    (False, False, False): _APART,
-}
-
-
-def trial(filters: FilterSet, event: dict[str, Value]) -> Trial:
-    return Trial(event, filters.matches(event), [_alternative(one, event) for one in filters])
-
-
-def _alternative(one: Filter, event: Mapping[str, Value]) -> Alternative:
-    text = to_text(FilterSet((one,)))
-    for attribute in one:
-        if not attribute.matches(event):
-            failed = to_text(FilterSet((Filter((attribute,)),)))
-            return Alternative(text, False, failed, "; ".join(_found(attribute, event)))
-    return Alternative(text, True)
-
-
-def _found(attribute: AttributeFilter, event: Mapping[str, Value]) -> Iterator[str]:
-    """What the event has for each attribute that the condition speaks of."""
-    for name in dict.fromkeys(attribute.names()):
-        if name not in event:
-            yield f"there is no {name}"
-        else:
-            yield f"{name} is {shortened(msgspec.json.encode(event[name]).decode(), 60)}"
-
-
-def _spark(filters: FilterSet) -> str | None:
-    try:
-        return to_spark(filters)
-    except FilterError:
-        return None
-
-
-def _event(text: str) -> dict[str, Value]:
-    try:
-        return flat_object(text.encode())
-    except EventError as error:
-        raise InputError(f"--event: {error}") from None
-
-
-def _told(explanation: Explanation) -> Iterator[str]:
-    yield "In canonical form:"
-    yield from _listed(explanation.canonical)
-    yield "In Spark SQL:"
-    yield f"  {explanation.spark or 'there is no condition that says the same'}"
-    if explanation.against is not None:
-        yield "Against:"
-        yield from _listed(explanation.against.filter)
-        yield f"  {explanation.against.sentence}"
-    if explanation.event is not None:
-        yield f"The event {'matches' if explanation.event.matches else 'does not match'}:"
-        for one in explanation.event.alternatives:
-            yield f"  {one.filter}"
-            yield "    holds" if one.matches else f"    fails at {one.failed}: {one.because}"
-
-
-def _listed(filters: list[str]) -> Iterator[str]:
-    yield from (f"  {'OR ' if at else ''}{text}" for at, text in enumerate(filters))
-    if not filters:
-        yield "  nothing matches: the conditions contradict each other"
-    if filters == ["TRUE"]:
-        yield "  everything matches"
+        typer.echo("\n".join(printable(line) for line in told(explanation)))
+    return FINISHED

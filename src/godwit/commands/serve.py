@@ -1,64 +1,207 @@
-"""`godwit serve`: run a broker until it is told to stop."""
+"""`godwit serve`: run a broker until it is told to stop. And `godwit password`, for its users file."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
+import msgspec
+import typer
+from msgspec.structs import fields
 
 from godwit import __version__
-from godwit.commands.reports import InputError
-from godwit.net import services
-from godwit.net.config import Config, ConfigError, load
-from godwit.net.security import SecurityError
-from godwit.net.server import ServeError, Server, check
-from godwit.net.store import StoreError, Sync
+from godwit.commands.console import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from godwit.net.config import Config
+    from godwit.net.server import Server
 
 FINISHED, FORCED = 0, 130
 
 ACCESS = "anybody on this machine, nobody else; --users FILE names more"
-SAFETY = {
-    Sync.PROCESS: "what is acknowledged survives a crash of the broker",
-    Sync.POWER: "what is acknowledged survives a power failure",
-}
 
 
-def run(path: Path | None, flags: Mapping[str, Any], *, check_only: bool, verbose: bool) -> int:
-    """Serve; the exit status. `flags` are named like keys of the file, and win over it."""
+class Sets(msgspec.Struct, frozen=True):
+    """The key of the configuration file that an option stands for, with dots."""
+
+    key: str
+
+
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Flags win over the file; those that are not typed say nothing."""
+
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="A .toml file; flags win over it.")
+    ] = None
+    name: Annotated[
+        str | None, typer.Option(help="Of this broker; made up at the first start and kept."), Sets("name")
+    ] = None
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", help="MQTT over TCP; 127.0.0.1:1883. May be repeated."),
+        Sets("listen.mqtt"),
+    ] = None
+    mqtts: Annotated[
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="MQTT over TLS."), Sets("listen.mqtts")
+    ] = None
+    ws: Annotated[
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="MQTT over WebSocket."), Sets("listen.ws")
+    ] = None
+    wss: Annotated[
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="MQTT over WebSocket and TLS."), Sets("listen.wss")
+    ] = None
+    peers_listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Other brokers connect here."), Sets("peers.listen")
+    ] = None
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", help="Another broker; it tells of all others. May be repeated."),
+        Sets("peers.connect"),
+    ] = None
+    mdns: Annotated[bool, typer.Option("--mdns", help="Find brokers on the local network."), Sets("peers.mdns")] = False
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What all brokers of the cluster know and nobody else."),
+        Sets("peers.secret_file"),
+    ] = None
+    fabric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="tree|adhoc", help="Links, or UDP broadcast without infrastructure; both: a bridge."),
+        Sets("fabric"),
+    ] = None
+    interface: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="adhoc: where to broadcast, as wlan0. May be repeated."),
+        Sets("adhoc.interfaces"),
+    ] = None
+    key_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="adhoc: what all nodes in the air know and nobody else."),
+        Sets("adhoc.key_file"),
+    ] = None
+    insecure: Annotated[
+        bool,
+        typer.Option("--insecure", help="adhoc: without a key; anybody in range may speak."),
+        Sets("adhoc.insecure"),
+    ] = False
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where this broker, and no other, remembers."), Sets("data")
+    ] = None
+    sync: Annotated[
+        str | None,
+        typer.Option(help="process: survive a crash of the broker; power: of the machine too."),
+        Sets("sync"),
+    ] = None
+    handoff: Annotated[
+        str | None,
+        typer.Option(
+            help="How sessions follow clients that move: durable, reactive or proactive, which is the default."
+        ),
+        Sets("handoff"),
+    ] = None
+    users: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Who may connect, and may do what."), Sets("access.users")
+    ] = None
+    status: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Metrics, health and status, by HTTP."),
+        Sets("listen.status"),
+    ] = None
+    archive: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep what is published as Parquet."), Sets("archive.folder")
+    ] = None
+    archive_listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Data jobs elsewhere follow the archive here."),
+        Sets("archive.listen"),
+    ] = None
+    check: Annotated[bool, typer.Option("--check", help="Say whether a broker could start like this, and leave.")] = (
+        False
+    )
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False
+
+
+def serve(options: ServeOptions) -> int:
+    """Run a broker.
+
+    Examples:
+
+        godwit serve
+
+        godwit serve --name south --listen 127.0.0.1:1884 --peers-listen 127.0.0.1:7002 --peer 127.0.0.1:7001
+
+        godwit serve --config /etc/godwit.toml --check
+
+        godwit serve --fabric adhoc --interface wlan0 --key-file air.key
+
+    SIGTERM or Ctrl-C stops it in order, twice at once; SIGHUP reads users and grants again.
+
+    Exit status: 0 where it was asked to stop; 2 where it cannot start as it is told to.
+    """
+    from rich.console import Console
+
+    from godwit.net.access import SecurityError
+    from godwit.net.config import ConfigError, load
+    from godwit.net.server import ServeError, check
+    from godwit.net.store.sqlite import StoreError
+
     try:
-        config = load(path, flags)
-        if check_only:
+        config = load(options.config, flags_of(options))
+        if options.check:
             check(config)
-            Console(highlight=False, soft_wrap=True).print(f"{path or 'this'}: a broker can be started with it")
+            told = f"{options.config or 'this'}: a broker can be started with it"
+            Console(highlight=False, soft_wrap=True).print(told)
             return FINISHED
-        logging.basicConfig(
-            level=logging.DEBUG if verbose else logging.INFO,
-            format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
-            stream=sys.stderr,
-        )
-        logging.getLogger("asyncio").setLevel(logging.WARNING)
-        _runner()(serve(config))
+        _log(logging.DEBUG if options.verbose else logging.INFO)
+        _runner()(served(config))
     except (ConfigError, SecurityError, ServeError, StoreError) as error:
         raise InputError(str(error)) from None
     return FINISHED
+
+
+def flags_of(options: ServeOptions) -> dict[str, Any]:
+    """What was typed, named like the keys of the file."""
+    found = {}
+    for field in fields(options):
+        value = getattr(options, field.name)
+        for said in getattr(field.type, "__metadata__", ()):
+            if isinstance(said, Sets) and value not in (None, False, []):
+                found[said.key] = value
+    return found
+
+
+def _log(level: int) -> None:
+    form = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+    logging.basicConfig(level=level, format=form, stream=sys.stderr)
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
 
 
 def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
     try:
         import uvloop
     except ImportError:
+        import asyncio
+
         return asyncio.run
     return uvloop.run
 
 
-async def serve(config: Config) -> None:
+async def served(config: Config) -> None:
+    """Serve until a signal says that it is enough."""
+    import asyncio
+
+    from rich.console import Console
+
+    from godwit.net.ops import services
+    from godwit.net.server import Server
+
     server = Server(config, services.ALL)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -88,14 +231,28 @@ def _asked_to_stop(server: Server) -> Callable[[], None]:
 
 def introduce(console: Console, server: Server) -> None:
     """Where it listens and what it keeps, in one block: the first thing that anybody looks for."""
+    from godwit.net.store.sqlite import Sync
+
+    safety = {
+        Sync.PROCESS: "what is acknowledged survives a crash of the broker",
+        Sync.POWER: "what is acknowledged survives a power failure",
+    }
     assert server.parts is not None
     config = server.config
     rows = server.addresses()
     if config.peers.connect:
         rows.append(("dials", ", ".join(config.peers.connect)))
-    rows.append(("data", f"{config.folder}: {SAFETY[config.sync]}"))
+    rows.append(("data", f"{config.folder}: {safety[config.sync]}"))
     rows.append(("access", str(config.access.users) if config.access.users is not None else ACCESS))
     console.print(f"godwit {__version__}, broker {server.parts.identity.name}", markup=False)
     for what, where in rows:
         console.print(f"  {what:<7} {where}", markup=False)
     sys.stdout.flush()
+
+
+def password() -> None:
+    """Turn a password into what the users file of a broker wants; it is asked for, or read from a pipe."""
+    from godwit.net.access import hashed
+
+    text = typer.prompt("Password", hide_input=True, confirmation_prompt=True) if sys.stdin.isatty() else input()
+    typer.echo(hashed(text))

@@ -107,7 +107,7 @@ class _Sorted:
 def union(kind: Kind, disjuncts: Iterable[AnyPredicate], *, integers: bool = False) -> Clause:
     """The canonical clause that accepts what any of the disjuncts accepts; merging it is always perfect (spec 2.10.1).
 
-    With `integers` the caller vouches that the attribute holds whole numbers only: neighbouring ranges join as well.
+    With `integers` the caller vouches that the attribute holds whole numbers only: neighboring ranges join as well.
     """
     disjuncts = list(dict.fromkeys(disjuncts))
     if kind is Kind.NUMBER:

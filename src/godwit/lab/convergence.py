@@ -160,7 +160,7 @@ class Model:
         tree = self.trees[name] = StaticTree([parent] if parent else [], parent)
         tree.last_parent = parent
         if parent:
-            self.trees[parent].neighbours.add(name)
+            self.trees[parent].neighbors.add(name)
         router = self.routers[name] = protocol.make(Node(self, name), tree)
         self.cores[name] = router
 
@@ -202,7 +202,7 @@ class Model:
         parent = self.trees[child].parent
         assert parent is not None
         lost = {end: self.queues.pop((end, other), deque()) for end, other in ((child, parent), (parent, child))}
-        self.trees[parent].neighbours.discard(child)
+        self.trees[parent].neighbors.discard(child)
         self.trees[child].drop(parent)
         for end, messages in lost.items():
             for message in messages:
@@ -240,11 +240,11 @@ class Model:
             self._reverse(above, below)
 
     def _reverse(self, broker: NodeId, parent: NodeId) -> None:
-        """`broker` hears the new leader first through `parent`; an old parent stays a neighbour until it turns too."""
+        """`broker` hears the new leader first through `parent`; an old parent stays a neighbor until it turns too."""
         tree = self.trees[broker]
         before = tree.parent if tree.parent is not None else tree.last_parent
         tree.parent = parent
-        tree.neighbours.add(parent)
+        tree.neighbors.add(parent)
         tree.on_migrate(before, parent)
         tree.last_parent = parent
 
@@ -279,7 +279,7 @@ class Model:
             if at is None or at not in self.routers:
                 break
             hop = self.routers[at].routes.hop(client)
-            if hop in self.routers and hop not in self.trees[at].neighbours:
+            if hop in self.routers and hop not in self.trees[at].neighbors:
                 return False
             if hop == client:
                 return at == self.clients[client].broker

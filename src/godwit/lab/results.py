@@ -1,4 +1,4 @@
-"""The results of an experiment: one Parquet file, one row for each run with its configuration and our version."""
+"""The results of an experiment: one Parquet file, one row for each run with its configuration and its origin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from godwit import __version__
+from godwit.lab import provenance
+from godwit.lab.provenance import UNKNOWN, Provenance
 
 C = TypeVar("C", bound=msgspec.Struct)
 R = TypeVar("R", bound=msgspec.Struct)
@@ -25,7 +26,7 @@ longer than the runs."""
 class Row(msgspec.Struct, Generic[C, R], frozen=True):
     configuration: C
     result: R
-    version: str = __version__
+    made: Provenance = Provenance()
 
 
 class ResultsError(Exception):
@@ -39,11 +40,14 @@ class Results(Generic[C, R]):
     the results finds them there. Several may read, one may add.
 
     Configurations are frozen structs, results structs, both of numbers, words, and results also of maps from words.
+    Unless `made` is given, the code that decides a row is the module that defines the configuration and all it imports.
     """
 
-    def __init__(self, path: Path, configuration: type[C], result: type[R], version: str = __version__) -> None:
+    def __init__(self, path: Path, configuration: type[C], result: type[R], made: Provenance | None = None) -> None:
         self.path = path
-        self.version = version
+        self.made = made or provenance.of(configuration.__module__)
+        self.any_code = False
+        """Set by whoever reports on rows that other code has left, and says so."""
         self.configuration = configuration
         self.result = result
         self._schema = _schema(configuration, result)
@@ -54,7 +58,7 @@ class Results(Generic[C, R]):
         self._add_recent()
 
     def add(self, configuration: C, result: R) -> None:
-        row = Row(configuration, result, self.version)
+        row = Row(configuration, result, self.made)
         self.rows.append(row)
         left_by_another = self._stream is None and self._recent.exists()
         if left_by_another or len(self.rows) - len(self._settled) > RECENT_SHARE * len(self.rows):
@@ -75,18 +79,26 @@ class Results(Generic[C, R]):
         self._recent.unlink(missing_ok=True)
 
     def missing(self, wanted: Iterable[C]) -> list[C]:
-        """Those that this version has not run yet."""
-        finished = {row.configuration for row in self.rows if row.version == self.version}
+        """Those that this code has not run yet."""
+        finished = {row.configuration for row in self.rows if self._is_own(row)}
         return [configuration for configuration in wanted if configuration not in finished]
 
     def of(self, wanted: Sequence[C]) -> list[Row[C, R]]:
-        """The rows of these, whatever else the file holds; of several versions the last."""
-        last = {row.configuration: row for row in self.rows}
+        """The rows of these by this code; with `any_code` those of other code too, the last of each."""
+        last = {row.configuration: row for row in self.rows if self.any_code or self._is_own(row)}
         return [last[configuration] for configuration in wanted if configuration in last]
 
+    @property
+    def foreign(self) -> list[Row[C, R]]:
+        """Rows of other code, which no later run takes for its own."""
+        return [row for row in self.rows if not self._is_own(row)]
+
     def table(self) -> pa.Table:
-        """The rows of this version, as they stand in the file."""
-        return self._table(row for row in self.rows if row.version == self.version)
+        """The rows of this code, as they stand in the file."""
+        return self._table(row for row in self.rows if self._is_own(row))
+
+    def _is_own(self, row: Row[C, R]) -> bool:
+        return (row.made.code, row.made.version) == (self.made.code, self.made.version)
 
     def _table(self, rows: Iterable[Row[C, R]]) -> pa.Table:
         return pa.Table.from_pylist([_flat(row) for row in rows], schema=self._schema)
@@ -98,15 +110,18 @@ class Results(Generic[C, R]):
 
     def _add_recent(self) -> None:
         """Take what a run that was killed left beside the file, unless it was killed after settling it."""
-        known = {(row.configuration, row.version) for row in self.rows}
+        known = {(row.configuration, row.made) for row in self.rows}
         recent = map(self._row, _batched(self._recent, self._schema) if self._recent.exists() else ())
-        self.rows += [row for row in recent if (row.configuration, row.version) not in known]
+        self.rows += [row for row in recent if (row.configuration, row.made) not in known]
 
     def _read(self) -> pa.Table:
         try:
             table = pq.read_table(self.path)
         except (OSError, pa.ArrowException) as error:
             raise ResultsError(f"{self.path}: not a Parquet file: {error}") from None
+        for name in _part_names(Provenance):
+            if name not in table.column_names:  # a file from before rows said where they came from
+                table = table.append_column(name, pa.array([UNKNOWN] * len(table), pa.string()))
         if absent := [name for name in self._schema.names if name not in table.column_names]:
             raise ResultsError(f"{self.path}: column {absent[0]!r} is missing; was it written by another version?")
         try:
@@ -122,7 +137,7 @@ class Results(Generic[C, R]):
             result = msgspec.convert(_part(whole, self.result), self.result, strict=False)
         except msgspec.ValidationError as error:
             raise ResultsError(f"{self.path}: a row makes no sense: {error}") from None
-        return Row(configuration, result, str(whole["version"]))
+        return Row(configuration, result, Provenance(**{name: str(whole[name]) for name in _part_names(Provenance)}))
 
 
 def _batched(path: Path, schema: pa.Schema) -> Iterator[dict[str, Any]]:
@@ -137,7 +152,7 @@ def _batched(path: Path, schema: pa.Schema) -> Iterator[dict[str, Any]]:
 
 
 def _flat(row: Row[C, R]) -> dict[str, Any]:
-    flat = {**_plain(row.configuration), **_plain(row.result), "version": row.version}
+    flat = {**_plain(row.configuration), **_plain(row.result), **_plain(row.made)}
     return {name: list(value.items()) if isinstance(value, dict) else value for name, value in flat.items()}
 
 
@@ -147,12 +162,16 @@ def _plain(struct: msgspec.Struct) -> dict[str, Any]:
 
 
 def _part(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    return {name: row[name] for name in kind.__struct_fields__}
+    return {name: row[name] for name in _part_names(kind)}
+
+
+def _part_names(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    return kind.__struct_fields__
 
 
 def _schema(*kinds: type[msgspec.Struct]) -> pa.Schema:
-    fields = [(field.name, _arrow(field.type)) for kind in kinds for field in msgspec.structs.fields(kind)]
-    return pa.schema([*fields, ("version", pa.string())])
+    every: list[type[msgspec.Struct]] = [*kinds, Provenance]
+    return pa.schema([(field.name, _arrow(field.type)) for kind in every for field in msgspec.structs.fields(kind)])
 
 
 def _arrow(kind: Any) -> pa.DataType:

@@ -36,12 +36,12 @@ import msgspec
 from msgspec import Meta
 
 from godwit.net.address import Address, AddressError
-from godwit.net.dialling import PORT as PEERS_PORT
-from godwit.net.handshake import NAME_MAX
-from godwit.net.store import Sync
-from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Handoff
-from godwit.protocols.broker.neighbours import HABITS
-from godwit.protocols.handoff.nearness import NEAR_M
+from godwit.net.peers.dialler import PORT as PEERS_PORT
+from godwit.net.peers.handshake import NAME_MAX
+from godwit.net.store.sqlite import Sync
+from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
+from godwit.protocols.broker.handoff.prediction import HABITS
+from godwit.protocols.neighbors.nearness import NEAR_M
 
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -112,13 +112,13 @@ class Peers(Strict, frozen=True):
     queue_bytes_max: Count = 64 * 1024 * 1024
 
 
-class Access(Strict, frozen=True):
+class AccessFile(Strict, frozen=True):
     users: Path | None = None
-    """See `godwit.net.security`. Without it, anybody on this machine may do anything and nobody else may connect."""
+    """See `godwit.net.access`. Without it, anybody on this machine may do anything and nobody else may connect."""
 
 
 class ConnectionLimits(Strict, frozen=True):
-    """What one connection may cost; the fields are those of `godwit.net.mqtt.options`."""
+    """What one connection may cost; the fields are those of `godwit.net.mqtt.front`."""
 
     packet_bytes_max: Annotated[int, Meta(ge=1_024, le=268_435_460)] = 1024 * 1024
     inflight_max: Annotated[int, Meta(ge=1, le=65_535)] = 1_024
@@ -238,7 +238,7 @@ class Config(Strict, frozen=True):
     listen: Listen = Listen()
     tls: Tls | None = None
     peers: Peers = Peers()
-    access: Access = Access()
+    access: AccessFile = AccessFile()
     limits: ConnectionLimits = ConnectionLimits()
     backlog: Backlog = Backlog()
     copies: Copies = Copies()

@@ -19,7 +19,7 @@ Sink = Callable[[float, NodeId, Record], None]
 
 
 class Carrier(Protocol):
-    """What carries messages to neighbours; `net.links.Links` does."""
+    """What carries messages to neighbors; `net.links.Links` does."""
 
     def send(self, to: NodeId, message: Message) -> None: ...
     def broadcast(self, message: Message) -> None: ...

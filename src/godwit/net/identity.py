@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
-from godwit.net.store import SqliteStore, StoreError
+from godwit.net.store.sqlite import SqliteStore, StoreError
 from godwit.protocols.host import NodeId
 
 

@@ -16,37 +16,39 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from godwit.net import neighbors, tls
+from godwit.filters.filters import Filter
+from godwit.net import tls
+from godwit.net.access import Access, SecurityError
 from godwit.net.address import Address
-from godwit.net.balancing import WILDCARDS, advertise, balance_of, drain, steer_with
 from godwit.net.config import Config, ConfigError, Fabric, address
-from godwit.net.dialling import PORT, Dialler
 from godwit.net.host import AsyncHost
 from godwit.net.identity import Identity, identify
-from godwit.net.link import LinkOptions
-from godwit.net.links import Club, Links
 from godwit.net.mqtt.front import Front
 from godwit.net.mqtt.listener import Listener
 from godwit.net.mqtt.options import Options
-from godwit.net.security import Access, SecurityError
-from godwit.net.standing import read_sites
-from godwit.net.store import SqliteStore
-from godwit.net.warming import IndexLoader, ParserLoader
-from godwit.protocols.broker import load, wire
-from godwit.protocols.broker.adhocfabric import AdhocFabric
-from godwit.protocols.broker.bridge import Bridge
+from godwit.net.neighbors import files
+from godwit.net.neighbors.files import read_sites
+from godwit.net.peers.balance import WILDCARDS, advertise, balance_of, drain, steer_with
+from godwit.net.peers.dialler import PORT, Dialler
+from godwit.net.peers.links import Club, LinkOptions, Links
+from godwit.net.preload import IndexLoader, ParserLoader
+from godwit.net.store.sqlite import SqliteStore
+from godwit.protocols.broker.api import Limits
+from godwit.protocols.broker.balance import Balance
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.load import Balance
-from godwit.protocols.broker.neighbours import HABITS, Neighbours
-from godwit.protocols.broker.outlet import Limits
-from godwit.protocols.broker.sessions import Session
-from godwit.protocols.broker.tree import TreeFabric, TreeOptions
-from godwit.protocols.handoff.nearness import closeness
-from godwit.protocols.handoff.neighbors import GraphOptions
+from godwit.protocols.broker.fabric.adhoc import AdhocFabric
+from godwit.protocols.broker.fabric.base import ANYTHING, Streamless
+from godwit.protocols.broker.fabric.bridge import Bridge
+from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
+from godwit.protocols.broker.handoff.prediction import HABITS, Neighbors
+from godwit.protocols.broker.session.state import Session
+from godwit.protocols.broker.streams import frames
+from godwit.protocols.neighbors.graph import GraphOptions
+from godwit.protocols.neighbors.nearness import closeness
 
 if TYPE_CHECKING:
-    from godwit.net.air import Air
-    from godwit.net.discovery import Discovery
+    from godwit.net.peers.mdns import Discovery
+    from godwit.net.radio.node import Air
 
 log = logging.getLogger("godwit.server")
 
@@ -90,9 +92,9 @@ class Parts:
     links: Links
     dialler: Dialler
     host: AsyncHost
-    fabric: TreeFabric | AdhocFabric | Bridge
+    fabric: TreeFabric | Bridge | Streamless
     broker: Broker
-    neighbours: Neighbours
+    neighbors: Neighbors
     balance: Balance
     access: Access
     front: Front
@@ -111,9 +113,18 @@ class Parts:
         """None where this broker is in the tree only."""
         if isinstance(self.fabric, TreeFabric):
             return None
-        from godwit.net.air import air_of
+        from godwit.net.radio.node import air_of
 
-        return air_of(self.config, self.fabric.air if isinstance(self.fabric, Bridge) else self.fabric)
+        medium = self.fabric.air if isinstance(self.fabric, Bridge) else self.fabric.medium
+        assert isinstance(medium, AdhocFabric)
+        return air_of(self.config, medium)
+
+    @property
+    def stated(self) -> list[Filter]:
+        """What this broker has told the others that it wants."""
+        if self.tree is not None:
+            return self.tree.stated
+        return self.air.fabric.stated if self.air is not None else []
 
     def troubles(self) -> list[str]:
         """Why this broker should not be given more to do; none where it is healthy."""
@@ -187,7 +198,7 @@ class PeerService(Service):
     async def _discover(self, where: Address) -> None:
         """A network without multicast is no reason not to serve."""
         # Brokers that do not look for others this way start faster without what it needs.
-        from godwit.net.discovery import Discovery
+        from godwit.net.peers.mdns import Discovery
 
         name, cluster = self.parts.identity.name, self.parts.config.peers.cluster
         self._discovery = Discovery(name, cluster, self.parts.dialler.learn)
@@ -304,7 +315,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     options = LinkOptions(
         heartbeat_s=config.peers.heartbeat_s, idle_s=config.peers.idle_s, queue_b_max=config.peers.queue_bytes_max
     )
-    links = Links(identity, club(config), options, encode=wire.encode, decode=load.decode)
+    links = Links(identity, club(config), options, encode=frames.encode, decode=frames.decode)
     host = AsyncHost(identity.name, links)
     store.run = host.run
     fabric = fabric_of(config, host, store)
@@ -318,9 +329,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     links.on_linked = linked
     links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
     traced = config.archive is not None and config.archive.traces
-    neighbours = Neighbours(
-        identity.name, store, time.time, habits(config, identity.name), lambda peer: peer in fabric.brokers
-    )
+    neighbors = Neighbors(identity.name, store, time.time, habits(config, identity.name), fabric.is_known)
     broker = Broker(
         host,
         store,
@@ -328,13 +337,13 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         time.time,
         session_wait_s=config.handoff_wait_s,
         handoff=config.handoff,
-        neighbours=neighbours,
+        neighbors=neighbors,
         copies_bytes_max=config.copies.bytes_max,
         limits=limits(config),
         tracing=traced,
     )
     broker.tell_bounds(_tell_bound)
-    if not fabric.brokers:
+    if not fabric.sources(ANYTHING):
         # Whoever has never heard of others states nothing by itself, and two such brokers would wait for each other.
         fabric.want(())
     broker.prepare_with(IndexLoader().prepared)
@@ -353,7 +362,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         host,
         fabric,
         broker,
-        neighbours,
+        neighbors,
         balance,
         access,
         front,
@@ -361,23 +370,23 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     )
 
 
-def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> TreeFabric | AdhocFabric | Bridge:
+def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> TreeFabric | Bridge | Streamless:
     """Over these links, over a radio, or over both."""
     if Fabric.ADHOC not in config.fabrics:
         return TreeFabric(host, store, TreeOptions(incarnation=int(time.time())))
     # Most brokers are in no air, and start faster without what it needs.
-    from godwit.net.air import in_the_air
+    from godwit.net.radio.node import in_the_air
 
     air = in_the_air(config, host.name, store)
     if Fabric.TREE not in config.fabrics:
-        return air
+        return Streamless(air)
     return Bridge(TreeFabric(host, store, TreeOptions(incarnation=int(time.time()))), air)
 
 
 def _radio(parts: Parts) -> Service | None:
     if parts.air is None:
         return None
-    from godwit.net.airservice import RadioService
+    from godwit.net.radio.node import RadioService
 
     return RadioService(parts.air)
 
@@ -390,8 +399,8 @@ def check(config: Config) -> None:
     Access(config.access.users)
     if config.copies.neighbors is not None:
         try:
-            neighbors.read(config.copies.neighbors)
-        except neighbors.NeighborsError as error:
+            files.read(config.copies.neighbors)
+        except files.NeighborsError as error:
             raise ConfigError(f"copies.neighbors: {error}") from None
     near(config, "")
 
@@ -440,7 +449,7 @@ def near(config: Config, name: str) -> dict[str, float]:
         return {}
     try:
         sites = read_sites(config.copies.places)
-    except neighbors.NeighborsError as error:
+    except files.NeighborsError as error:
         raise ConfigError(f"copies.places: {error}") from None
     if name and name not in sites:
         log.warning("copies.places: %s does not say where %s stands, so nobody is near it", config.copies.places, name)

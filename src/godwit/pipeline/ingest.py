@@ -13,6 +13,7 @@ from pyspark.sql.types import BooleanType
 from godwit.pipeline import quality
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io.counting import Counted, combined
+from godwit.pipeline.io.kafka.events import write_events
 from godwit.pipeline.io.marks import BATCH as ONCE
 from godwit.pipeline.io.marks import STREAM, Mark, deciding
 from godwit.pipeline.io.reading import conforming, read
@@ -35,6 +36,8 @@ class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
     select: str | None = None
     live: Live = EVERYTHING
     files_per_batch: int | None = None
+    to: str | None = None
+    """A topic of Kafka that gets the events too, as kafka://host:port/topic."""
     fail_on: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -84,7 +87,9 @@ def run(spark: SparkSession, options: IngestOptions, progress: Progress | None =
         for one in sources[1:]:
             good = good.unionByName(one.good)
         objects = Counted()
-        out.write(EVENTS, ingested(_judged(good, objects)), INGESTED, ["day"])
+        events = out.write(EVENTS, ingested(_judged(good, objects)), INGESTED, ["day"])
+        if options.to is not None:
+            write_events(events, options.to)
         bad = sources[0].set_aside()
         for one in sources[1:]:
             bad = bad.unionByName(one.set_aside())
@@ -132,6 +137,8 @@ def _ingest_batch(options: IngestOptions, path: str, batch: MicroBatch) -> Entry
     dated = _dated(found.good if is_checked else _judged(found.good, objects)).withColumn(BATCH, sf.lit(batch.number))
     writer = dated.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
     writer.partitionBy("day", BATCH).parquet(f"{options.out}/{EVENTS}")
+    if options.to is not None:
+        write_events(_dated(found.good), options.to)
     if found.counted.quarantined() or (not is_checked and objects.quarantined()):
         bad = found.set_aside() if is_checked else found.set_aside().unionByName(_without_object(found.good, objects))
         write_batch(bad, f"{options.out}/{BAD}", batch.number, QUARANTINE)

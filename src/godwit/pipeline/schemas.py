@@ -102,6 +102,10 @@ DELIVERIES = _table({"event": STRING, "subscription": STRING})
 POSITIONS = _table({"subscriber": STRING, "time_s": DOUBLE, "lat": DOUBLE, "lon": DOUBLE})
 SITES = _table({"site": STRING, "lat": DOUBLE, "lon": DOUBLE})
 
+ATTACHMENTS = _table({"subscriber": STRING, "time_s": DOUBLE}, {"site": STRING, "attached": BOOL, "until_s": DOUBLE})
+"""Who was attached where. A row without a site, or with `attached` false, is a disconnection: from any site, or from
+this one. `until_s` is when the attachment ended, where the row itself knows."""
+
 ASSOCIATIONS = _table({"subscriber": STRING, "time_s": DOUBLE, "site": STRING}, {"distance_m": DOUBLE, "log_row": LONG})
 """Who was where; `log_row` grows along the log, and says which of two rows of one second came first."""
 

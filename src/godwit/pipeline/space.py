@@ -59,7 +59,7 @@ def _joined(node: Split | Leaf, new: Leaf) -> Split:
         raise PipelineError(f"brokers {node.name!r} and {new.name!r} stand at the same place: a split needs two")
     dimension = X if wide >= tall else Y
     middle = (_at(new, dimension) + _at(node, dimension)) / 2
-    # Of two neighbouring floats the mean may be the smaller; then the larger alone is at or above it.
+    # Of two neighboring floats the mean may be the smaller; then the larger alone is at or above it.
     new_is_more = _at(new, dimension) > _at(node, dimension)
     new.prefix, node.prefix = (node.prefix + bit for bit in ("10" if new_is_more else "01"))
     less, more = (node, new) if new_is_more else (new, node)

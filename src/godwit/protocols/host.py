@@ -79,7 +79,7 @@ class Host(Protocol):
         """Seconds, of this node's own clock: never backwards, no relation to anybody else's."""
 
     def send(self, to: NodeId, message: Message) -> None:
-        """Over the link to a neighbour: in order, but the link may break and take along what is in flight."""
+        """Over the link to a neighbor: in order, but the link may break and take along what is in flight."""
 
     def broadcast(self, message: Message) -> None:
         """To whoever hears it, one hop, unacknowledged."""

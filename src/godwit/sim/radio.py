@@ -405,7 +405,7 @@ class Radio(Air):
     def _computed_row(self, node: int, x_m: Array, y_m: Array) -> Reach:
         """The power of this node's signal everywhere, in milliwatts; nothing at the node itself and nowhere."""
         distances = np.maximum(distances_m(node, x_m, y_m), 0.1)
-        loss_db = self._path_loss_db(distances)
+        loss_db = self.path_loss_db(distances)
         if self.profile.sigma_db or self.profile.one_way_sigma_db:
             loss_db = loss_db + self._shadowing_db(node, x_m, y_m)
         # Rounded, so that the last bit of somebody else's logarithm cannot change a trace.
@@ -414,7 +414,7 @@ class Radio(Air):
         audible = np.flatnonzero(power_mw >= self._sensitivity_mw).tolist()
         return Reach(power_mw, {other: self.field.names[other] for other in audible})
 
-    def _path_loss_db(self, distances_m: Array) -> Array:
+    def path_loss_db(self, distances_m: Array) -> Array:
         profile = self.profile
         if profile.two_ray_height_m is None:
             return profile.path_loss_db + 10 * profile.path_loss_exponent * np.log10(distances_m)

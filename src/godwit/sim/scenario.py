@@ -1,7 +1,7 @@
 """Scenarios: a world in a small TOML file, checked to the last key before anything runs.
 
 `load` reads and checks; `godwit.sim.stage` builds the world. Node names carry the role: brokers begin with b, which is
-what tells the protocols apart who may be a neighbour in the tree.
+what tells the protocols apart who may be a neighbor in the tree.
 """
 
 from __future__ import annotations

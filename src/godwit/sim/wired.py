@@ -41,7 +41,7 @@ class Link:
 
 
 class Wired(Traffic):
-    """A graph of links. `broadcast` reaches every neighbour over its link, and counts as a message on each."""
+    """A graph of links. `broadcast` reaches every neighbor over its link, and counts as a message on each."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Wired(Traffic):
             link.lose_all()
             self.links[there][name].lose_all()
 
-    def neighbours(self, name: NodeId) -> list[NodeId]:
+    def neighbors(self, name: NodeId) -> list[NodeId]:
         return [there for there, link in self.links.get(name, {}).items() if link.up]
 
     def send(self, sender: NodeId, to: NodeId, message: Message, /) -> None:
@@ -85,7 +85,7 @@ class Wired(Traffic):
             self._carry(link, sender, to, message)
 
     def broadcast(self, sender: NodeId, message: Message, /) -> None:
-        for there in self.neighbours(sender):
+        for there in self.neighbors(sender):
             self.send(sender, there, message)
 
     def _carry(self, link: Link, sender: NodeId, to: NodeId, message: Message) -> None:

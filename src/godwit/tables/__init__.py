@@ -1,1 +1,1 @@
-"""Routing tables and matchers: who wants this event, and what must the neighbours know?"""
+"""Routing tables and matchers: who wants this event, and what must the neighbors know?"""

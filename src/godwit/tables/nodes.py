@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, KeysView
 from typing import Generic
 
-from godwit.tables.kin import Kin
+from godwit.tables.forests.kin import Kin
 from godwit.tables.table import F, Interface
 
 

@@ -12,7 +12,7 @@ N = TypeVar("N")
 N_contra = TypeVar("N_contra", contravariant=True)
 
 Interface = str
-"""A neighbouring router or a local client: whoever a filter came from and an event goes to."""
+"""A neighboring router or a local client: whoever a filter came from and an event goes to."""
 
 DEFAULT: Language[Any, Any] = FILTERS
 """The language of a table that is not given another one."""
@@ -42,21 +42,21 @@ class Table(Protocol[F, N_contra]):
 
 
 class Forwarding(Table[F, N_contra], Protocol[F, N_contra]):
-    """A table that also knows what its neighbours must be told (spec 2.3)."""
+    """A table that also knows what its neighbors must be told (spec 2.3)."""
 
-    neighbours: frozenset[Interface]
+    neighbors: frozenset[Interface]
 
     def forwards(self, wanted: F, /) -> frozenset[Interface]:
-        """The neighbours that hold, or must be sent, this filter."""
+        """The neighbors that hold, or must be sent, this filter."""
 
     def heads(self) -> list[F]:
         """The filters on levels 1 and 2, the only ones with a non-empty forwards set (spec theorem 3.4)."""
 
     def announce(self, wanted: F, interface: Interface, /) -> frozenset[Interface]:
-        """Add it, and name the neighbours that must now be told of it."""
+        """Add it, and name the neighbors that must now be told of it."""
 
     def retract(self, wanted: F, interface: Interface, /) -> dict[Interface, list[F]]:
-        """Remove it; for each neighbour that must forget it, the filters that the neighbour must learn in its place."""
+        """Remove it; for each neighbor that must forget it, the filters that the neighbor must learn in its place."""
 
 
 def drop(table: Table[F, Any], interface: Interface) -> list[F]:

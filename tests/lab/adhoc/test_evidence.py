@@ -20,7 +20,7 @@ def test_differences_are_taken_seed_by_seed() -> None:
     assert lead is not None
     assert lead.mean == pytest.approx(0.05)
     assert lead.runs == 2
-    assert lead.error == pytest.approx(0.0, abs=1e-9)
+    assert lead.half == pytest.approx(0.0, abs=1e-9)
     mean = evidence.mean(delivery, plain)
     assert mean is not None
     assert mean.mean == pytest.approx(0.2)

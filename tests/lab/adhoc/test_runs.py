@@ -11,9 +11,10 @@ import pytest
 from msgspec import structs
 from tests.lab.adhoc.made import result
 
-from godwit.lab.adhoc.runs import RADIOS, Configuration, Ether, build, run
+from godwit.lab.adhoc.runs import RADIOS, Configuration, build, run
 from godwit.protocols.adhoc.gossip import GossipBroker
 from godwit.protocols.adhoc.proximity import ProximityBroker
+from godwit.sim.radio import Radio
 
 SMALL = Configuration(seed=1, nodes=30, side_m=500.0, subscribers=4, warm_s=20.0, measure_s=20.0, drain_s=5.0)
 
@@ -65,7 +66,7 @@ def test_both_protocols_see_the_same_movement_and_stay_in_the_field() -> None:
     for time_s in (0.0, 7.0, 40.0):
         places = []
         for world in worlds:
-            assert isinstance(world.medium, Ether)
+            assert isinstance(world.medium, Radio)
             places.append(np.stack(world.medium.field.positions(time_s)))
         assert np.array_equal(places[0], places[1])
         assert (places[0] >= 0).all()
@@ -76,7 +77,7 @@ def test_both_protocols_see_the_same_movement_and_stay_in_the_field() -> None:
 def test_a_node_is_heard_to_its_own_range_of_100_to_200_m() -> None:
     world, _ = build(configured(nodes=60, side_m=1000.0))
     radio = world.medium
-    assert isinstance(radio, Ether)
+    assert isinstance(radio, Radio)
     x, y = radio.field.positions(0.0)
     ranges = []
     for number, name in enumerate(radio.field.names):

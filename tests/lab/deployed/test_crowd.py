@@ -11,7 +11,7 @@ import pytest
 
 from godwit.lab.deployed.account import Outcome
 from godwit.lab.deployed.crowd import Crowd, Plan, Step
-from godwit.net.loopback import agreed, cluster
+from godwit.net.processes import agreed, cluster
 
 PLAN = Plan(subscribers=12, seconds=10.0, publishers=3, events_per_s=150.0, span=10, drain_s=60.0)
 

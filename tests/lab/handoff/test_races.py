@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from godwit.lab.handoff.races import Outcome, Race, run
-from godwit.protocols.handoff.rules import CHECKED, HARDENED, LITERAL
+from godwit.protocols.handoff_schemes.rules import CHECKED, HARDENED, LITERAL
 
 
 def total(races: list[Race]) -> Outcome:

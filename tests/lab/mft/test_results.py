@@ -12,6 +12,7 @@ from tests.lab.mft.made import result
 import godwit
 from godwit.lab.mft.grid import Grid
 from godwit.lab.mft.results import Results, ResultsError
+from godwit.lab.provenance import Provenance
 
 GRID = Grid(sizes=(2, 4), speeds_mps=(8.0,), seeds=2, publish_s=10.0)
 
@@ -41,10 +42,10 @@ def test_what_was_written_is_read_back_and_not_run_again(tmp_path: Path) -> None
     assert [row.result.wall_s for row in again.of(GRID.all())] == [7.0] * 5
 
 
-def test_runs_of_another_version_are_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_other_code_are_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "results.parquet"
     Results(path).add(GRID.all()[0], result())
-    monkeypatch.setattr("godwit.lab.mft.results.__version__", "99.0")
+    monkeypatch.setattr("godwit.lab.provenance.of", lambda module: Provenance(code="another"))
     assert Results(path).missing(GRID.all()) == GRID.all()
 
 

@@ -153,7 +153,7 @@ def test_clients_of_hardened_brokers_have_everything_acknowledged(protocol: str,
 @pytest.mark.feature("mft-pubsub F35")
 def test_bytes_follow_the_message_sizes_of_the_spec() -> None:
     result = run(structs.replace(TOGETHER, protocol="aodv", payload_b=30))
-    sizes = {"Hello": 20, "Rreq": 24, "Rrep": 20, "Data": 11 + 30}
+    sizes = {"Hello": 20, "Rreq": 24, "Rrep": 20, "AodvData": 11 + 30}
     assert set(result.messages_by_type) <= set(sizes)
     sent_b = sum(sizes[kind] * count for kind, count in result.messages_by_type.items())
     assert result.bytes_per_node == pytest.approx(sent_b / 6)

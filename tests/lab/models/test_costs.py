@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.lab.models import costs, published
-from godwit.lab.models.costs import CASES, Jumps, Stays
+from godwit.lab.models.costs import CASES, Jumps, Sojourn
 
 
 def as_printed(computed: float, printed: float, digits: int) -> bool:
@@ -76,7 +76,7 @@ def test_the_closed_form_is_left_unchanged_by_the_chain(
     leave: tuple[float, ...], back: tuple[float, ...], stays: tuple[float, float, float, float]
 ) -> None:
     jumps = Jumps(*leave, *back)
-    times = Stays(connected_s=stays[0], away_s=stays[1], neighbor_s=stays[2], stranger_s=stays[3])
+    times = Sojourn(connected_s=stays[0], away_s=stays[1], neighbor_s=stays[2], stranger_s=stays[3])
     pi = np.array(costs.stationary(jumps, times))
     np.testing.assert_allclose(pi @ costs.transitions(jumps, times), pi, rtol=1e-9)
     assert pi.sum() == pytest.approx(1.0)

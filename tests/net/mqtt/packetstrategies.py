@@ -5,8 +5,8 @@ from __future__ import annotations
 import mqtt5
 from hypothesis import strategies as st
 
-from godwit.net.mqtt.packets import Packet, Subscribe, Unsubscribe, Wish
-from godwit.net.mqtt.packets3 import FOREVER, RETURN_CODES
+from godwit.net.mqtt.codec import Packet, Subscribe, Unsubscribe, Wish
+from godwit.net.mqtt.codec3 import FOREVER, RETURN_CODES
 
 numbers = st.integers(1, 0xFFFF)
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mqtt5
 from tests.net.mqtt.serving import Raw, Served
 
-from godwit.net.mqtt.fields import length_field
+from godwit.net.mqtt.codec import length_field
 
 QOS = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
 MALFORMED, PROTOCOL_ERROR = 0x81, 0x82

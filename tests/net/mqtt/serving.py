@@ -16,13 +16,13 @@ import mqtt5
 import uvloop
 
 from godwit.net.host import AsyncHost
+from godwit.net.mqtt.framing import length_at
 from godwit.net.mqtt.front import Front
 from godwit.net.mqtt.listener import Listener
 from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
-from godwit.net.mqtt.reading import length_at
-from godwit.protocols.broker.alone import Alone
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.store import Memory
+from godwit.protocols.broker.fabric.base import Alone
+from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.host import Message, NodeId
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ WAIT_S = 10.0
 
 
 class Nowhere:
-    """Carries nothing: there are no neighbours."""
+    """Carries nothing: there are no neighbors."""
 
     def send(self, to: NodeId, message: Message) -> None: ...
     def broadcast(self, message: Message) -> None: ...
@@ -40,7 +40,7 @@ class Nowhere:
 def lone_broker(name: str = "alone") -> Broker:
     """In the running loop, with a disk that writes between two turns of it."""
     host = AsyncHost(name, Nowhere())
-    return Broker(host, Memory({}, partial(host.after, 0.0)), Alone(), time.time)
+    return Broker(host, MemoryStore({}, partial(host.after, 0.0)), Alone(), time.time)
 
 
 def host_of(broker: Broker) -> AsyncHost:

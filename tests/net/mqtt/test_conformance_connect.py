@@ -21,9 +21,9 @@ from tests.net.mqtt.saying import (
 )
 from tests.net.mqtt.serving import Raw, Served, served
 
+from godwit.net.access import Admitted, Credentials
 from godwit.net.mqtt.options import Options
-from godwit.net.security import Admitted, Credentials
-from godwit.protocols.broker.outlet import ALL, Limits, Reason, RefusedError
+from godwit.protocols.broker.api import ALL, Limits, Reason, RefusedError
 
 HEAD = text("MQTT") + b"\5"
 

@@ -24,9 +24,9 @@ from tests.net.mqtt.saying import (
 from tests.net.mqtt.serving import Raw, Served, served
 
 from godwit.filters.text import parse
+from godwit.net.access import Admitted, Credentials
 from godwit.net.mqtt.options import Options
-from godwit.net.security import Admitted, Credentials
-from godwit.protocols.broker.outlet import ALL, Grant, Limits
+from godwit.protocols.broker.api import ALL, Grant, Limits
 
 KEPT: dict[str, Any] = {"session_expiry_interval": 100}
 

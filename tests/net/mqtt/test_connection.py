@@ -13,12 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.net.mqtt.serving import Raw, Served, served
 
+from godwit.net.access import Admitted, Credentials
+from godwit.net.mqtt.codec import Kind, length_field
 from godwit.net.mqtt.connection import TAKES, State
-from godwit.net.mqtt.fields import length_field
 from godwit.net.mqtt.options import Options
-from godwit.net.mqtt.packets import Kind
-from godwit.net.security import Admitted, Credentials
-from godwit.protocols.broker.outlet import ALL, Limits, Reason, RefusedError
+from godwit.protocols.broker.api import ALL, Limits, Reason, RefusedError
 
 QOS = [mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE]
 LIMITS = Options(packet_bytes_max=20_000, inflight_max=5, topic_alias_max=3, connect_wait_s=1.0)

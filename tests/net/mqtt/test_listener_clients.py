@@ -22,8 +22,8 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from tests.net.certificates import Authority
 from tests.net.mqtt.serving import Served, served
 
-from godwit.net.security import Admitted, Credentials
-from godwit.protocols.broker.outlet import ALL, Limits, Reason, RefusedError
+from godwit.net.access import Admitted, Credentials
+from godwit.protocols.broker.api import ALL, Limits, Reason, RefusedError
 
 Transport = Literal["tcp", "tls", "websockets"]
 TRANSPORTS: tuple[Transport, ...] = ("tcp", "tls", "websockets")

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, Not, StringStartsWith
 
 from godwit.filters.text import parse
-from godwit.net import archive
-from godwit.net.archive import ArchiveOptions, Roll
+from godwit.net.archive import writer
+from godwit.net.archive.writer import ArchiveOptions, Roll
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io.source import _Reader, register
 from godwit.pipeline.io.source_options import Asked, asked
@@ -29,7 +29,7 @@ def known(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def roll(tmp_path: Path) -> Iterator[Roll]:
     """The archive of a broker that runs."""
-    running = archive.events(tmp_path / "archive", "north", ArchiveOptions(batch_s=0.01))
+    running = writer.events(tmp_path / "archive", "north", ArchiveOptions(batch_s=0.01))
     yield running
     running.stop()
 
@@ -65,7 +65,7 @@ def test_a_batch_has_what_is_finished_and_what_is_being_written(
 ) -> None:
     published(roll, 1, 2)
     roll.stop()
-    more = archive.events(tmp_path / "archive", "north", ArchiveOptions(batch_s=0.01))
+    more = writer.events(tmp_path / "archive", "north", ArchiveOptions(batch_s=0.01))
     published(more, 3, 4)
     everything = spark.read.format("godwit").load(str(tmp_path / "archive"))
     assert sequences(everything) == [1, 2, 3, 4]
@@ -99,7 +99,7 @@ def test_a_stream_takes_so_many_at_a_time_and_goes_on_where_it_stopped(
     stream = spark.readStream.format("godwit").option("maxEventsPerBatch", 2).load(str(tmp_path / "archive"))
     assert drained(stream, tmp_path) == [(0, [1, 2]), (1, [3, 4]), (2, [5])]
     roll.stop()
-    more = archive.events(tmp_path / "archive", "north", ArchiveOptions(batch_s=0.01))
+    more = writer.events(tmp_path / "archive", "north", ArchiveOptions(batch_s=0.01))
     published(more, 6)
     more.stop()
     assert drained(stream, tmp_path) == [(3, [6])]
@@ -111,7 +111,7 @@ def test_a_stream_that_missed_a_file_ends_and_says_so(spark: SparkSession, tmp_p
     stream = spark.readStream.format("godwit").load(str(tmp_path / "archive"))
     assert drained(stream, tmp_path) == [(0, [1])]
     for number in (2, 3):
-        more = archive.events(tmp_path / "archive", "north", ArchiveOptions(batch_s=0.01))
+        more = writer.events(tmp_path / "archive", "north", ArchiveOptions(batch_s=0.01))
         published(more, number)
         more.stop()
     sorted((tmp_path / "archive").iterdir())[1].unlink()

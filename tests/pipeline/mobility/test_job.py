@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from godwit.net import neighbors
+from godwit.net.neighbors import files
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.mobility.job import MobilityOptions, run
 from godwit.pipeline.mobility.movement import Rules
@@ -60,7 +60,7 @@ def test_two_days_of_taxis_give_the_handoffs_that_plain_counting_gives(spark: Sp
     assert sum(edge["handoffs_out"] for edge in graph) == summary.rows_out["handoffs"]
     assert {(edge["broker"], edge["peer"]) for edge in graph} == {(edge["peer"], edge["broker"]) for edge in graph}
     assert all(sum(dict(edge["before"] or ()).values()) == edge["handoffs_out"] for edge in graph)
-    ways = neighbors.read(tmp_path / "out" / "neighbors")
+    ways = files.read(tmp_path / "out" / "neighbors")
     paths = Counter((r["previous_site"] or r["site"], r["site"], r["next_site"]) for r in moved(tmp_path / "out"))
     assert {(b, way.origin, way.to): count for way in ways for b, count in way.before.items()} == paths
     assert {(way.origin, way.to, way.count) for way in ways} == {(e["broker"], e["peer"], e["uses"]) for e in graph}

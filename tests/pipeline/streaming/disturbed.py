@@ -18,9 +18,9 @@ from tests.brokers import Process
 from tests.pipeline.streaming.judging import events, traced
 
 import godwit
+from godwit.client.client import Client
 from godwit.events import Value
-from godwit.net.client import Client
-from godwit.net.loopback import hold_port
+from godwit.net.processes import hold_port
 from godwit.pipeline import ingest
 from godwit.pipeline.audit import job as audit_job
 from godwit.pipeline.gathering import job as gathering_job

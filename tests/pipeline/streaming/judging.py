@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from godwit.filters.text import parse
-from godwit.net.archive_reading import FolderArchive, Position, latest, pieces
+from godwit.net.archive.log import FolderArchive, Position, latest, pieces
 from godwit.pipeline.audit import job as audit_job
 from godwit.pipeline.gathering import job as gathering_job
 from godwit.pipeline.io.source_options import is_live

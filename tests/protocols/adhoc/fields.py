@@ -39,7 +39,7 @@ class Air(Wired):
 
     def broadcast(self, sender: NodeId, message: Message, /) -> None:
         self.log.append((self.world.engine.now, sender, message))
-        for there in self.neighbours(sender):
+        for there in self.neighbors(sender):
             self.send(sender, there, message)
 
 

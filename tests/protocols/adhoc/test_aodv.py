@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.protocols.graphs import Edge, connected, distances
 
 from godwit.events import Event
-from godwit.protocols.adhoc.aodv import AodvNode, AodvOptions, Data, Hello, Rerr, Rrep, Rreq
+from godwit.protocols.adhoc.aodv import AodvData, AodvNode, AodvOptions, Hello, Rerr, Rrep, Rreq
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.mobility import Waypoint
 from godwit.sim.radio import Disc
@@ -38,7 +38,7 @@ class Overheard(Wired):
 
     def broadcast(self, sender: NodeId, message: Message, /) -> None:
         self.log.append((self.world.engine.now, sender, message))
-        for there in self.neighbours(sender):
+        for there in self.neighbors(sender):
             super().send(sender, there, message)
 
 
@@ -223,7 +223,7 @@ def test_a_broken_link_is_told_upstream_and_the_next_event_searches_again() -> N
     assert ("n4", 99, 2) in net.delivered()
 
 
-def test_an_error_from_a_neighbour_that_is_not_on_the_way_changes_nothing() -> None:
+def test_an_error_from_a_neighbor_that_is_not_on_the_way_changes_nothing() -> None:
     net = Net([("n1", "n2"), ("n2", "n3"), ("n1", "n4")])
     net.publish("n1", "n3")
     net.run(0.5)
@@ -246,7 +246,7 @@ def test_nothing_is_stored_what_fails_is_lost() -> None:
 def test_a_relay_without_a_way_drops_what_it_gets_and_says_so() -> None:
     net = line(3)
     net.run(0.5)
-    net.node("n2").receive("n1", Data(Event("n1", 1), "n1", "n9", 1))
+    net.node("n2").receive("n1", AodvData(Event("n1", 1), "n1", "n9", 1))
     assert net.dropped() == ["route lost"]
     assert [sender for sender, _ in net.sent(Rerr)] == ["n2"]
 
@@ -271,7 +271,7 @@ def test_requests_and_errors_are_limited_to_ten_a_second() -> None:
     net.run(1.5)
     for i in range(50):
         net.publish("n1", f"x{i}")
-        net.node("n2").receive("n1", Data(Event("n1", i), "n1", f"y{i}", 1))
+        net.node("n2").receive("n1", AodvData(Event("n1", i), "n1", f"y{i}", 1))
     net.run(0.5)
     assert len(net.requests()) == 10
     assert len(net.sent(Rerr)) == 10
@@ -344,7 +344,7 @@ def test_a_destination_answers_with_a_number_no_older_than_wanted_and_keeps_its_
     assert [m.destination_sequence for _, m in net.sent(Rrep) if isinstance(m, Rrep)] == [9, 9]
 
 
-def test_a_neighbour_is_one_hop_away_whatever_was_known() -> None:
+def test_a_neighbor_is_one_hop_away_whatever_was_known() -> None:
     node = line(2).node("n1")
     node.receive("x", Rrep("n1", "y", 5, 3, 6.0))
     node.receive("y", Hello(2))
@@ -358,7 +358,7 @@ controls = st.one_of(
     st.builds(Rreq, peers, numbers, st.integers(0, 99), peers, numbers | st.none(), numbers, numbers),
     st.builds(Rrep, peers, peers, numbers, numbers, st.just(6.0)),
     st.builds(Rerr, st.lists(st.tuples(peers, numbers), max_size=2).map(tuple)),
-    st.builds(Data, st.just(Event("p", 1)), peers, peers, numbers),
+    st.builds(AodvData, st.just(Event("p", 1)), peers, peers, numbers),
 )
 
 

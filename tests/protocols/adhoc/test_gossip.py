@@ -15,7 +15,7 @@ pytestmark = pytest.mark.feature("manet-cbr F16")
 
 
 class Circle:
-    """So many brokers, each in range of its two neighbours; all but the first want black."""
+    """So many brokers, each in range of its two neighbors; all but the first want black."""
 
     def __init__(self, count: int, probability: float, seed: int = 1) -> None:
         self.trace = Trace()

@@ -55,21 +55,21 @@ def test_whoever_hears_a_sender_and_wants_the_event_has_it(edges: list[Edge], dr
     net, names, wanting = scattered(edges, draw, QUIET)
     net[names[0]].publish(black())
     net.run(10)
-    heard = {other for sender in net.senders() for other in net.air.neighbours(sender)} | {names[0]}
+    heard = {other for sender in net.senders() for other in net.air.neighbors(sender)} | {names[0]}
     assert set(net.delivered()) == heard & wanting
 
 
 @pytest.mark.feature("manet-cbr F24")
 @given(connected(), st.data())
 def test_with_carriers_everybody_around_a_carrier_gets_everything_once(edges: list[Edge], draw: st.DataObject) -> None:
-    """Between neighbours nothing is lost here, so that beacons bring an event from each carrier to all its neighbours,
+    """Between neighbors nothing is lost here, so that beacons bring an event from each carrier to all its neighbors,
     and from those that want it further."""
     net, names, wanting = scattered(edges, draw, msgspec.structs.replace(STILL, period_s=2.0, carry=Carry(tries=9)))
     for sequence in range(3):
         net[names[0]].publish(black(sequence=sequence))
     net.run(50)
     has = {name for name in names if ("s", 0) in net[name].seen}
-    reached = {other for name in has for other in net.air.neighbours(name)} | has
+    reached = {other for name in has for other in net.air.neighbors(name)} | has
     counts = Counter(net.delivered())
     assert {name for name, count in counts.items() if count == 3} == reached & wanting
     assert max(counts.values(), default=3) == 3

@@ -59,7 +59,7 @@ def test_the_newest_beacon_of_a_broker_replaces_the_older_one() -> None:
 
 
 @pytest.mark.feature("manet-cbr F9")
-def test_an_unsteady_neighbour_is_still_a_neighbour() -> None:
+def test_an_unsteady_neighbor_is_still_a_neighbor() -> None:
     assert heard_once(late_s=0.5).proximity("b", 5.4) == 0
     assert heard_once(late_s=0.5).proximity("b", 5.6) == 10
 

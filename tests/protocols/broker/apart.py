@@ -8,12 +8,12 @@ from collections import Counter, defaultdict
 from random import Random
 
 from tests.protocols.broker.chaos import Chaos
-from tests.protocols.broker.listener import Connection, Listener
 
-from godwit.protocols.broker.copying import Handoff
-from godwit.protocols.broker.outlet import Delivery
-from godwit.protocols.broker.places import At
+from godwit.protocols.broker.api import Delivery
+from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.publication import Publication
+from godwit.sim.brokers.client import Client, Connection
 
 EventId = tuple[str, int]
 
@@ -84,7 +84,7 @@ class Apart(Chaos):
             assert _longest_fall(sequences) <= parts, f"{client.name} got {sequences} from {way} in {parts} sessions"
 
 
-class Hasty(Listener):
+class Hasty(Client):
     """What may come again, since nobody can tell: what it has at the moment it learns that its session is new and of
     which it does not know that its broker knows; and, where it shows no token at a broker that has not heard where it
     was last, what it got there and gets here."""
@@ -105,7 +105,7 @@ class Hasty(Listener):
         self._unsure: dict[int, EventId] = {}
         self._more = False
 
-    def connect(self, at: str, *, clean: bool = False, expiry_s: float = 3600.0, **more: object) -> Listener:
+    def connect(self, at: str, *, clean: bool = False, expiry_s: float = 3600.0, **more: object) -> Client:
         broker = self.world.sites[at].broker
         session, place = broker.sessions.get(self.name), broker._moves.places.get(self.name)
         known = max(place or At(0, ""), At(session.epoch, at) if session is not None else At(0, ""))

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from functools import partial
 from random import Random
 
-from godwit.protocols.broker.contents import Content, Place
-from godwit.protocols.broker.sender import StreamOptions
-from godwit.protocols.broker.store import Disk, Memory
-from godwit.protocols.broker.streams import Streams
-from godwit.protocols.broker.wire import Ask, Frame, Parcels, Taken, decode, encode
+from godwit.protocols.broker.messages import Content, Place
+from godwit.protocols.broker.store import Disk, MemoryStore
+from godwit.protocols.broker.streams.frames import Ask, Frame, Parcels, Taken, decode, encode
+from godwit.protocols.broker.streams.sender import StreamOptions
+from godwit.protocols.broker.streams.streams import Streams
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.world import Node, Traffic, World
 
@@ -56,7 +56,7 @@ class End:
         self.node = node
         self.log = log
         disk: Disk = node.disk.setdefault("disk", {})
-        self.store = Memory(disk, lambda call: node.after(DISK_S, call))
+        self.store = MemoryStore(disk, lambda call: node.after(DISK_S, call))
         self.streams = Streams(node, self.store, options, self._carry, lambda to: True, self._on_content)
         self.store.settled(self._start)
 
@@ -104,7 +104,7 @@ class Log:
         self.given: dict[tuple[NodeId, NodeId], list[int]] = defaultdict(list)
 
 
-def note(store: Memory, origin: NodeId, mark: int) -> None:
+def note(store: MemoryStore, origin: NodeId, mark: int) -> None:
     """Write down, behind what came before, that something has come: twice where it has come twice."""
     position = sum(owner == origin for owner, _, _ in store.load("queues"))
     store.put("queues", origin, position, str(mark).encode())

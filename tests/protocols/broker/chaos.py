@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.wires import Trees, World
-
-from godwit.protocols.broker.copying import Handoff
+from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.publication import Publication
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import Trees, World
 
 KINDS = ("warm", "cold")
 
@@ -52,8 +51,8 @@ class Chaos:
         self.subscribers = [self._client(f"s{n}") for n in range(self.dice.randint(1, 3))]
         self.publishers = [self._client(f"p{n}") for n in range(self.dice.randint(1, 3))]
 
-    def _client(self, name: str) -> Listener:
-        client = Listener(self.world, name, dice=self.world.dice.stream("client", name), delay_s=0.02)
+    def _client(self, name: str) -> Client:
+        client = Client(self.world, name, dice=self.world.dice.stream("client", name), delay_s=0.02)
         client.keeps_token = self.world.dice.stream("token", name).random() < 0.7
         return client
 
@@ -98,7 +97,7 @@ class Chaos:
         if self.dice.random() < self.haste:
             self._reconnect(client)
 
-    def _reconnect(self, client: Listener) -> None:
+    def _reconnect(self, client: Client) -> None:
         client.drop(notice_s=None)
         stays = client in self.publishers and not self.publishers_hop
         name = client.home if stays else self.dice.choice(self.names)
@@ -146,7 +145,7 @@ class Chaos:
         homes = Counter(client for site in self.world.sites.values() for client in site.broker.sessions)
         assert set(homes.values()) == {1}, homes
 
-    def _check(self, client: Listener) -> None:
+    def _check(self, client: Client) -> None:
         wanted = [(one, at) for one, at in self.published if any(wish.wants(one) for wish in self.wishes[client.name])]
         counts = Counter(delivery.publication.id for delivery in client.got)
         lost = [one.id for one, _ in wanted if not counts[one.id]]
@@ -159,7 +158,7 @@ class Chaos:
         if not self.publishers_hop:
             self._check_order(client, {one.id: at for one, at in wanted})
 
-    def _check_order(self, client: Listener, taken_at: dict[tuple[str, int], str]) -> None:
+    def _check_order(self, client: Client, taken_at: dict[tuple[str, int], str]) -> None:
         """What one publisher says through one broker at QoS 2 arrives in its order. Who hops repeats at another broker
         what the first one may have taken already, or not: then there is no order to speak of."""
         seen: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -185,7 +184,7 @@ class Wild(Chaos):
             site.crash()
             site.start()
 
-    def _reconnect(self, client: Listener) -> None:
+    def _reconnect(self, client: Client) -> None:
         client.drop(notice_s=None)
         name = self.dice.choice(self.names)
         if self.world.sites[name].up:

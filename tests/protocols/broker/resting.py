@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.wires import Even, World
-
-from godwit.protocols.broker.copying import Handoff
-from godwit.protocols.broker.sessions import Copy
+from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.protocols.broker.session.state import Copy
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import Even, World
 
 
 def resting_world(
     kind: type[World] = Even, *, handoff: Handoff = "proactive", token: bool = False, **more: Any
-) -> tuple[World, Listener, Listener]:
+) -> tuple[World, Client, Client]:
     """A subscriber that was at b1 and has left, a publisher at b2; all copies are there."""
     world = kind(3, handoff=handoff, **more)
-    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", qos=2)
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
     subscriber.keeps_token = token
-    publisher = Listener(world, "p").connect("b2")
+    publisher = Client(world, "p").connect("b2")
     world.run()
     subscriber.drop()
     world.run()

@@ -9,8 +9,8 @@ import msgspec
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from godwit.protocols.broker.neighbours import RETURN_WEIGHT, Learned
-from godwit.protocols.handoff.nearness import Site
+from godwit.protocols.broker.handoff.prediction import RETURN_WEIGHT, Learned
+from godwit.protocols.neighbors.nearness import Site
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 

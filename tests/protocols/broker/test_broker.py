@@ -8,19 +8,19 @@ from math import inf
 from typing import Any
 
 import pytest
-from tests.protocols.broker.listener import Listener
-from tests.protocols.broker.wires import World
 
 from godwit.events import Value
 from godwit.filters.text import parse
-from godwit.protocols.broker.outlet import Grant, Limits, Reason, RetainHandling, Subscription, Will
+from godwit.protocols.broker.api import Grant, Limits, Reason, RetainHandling, Subscription, Will
 from godwit.protocols.broker.publication import Properties, Publication
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import World
 
 
-def pair(world: World, **subscription: Any) -> tuple[Listener, Listener]:
+def pair(world: World, **subscription: Any) -> tuple[Client, Client]:
     """A subscriber to a/# and a publisher at b1."""
-    subscriber = Listener(world, "s").connect("b1").subscribe("a/#", **subscription)
-    return subscriber, Listener(world, "p").connect("b1")
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", **subscription)
+    return subscriber, Client(world, "p").connect("b1")
 
 
 def again(world: World) -> None:
@@ -34,8 +34,8 @@ def again(world: World) -> None:
 @pytest.mark.parametrize("expiry_s", [0.0, 60.0])
 def test_a_delivery_has_the_lower_qos_and_ends_both_handshakes(published: int, granted: int, expiry_s: float) -> None:
     world = World()
-    subscriber = Listener(world, "s").connect("b1", expiry_s=expiry_s).subscribe("a/#", qos=granted)
-    publisher = Listener(world, "p").connect("b1", expiry_s=expiry_s)
+    subscriber = Client(world, "s").connect("b1", expiry_s=expiry_s).subscribe("a/#", qos=granted)
+    publisher = Client(world, "p").connect("b1", expiry_s=expiry_s)
     publisher.publish("a/b", b"1", published)
     world.run()
     assert [d.qos for d in subscriber.got] == [min(published, granted)]
@@ -47,8 +47,8 @@ def test_a_delivery_has_the_lower_qos_and_ends_both_handshakes(published: int, g
 
 def test_what_needs_no_disk_does_not_wait_for_it() -> None:
     world = World(disk_s=1000.0)
-    subscriber = Listener(world, "s").connect("b1", expiry_s=0).subscribe("#", qos=2)
-    publisher = Listener(world, "p").connect("b1", expiry_s=0)
+    subscriber = Client(world, "s").connect("b1", expiry_s=0).subscribe("#", qos=2)
+    publisher = Client(world, "p").connect("b1", expiry_s=0)
     for qos in (0, 1, 2):
         publisher.publish("a", b"x", qos)
     world.run(0.1)
@@ -95,7 +95,7 @@ def test_the_first_of_a_long_backlog_does_not_wait_until_the_disk_has_the_number
 
 def test_a_session_that_ends_with_its_connection_has_no_rows() -> None:
     world = World()
-    subscriber = Listener(world, "s").connect("b1", expiry_s=0).subscribe("#", qos=2)
+    subscriber = Client(world, "s").connect("b1", expiry_s=0).subscribe("#", qos=2)
     subscriber.holding = True
     subscriber.publish("a", b"1", 2)
     world.run()
@@ -105,8 +105,8 @@ def test_a_session_that_ends_with_its_connection_has_no_rows() -> None:
 
 def test_a_body_that_several_wait_for_is_kept_once_and_goes_with_the_last() -> None:
     world = World()
-    subscribers = [Listener(world, f"s{n}").connect("b1").subscribe("a", qos=1).drop() for n in range(3)]
-    publisher = Listener(world, "p").connect("b1")
+    subscribers = [Client(world, f"s{n}").connect("b1").subscribe("a", qos=1).drop() for n in range(3)]
+    publisher = Client(world, "p").connect("b1")
     publisher.publish("a", b"1", 1)
     world.run()
     assert len(world.sites["b1"].disk["bodies"]) == 1
@@ -116,7 +116,7 @@ def test_a_body_that_several_wait_for_is_kept_once_and_goes_with_the_last() -> N
     world.run()
     assert [s.payloads for s in subscribers] == [[b"1"]] * 3
     publisher.drop(notice_s=None).connect("b1").publish("b", b"", 2)
-    Listener(world, "x").connect("b1")
+    Client(world, "x").connect("b1")
     world.run()
     assert not world.sites["b1"].disk["bodies"]
     assert not world.sites["b1"].disk["queues"]
@@ -171,9 +171,9 @@ def test_a_delivery_that_the_client_has_is_released_again_after_a_crash_and_not_
 
 def test_never_more_than_the_window_is_under_way() -> None:
     world = World()
-    subscriber = Listener(world, "s").connect("b1", inflight_max=2).subscribe("a", qos=1)
+    subscriber = Client(world, "s").connect("b1", inflight_max=2).subscribe("a", qos=1)
     subscriber.holding = True
-    publisher = Listener(world, "p").connect("b1")
+    publisher = Client(world, "p").connect("b1")
     for n in range(5):
         publisher.publish("a", b"%d" % n, 1)
     world.run()
@@ -208,10 +208,10 @@ def test_a_packet_identifier_that_was_taken_is_acknowledged_and_not_published_ag
 
 def test_overlapping_subscriptions_give_one_delivery_with_the_highest_qos_and_all_identifiers() -> None:
     world = World()
-    subscriber = Listener(world, "s").connect("b1")
+    subscriber = Client(world, "s").connect("b1")
     subscriber.subscribe("a/#", qos=0, identifier=1).subscribe("a/+", qos=2, identifier=2)
     subscriber.subscribe("#", "n > 5", qos=1, identifier=3)
-    publisher = Listener(world, "p").connect("b1")
+    publisher = Client(world, "p").connect("b1")
     publisher.publish("a/b", b'{"n": 6}', 2)
     publisher.publish("a/b", b'{"n": 5}', 2)
     world.run()
@@ -220,8 +220,8 @@ def test_overlapping_subscriptions_give_one_delivery_with_the_highest_qos_and_al
 
 def test_no_local_keeps_own_publications_away() -> None:
     world = World()
-    client = Listener(world, "s").connect("b1").subscribe("a", no_local=True)
-    other = Listener(world, "p").connect("b1").subscribe("a")
+    client = Client(world, "s").connect("b1").subscribe("a", no_local=True)
+    other = Client(world, "p").connect("b1").subscribe("a")
     client.publish("a", b"mine")
     other.publish("a", b"theirs")
     world.run()
@@ -231,9 +231,9 @@ def test_no_local_keeps_own_publications_away() -> None:
 
 def test_content_decides_where_there_is_a_condition() -> None:
     world = World()
-    hot = Listener(world, "hot").connect("b1").subscribe("a/#", "temp > 30", qos=1)
-    named = Listener(world, "named").connect("b1").subscribe("#", "topic_2 = 'y' AND unit = 'C'", qos=1)
-    publisher = Listener(world, "p").connect("b1")
+    hot = Client(world, "hot").connect("b1").subscribe("a/#", "temp > 30", qos=1)
+    named = Client(world, "named").connect("b1").subscribe("#", "topic_2 = 'y' AND unit = 'C'", qos=1)
+    publisher = Client(world, "p").connect("b1")
     publisher.publish("a/x", b'{"temp": 31}', 1)
     publisher.publish("b/x", b'{"temp": 31}', 1)
     publisher.publish("a/y", b'{"temp": 20}', 1, properties=Properties(user=(("unit", "C"),)))
@@ -245,8 +245,8 @@ def test_content_decides_where_there_is_a_condition() -> None:
 
 def test_payloads_are_looked_into_only_where_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
-    Listener(world, "hot").connect("b1").subscribe("a/#", "temp > 30")
-    publisher = Listener(world, "p").connect("b1")
+    Client(world, "hot").connect("b1").subscribe("a/#", "temp > 30")
+    publisher = Client(world, "p").connect("b1")
     looked: list[str] = []
     values = Publication.values
 
@@ -262,7 +262,7 @@ def test_payloads_are_looked_into_only_where_somebody_asks(monkeypatch: pytest.M
 
 def test_a_bad_filter_is_refused_with_its_reason_and_the_others_work() -> None:
     world = World()
-    client = Listener(world, "s").connect("b1", limits=Limits(filter_bytes_max=40, subscriptions_max=2))
+    client = Client(world, "s").connect("b1", limits=Limits(filter_bytes_max=40, subscriptions_max=2))
     granted = world.sites["b1"].broker.subscribe(
         client.session,
         [
@@ -300,7 +300,7 @@ def test_unsubscribing_ends_it_and_says_so_where_there_is_none() -> None:
 def test_grants_bound_what_is_seen_and_said() -> None:
     world = World()
     grant = Grant(publish=parse("topic_1 = 'own' AND n < 5"), subscribe=parse("topic_1 = 'own' AND n < 5"))
-    client = Listener(world, "s").connect("b1", grant=grant)
+    client = Client(world, "s").connect("b1", grant=grant)
     broker = world.sites["b1"].broker
     granted = broker.subscribe(
         client.session,
@@ -320,8 +320,8 @@ def test_grants_bound_what_is_seen_and_said() -> None:
 
 def test_members_of_a_group_share_and_nothing_is_lost_when_one_leaves() -> None:
     world = World()
-    members = [Listener(world, f"m{n}").connect("b1").subscribe("a", group="g", qos=1) for n in range(2)]
-    publisher = Listener(world, "p").connect("b1")
+    members = [Client(world, f"m{n}").connect("b1").subscribe("a", group="g", qos=1) for n in range(2)]
+    publisher = Client(world, "p").connect("b1")
     members[0].holding = True
     for n in range(6):
         publisher.publish("a", b"%d" % n, 1)
@@ -335,9 +335,9 @@ def test_members_of_a_group_share_and_nothing_is_lost_when_one_leaves() -> None:
 
 def test_a_group_prefers_connected_members_and_keeps_for_absent_ones() -> None:
     world = World()
-    away = Listener(world, "m0").connect("b1").subscribe("a", group="g", qos=1)
-    here = Listener(world, "m1").connect("b1").subscribe("a", group="g", qos=1)
-    publisher = Listener(world, "p").connect("b1")
+    away = Client(world, "m0").connect("b1").subscribe("a", group="g", qos=1)
+    here = Client(world, "m1").connect("b1").subscribe("a", group="g", qos=1)
+    publisher = Client(world, "p").connect("b1")
     away.drop()
     publisher.publish("a", b"1", 1)
     publisher.publish("a", b"2", 1)
@@ -352,13 +352,13 @@ def test_a_group_prefers_connected_members_and_keeps_for_absent_ones() -> None:
 
 def test_the_last_retained_publication_reaches_new_subscribers() -> None:
     world = World()
-    publisher = Listener(world, "p").connect("b1")
+    publisher = Client(world, "p").connect("b1")
     for topic, payload in (("a/x", b"old"), ("a/x", b"new"), ("a/y", b"gone"), ("a/y", b""), ("$a/z", b"own")):
         publisher.publish(topic, payload, 1, retain=True)
     publisher.publish("a/z", b"short", 1, retain=True, expires=world.clock() + 1)
     world.run()
     again(world)
-    late = Listener(world, "s").connect("b1").subscribe("#", qos=1, identifier=7)
+    late = Client(world, "s").connect("b1").subscribe("#", qos=1, identifier=7)
     world.run()
     assert [(d.publication.payload, d.retain, d.identifiers) for d in late.got] == [(b"new", True, (7,))]
     late.subscribe("#", qos=1, retain_handling=RetainHandling.IF_NEW)
@@ -374,7 +374,7 @@ def test_the_last_retained_publication_reaches_new_subscribers() -> None:
 def test_retain_is_passed_on_only_where_asked_for() -> None:
     world = World()
     plain, publisher = pair(world, qos=1)
-    kept = Listener(world, "k").connect("b1").subscribe("a/#", retain_as_published=True)
+    kept = Client(world, "k").connect("b1").subscribe("a/#", retain_as_published=True)
     publisher.publish("a/b", b"1", 1, retain=True)
     world.run()
     assert [d.retain for d in plain.got + kept.got] == [False, True]
@@ -396,8 +396,8 @@ def test_what_has_expired_is_not_delivered() -> None:
 def test_a_queue_has_bounds_and_drops_the_oldest() -> None:
     world = World()
     limits = Limits(queue_max=3, queue_age_max_s=100.0)
-    subscriber = Listener(world, "s").connect("b1", limits=limits).subscribe("a", qos=1).drop()
-    publisher = Listener(world, "p").connect("b1")
+    subscriber = Client(world, "s").connect("b1", limits=limits).subscribe("a", qos=1).drop()
+    publisher = Client(world, "p").connect("b1")
     for n in range(5):
         publisher.publish("a", b"%d" % n, 1)
     world.run(50)
@@ -413,10 +413,10 @@ def test_what_a_bound_costs_is_told_once_for_each_session_and_reason() -> None:
     world, told = World(), []
     world.sites["b1"].broker.tell_bounds(lambda session, reason: told.append((session.client, reason)))
     limits = Limits(queue_max=2, queue_age_max_s=100.0)
-    sleepers = [Listener(world, name).connect("b1", limits=limits).subscribe("a", qos=1) for name in ("s", "t")]
+    sleepers = [Client(world, name).connect("b1", limits=limits).subscribe("a", qos=1) for name in ("s", "t")]
     for sleeper in sleepers:
         sleeper.drop()
-    publisher = Listener(world, "p").connect("b1")
+    publisher = Client(world, "p").connect("b1")
     for n in range(5):
         publisher.publish("a", b"%d" % n, 1)
     world.run(110)
@@ -440,7 +440,7 @@ def test_qos_0_is_not_kept_for_the_absent() -> None:
 def test_a_session_lasts_as_long_as_it_was_asked_to_through_crashes_too() -> None:
     world = World()
     for name, expiry_s in (("short", 10.0), ("long", 100.0), ("ever", inf), ("never", 0.0)):
-        Listener(world, name).connect("b1", expiry_s=expiry_s).drop()
+        Client(world, name).connect("b1", expiry_s=expiry_s).drop()
     world.run(5)
     again(world)
     world.run(6)
@@ -452,13 +452,13 @@ def test_a_session_lasts_as_long_as_it_was_asked_to_through_crashes_too() -> Non
 def test_a_clean_start_forgets_and_a_take_over_ends_the_other_connection() -> None:
     world = World()
     first, publisher = pair(world, qos=1)
-    second = Listener(world, "s").connect("b1")
+    second = Client(world, "s").connect("b1")
     assert first.closed == [Reason.SESSION_TAKEN_OVER]
     assert second.presents == [True]
     publisher.publish("a/b", b"1", 1)
     world.run()
     assert (first.payloads, second.payloads) == ([], [b"1"])
-    third = Listener(world, "s").connect("b1", clean=True)
+    third = Client(world, "s").connect("b1", clean=True)
     publisher.publish("a/b", b"2", 1)
     world.run()
     assert third.presents == [False]
@@ -472,17 +472,17 @@ def will(delay_s: float = 0.0) -> Will:
 def test_a_will_is_said_when_the_client_vanishes_and_not_when_it_says_goodbye() -> None:
     world = World()
     subscriber, _ = pair(world, qos=1)
-    Listener(world, "w").connect("b1", expiry_s=0, will=will()).drop(will=False)
+    Client(world, "w").connect("b1", expiry_s=0, will=will()).drop(will=False)
     world.run()
     assert subscriber.payloads == []
-    Listener(world, "w").connect("b1", expiry_s=0, will=will()).drop()
+    Client(world, "w").connect("b1", expiry_s=0, will=will()).drop()
     world.run()
     assert subscriber.payloads == [b"will"]
 
 
 def test_a_will_that_the_client_may_not_publish_is_refused_with_the_connection() -> None:
     world = World()
-    client = Listener(world, "w")
+    client = Client(world, "w")
     client.connect("b1", will=will(), grant=Grant(publish=parse("topic_1 = 'own'")))
     client.connect("b1", will=Will(Publication("w", 0, "a/#")))
     assert client.closed == [Reason.NOT_AUTHORIZED, Reason.TOPIC_NAME_INVALID]
@@ -492,7 +492,7 @@ def test_a_will_that_the_client_may_not_publish_is_refused_with_the_connection()
 def test_a_will_with_delay_waits_for_the_client_and_no_longer_than_the_session() -> None:
     world = World()
     subscriber, _ = pair(world, qos=1)
-    client = Listener(world, "w").connect("b1", will=will(10.0)).drop()
+    client = Client(world, "w").connect("b1", will=will(10.0)).drop()
     world.run(5)
     client.connect("b1", will=will(10.0))
     world.run(50)
@@ -505,7 +505,7 @@ def test_a_will_with_delay_waits_for_the_client_and_no_longer_than_the_session()
 def test_a_will_is_said_where_the_broker_itself_vanished() -> None:
     world = World()
     subscriber, _ = pair(world, qos=1)
-    Listener(world, "w").connect("b1", will=will(2.0))
+    Client(world, "w").connect("b1", will=will(2.0))
     world.run()
     again(world)
     subscriber.drop(notice_s=None).connect("b1")
@@ -562,9 +562,9 @@ def test_counts_say_how_things_are() -> None:
 
 def test_others_get_what_they_want_and_nothing_else() -> None:
     world = World(3)
-    wide = Listener(world, "s").connect("b2").subscribe("a/#", qos=1)
-    narrow = Listener(world, "t").connect("b3").subscribe("a/#", "n > 5", qos=1)
-    publisher = Listener(world, "p").connect("b1")
+    wide = Client(world, "s").connect("b2").subscribe("a/#", qos=1)
+    narrow = Client(world, "t").connect("b3").subscribe("a/#", "n > 5", qos=1)
+    publisher = Client(world, "p").connect("b1")
     world.run()
     publisher.publish("a/x", b'{"n": 6}', 1)
     publisher.publish("a/x", b'{"n": 5}', 1)
@@ -580,14 +580,14 @@ def test_retained_publications_reach_subscribers_at_every_broker_new_ones_too() 
     world.sites["b3"].known = {"b3"}
     for name in ("b1", "b2"):
         world.sites[name].known = {"b1", "b2"}
-    Listener(world, "p").connect("b1").publish("a", b"1", 1, retain=True)
+    Client(world, "p").connect("b1").publish("a", b"1", 1, retain=True)
     world.run()
-    assert Listener(world, "s").connect("b2").subscribe("#").got == []
+    assert Client(world, "s").connect("b2").subscribe("#").got == []
     for site in world.sites.values():
         site.known = {"b1", "b2", "b3"}
         site.wire.on_change()
     world.run(20)
-    late = [Listener(world, f"s{name}").connect(name).subscribe("#", qos=1) for name in world.sites]
+    late = [Client(world, f"s{name}").connect(name).subscribe("#", qos=1) for name in world.sites]
     world.run()
     assert [client.payloads for client in late] == [[b"1"]] * 3
 
@@ -595,22 +595,22 @@ def test_retained_publications_reach_subscribers_at_every_broker_new_ones_too() 
 def test_brokers_agree_on_the_last_retained_one_whatever_the_order() -> None:
     for seed in range(20):
         world = World(3, seed)
-        clients = [Listener(world, f"p{name}").connect(name) for name in world.sites]
+        clients = [Client(world, f"p{name}").connect(name) for name in world.sites]
         for n in range(4):
             for client in clients:
                 client.publish("a", b"" if n == 3 and client is clients[0] else b"%d" % n, 1, retain=True)
             world.run(0.03)
         world.run(30)
-        late = [Listener(world, f"s{name}").connect(name).subscribe("a", qos=1) for name in world.sites]
+        late = [Client(world, f"s{name}").connect(name).subscribe("a", qos=1) for name in world.sites]
         world.run()
         assert len({tuple(d.publication.id for d in client.got) for client in late}) == 1
 
 
 def test_a_broker_without_conditions_loads_no_compiled_index() -> None:
     code = (
-        "import sys; from tests.protocols.broker.wires import World\n"
-        "from tests.protocols.broker.listener import Listener\n"
-        "w = World(1); s = Listener(w, 's').connect('b1').subscribe('a'); s.publish('a'); w.run(); assert s.got\n"
+        "import sys; from godwit.sim.brokers.world import World\n"
+        "from godwit.sim.brokers.client import Client\n"
+        "w = World(1); s = Client(w, 's').connect('b1').subscribe('a'); s.publish('a'); w.run(); assert s.got\n"
         "print({'numba', 'pyarrow'} & set(sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

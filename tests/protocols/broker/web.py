@@ -11,19 +11,17 @@ from tests.protocols.broker.channel import DISK_S, Log, note, on_disk
 from tests.protocols.overlay import topic
 
 from godwit.filters.filters import Filter
-from godwit.protocols.broker.contents import Content, Place, Repeated
-from godwit.protocols.broker.fabric import Fabric
-from godwit.protocols.broker.sender import StreamOptions
-from godwit.protocols.broker.store import Memory
-from godwit.protocols.broker.tree import TreeFabric, TreeOptions
-from godwit.protocols.broker.wire import Parcels, decode, decode_items, encode
+from godwit.protocols.broker.fabric.base import Fabric
+from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
+from godwit.protocols.broker.messages import Content, Place, Repeated
+from godwit.protocols.broker.store import MemoryStore
+from godwit.protocols.broker.streams.frames import Parcels, decode, decode_items, encode
 from godwit.protocols.host import Message, NodeId
+from godwit.sim.brokers.world import OPTIONS
 from godwit.sim.faults import Faults
 from godwit.sim.recorder import Trace
 from godwit.sim.wired import Link, Wired
 from godwit.sim.world import Node, World
-
-OPTIONS = TreeOptions(streams=StreamOptions(retry_s=0.5, retry_max_s=4.0), refresh_s=20.0, forget_s=10_000.0)
 
 
 class Cables(Wired):
@@ -46,7 +44,7 @@ class Site:
     def __init__(self, node: Node, web: Web) -> None:
         self.node = node
         self.web = web
-        self.store = Memory(node.disk.setdefault("disk", {}), lambda call: node.after(DISK_S / 2, call))
+        self.store = MemoryStore(node.disk.setdefault("disk", {}), lambda call: node.after(DISK_S / 2, call))
         self.fabric = TreeFabric(node, self.store, web.options)
         self.fabric.on_content = self._on_content
         self.fabric.on_change = self._on_change

@@ -104,7 +104,7 @@ def snapshot(overlay: Overlay, name: NodeId) -> tuple[object, ...]:
         sorted(getattr(router, "doubted", {}).items()),
         {subscriber: list(queue) for subscriber, queue in router.queues.items()},
         sorted(router.attached),
-        sorted(overlay.trees[name].neighbours),
+        sorted(overlay.trees[name].neighbors),
     )
 
 
@@ -186,7 +186,7 @@ def test_decoding_is_validation(broken: dict[str, Any]) -> None:
 
 
 class OneBroker(RuleBasedStateMachine):
-    """One broker among neighbours and clients that say anything, while links come and go."""
+    """One broker among neighbors and clients that say anything, while links come and go."""
 
     rules_in_force = HARDENED
 
@@ -221,9 +221,9 @@ class OneBroker(RuleBasedStateMachine):
         self.interfaces.add(parent)
         self.tree.move(parent)
 
-    @rule(neighbour=brokers)
-    def a_link_breaks(self, neighbour: NodeId) -> None:
-        self.tree.drop(neighbour)
+    @rule(neighbor=brokers)
+    def a_link_breaks(self, neighbor: NodeId) -> None:
+        self.tree.drop(neighbor)
 
     @rule()
     def time_passes(self) -> None:

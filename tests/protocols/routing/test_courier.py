@@ -1,4 +1,4 @@
-"""A message is the neighbour's, or its sender still has it."""
+"""A message is the neighbor's, or its sender still has it."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_whatever_is_sent_can_be_read_back(message: Message) -> None:
 
 
 @pytest.mark.feature("mft-pubsub F1")
-def test_what_a_neighbour_sends_is_told_apart_by_its_tag_alone() -> None:
+def test_what_a_neighbor_sends_is_told_apart_by_its_tag_alone() -> None:
     carried = [message for message, _ in SIZES if isinstance(message, Carried)]
     for message in carried:
         numbered = Numbered(7, message)

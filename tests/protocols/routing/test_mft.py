@@ -98,7 +98,7 @@ def test_a_child_that_never_noticed_its_absence_is_brought_up_to_date() -> None:
     fleet.run(8)
     wires(fleet).links["b2"]["b1"].loss = 1.0
     fleet.run(6)
-    assert "b2" not in fleet.broker("b1").tree.neighbours
+    assert "b2" not in fleet.broker("b1").tree.neighbors
     fleet.subscriber("s").subscribe(topic("new"))
     fleet.run(1)
     wires(fleet).links["b2"]["b1"].loss = 0.0
@@ -118,9 +118,9 @@ def test_a_restarted_broker_can_correct_what_others_think_though_its_numbers_beg
     overlay.router("b2").routes.point("s", "b1")
     overlay.mft("b2").known["s"] = (overlay.mft("b2").known["s"][0], 9)
     assert corrections() == 1
-    overlay.trees["b3"].neighbours.clear()
+    overlay.trees["b3"].neighbors.clear()
     overlay.world.nodes["b3"].restart()
-    overlay.trees["b3"].neighbours.add("b2")
+    overlay.trees["b3"].neighbors.add("b2")
     for broker in ("b1", "b3"):
         overlay.attach("s", broker)
         overlay.settle()

@@ -54,13 +54,13 @@ def test_an_event_for_a_lost_link_is_stored_before_it(broker: Broker) -> None:
 @stores
 @EVERY_ROUTER
 @pytest.mark.feature("mft-pubsub F14")
-def test_an_event_that_no_neighbour_acknowledges_is_stored_and_the_neighbour_stays(broker: Broker) -> None:
+def test_an_event_that_no_neighbor_acknowledges_is_stored_and_the_neighbor_stays(broker: Broker) -> None:
     overlay = line(broker, "b1", "b2")
     overlay.medium.cut("b1", "b2")
     overlay.publish("b1", event("f"))
     overlay.settle(0.9)
     assert stored(overlay, "b1") == [("p1", 1)]
-    assert "b2" in overlay.trees["b1"].neighbours
+    assert "b2" in overlay.trees["b1"].neighbors
 
 
 @stores

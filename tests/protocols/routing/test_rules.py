@@ -37,8 +37,8 @@ def path_reversal(rules: Rules) -> list[Hop]:
     overlay.place("s", "b2", "f")
     overlay.move("b2", "b3")
     overlay.settle()
-    overlay.trees["b2"].neighbours.add("b1")
-    overlay.trees["b1"].neighbours.add("b2")
+    overlay.trees["b2"].neighbors.add("b1")
+    overlay.trees["b1"].neighbors.add("b2")
     overlay.move("b1", "b2")
     return overlay.settle()
 

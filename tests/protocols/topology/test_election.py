@@ -58,7 +58,7 @@ def test_p6_a_connected_graph_ends_with_one_leader_and_a_spanning_tree(edges: li
             assert name == "b0"
         else:
             assert name in elections[election.parent].children
-            assert election.neighbours == election.children | {election.parent}
+            assert election.neighbors == election.children | {election.parent}
             assert election.hops >= shortest[name]
 
 
@@ -169,7 +169,7 @@ def test_losing_the_leader_sends_nothing_and_forgets_nothing() -> None:
     links(electorate).cut("b1", "b2")
     electorate.run(ROUNDS)
     b2 = electorate.elections["b2"]
-    assert (b2.leader, b2.parent, b2.last_parent, b2.neighbours) == ("b2", None, "b1", {"b3"})
+    assert (b2.leader, b2.parent, b2.last_parent, b2.neighbors) == ("b2", None, "b1", {"b3"})
     assert [new for _, new in electorate.voter("b2").moves] == ["b1"]
 
 
@@ -248,8 +248,8 @@ def test_a_parent_and_a_child_are_gone_with_their_link() -> None:
     links(electorate).cut("b1", "b2")
     electorate.elections["b1"].unlinked("b2")
     electorate.elections["b2"].unlinked("b1")
-    assert electorate.elections["b1"].neighbours == set()
-    assert electorate.elections["b2"].neighbours == {"b3"}
+    assert electorate.elections["b1"].neighbors == set()
+    assert electorate.elections["b2"].neighbors == {"b3"}
     assert electorate.elections["b2"].leader == "b2"
     links(electorate).heal("b1", "b2")
     electorate.run(ROUNDS)
@@ -286,11 +286,11 @@ def test_a_silent_child_is_dropped_and_its_return_is_told() -> None:
     electorate.run(ROUNDS)
     links(electorate).links["b2"]["b1"].loss = 1.0
     electorate.run(ROUNDS)
-    assert electorate.elections["b1"].neighbours == set()
+    assert electorate.elections["b1"].neighbors == set()
     assert electorate.elections["b2"].parent == "b1", "the child has noticed nothing"
     links(electorate).links["b2"]["b1"].loss = 0.0
     electorate.run(2)
-    assert electorate.elections["b1"].neighbours == {"b2"}
+    assert electorate.elections["b1"].neighbors == {"b2"}
     assert electorate.voter("b1").returned == ["b2"]
 
 
@@ -314,7 +314,7 @@ def test_a_child_that_names_another_parent_is_none_any_more() -> None:
     electorate.run(ROUNDS)
     b1 = electorate.voter("b1")
     b1.receive("b2", Heartbeat("b1", 1, 99, 2, parent="b9"))
-    assert b1.election.neighbours == set()
+    assert b1.election.neighbors == set()
 
 
 @pytest.mark.feature("mft-pubsub F18")
@@ -323,9 +323,9 @@ def test_a_broker_that_migrates_here_is_a_child_before_its_heartbeat_says_so() -
     electorate.run(ROUNDS)
     election = electorate.elections["b1"]
     election.adopt("b7")
-    assert "b7" in election.neighbours
+    assert "b7" in election.neighbors
     electorate.run(ROUNDS)
-    assert "b7" not in election.neighbours, "it never spoke again"
+    assert "b7" not in election.neighbors, "it never spoke again"
 
 
 @pytest.mark.feature("mft-pubsub F17", "mft-pubsub F37")

@@ -19,15 +19,15 @@ def test_each_change_of_parent_is_told_once_with_the_last_one_before() -> None:
     tree.drop("b2")
     tree.move("b3")
     assert moves == [("b1", "b2"), ("b2", "b3")]
-    assert (tree.parent, tree.neighbours) == ("b3", {"b3"})
+    assert (tree.parent, tree.neighbors) == ("b3", {"b3"})
 
 
-def test_losing_a_neighbour_is_silent() -> None:
+def test_losing_a_neighbor_is_silent() -> None:
     tree = StaticTree(["b1", "b2"], "b1")
     tree.on_migrate = lambda old, new: pytest.fail("nobody has moved")
     tree.drop("b2")
     tree.drop("b1")
-    assert (tree.parent, tree.last_parent, tree.neighbours) == (None, "b1", set())
+    assert (tree.parent, tree.last_parent, tree.neighbors) == (None, "b1", set())
 
 
 def test_a_last_parent_that_becomes_a_child_is_forgotten() -> None:
@@ -35,10 +35,10 @@ def test_a_last_parent_that_becomes_a_child_is_forgotten() -> None:
     tree.drop("b1")
     tree.adopt("b1")
     assert tree.last_parent is None
-    assert tree.neighbours == {"b1"}
+    assert tree.neighbors == {"b1"}
 
 
-def test_a_neighbour_counts_as_heard_while_it_is_one() -> None:
+def test_a_neighbor_counts_as_heard_while_it_is_one() -> None:
     tree = StaticTree(["b1"], "b1")
     assert tree.heard_since("b1", 1e9)
     assert not tree.heard_since("b2", 0.0)

@@ -9,7 +9,7 @@ import msgspec
 
 from godwit.lab.adhoc.plan import Plan
 from godwit.lab.adhoc.runs import Configuration, Result
-from godwit.lab.mft.cells import Mean, mean_of
+from godwit.lab.intervals import Interval, interval_if_any
 from godwit.lab.results import Row
 
 Quantity = Callable[[Result], float]
@@ -40,19 +40,19 @@ class Evidence:
     def results(self, setting: Configuration) -> list[Result]:
         return list(self._found.get(setting, {}).values())
 
-    def mean(self, quantity: Quantity, setting: Configuration) -> Mean | None:
-        return mean_of(map(quantity, self.results(setting)))
+    def mean(self, quantity: Quantity, setting: Configuration) -> Interval | None:
+        return interval_if_any(map(quantity, self.results(setting)))
 
-    def means(self, quantity: Quantity, settings: Iterable[Configuration]) -> list[Mean] | None:
+    def means(self, quantity: Quantity, settings: Iterable[Configuration]) -> list[Interval] | None:
         """None unless there are runs of each."""
         found = [self.mean(quantity, setting) for setting in settings]
         known = [mean for mean in found if mean is not None]
         return known if len(known) == len(found) else None
 
-    def difference(self, quantity: Quantity, one: Configuration, other: Configuration) -> Mean | None:
+    def difference(self, quantity: Quantity, one: Configuration, other: Configuration) -> Interval | None:
         """`one` minus `other`, seed by seed."""
         here, there = self._found.get(one, {}), self._found.get(other, {})
-        return mean_of(quantity(here[seed]) - quantity(there[seed]) for seed in here if seed in there)
+        return interval_if_any(quantity(here[seed]) - quantity(there[seed]) for seed in here if seed in there)
 
 
 def crossing(xs: Sequence[float], ys: Sequence[float], y: float) -> float | None:

@@ -88,7 +88,7 @@ def _lines(axes: Axes, evidence: Evidence, lines: Sequence[Line], quantity: Quan
             (x, mean) for x, s in zip(xs, settings, strict=True) if (mean := evidence.mean(quantity, s)) is not None
         ]
         if means:
-            errors = [mean.error if mean.runs > 1 else 0.0 for _, mean in means]
+            errors = [mean.half if mean.runs > 1 else 0.0 for _, mean in means]
             heights = [mean.mean for _, mean in means]
             axes.errorbar([x for x, _ in means], heights, errors, fmt="o-", label=label, capsize=2, ms=4)
     axes.set_xlabel(unit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -65,6 +66,13 @@ PLACES: Mapping[str, Mapping[str, Any]] = {"default": {}, "half the density": {"
 SPEED_EXTRAS: Mapping[str, Mapping[str, Any]] = {"adaptive": {"adaptive": True}}
 
 
+def receptions_per_s(cell: Configuration) -> float:
+    """About: how many send an event, how many hear each, how often."""
+    sending = cell.probability if cell.protocol == "gossip" else 0.3
+    heard = cell.nodes * math.pi * 0.15**2 * 1e6 / cell.side_m**2
+    return cell.nodes * sending * heard * cell.publishers * cell.rate_per_s
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The sweeps; values that the text does not give are the spec's suggestions."""
 
@@ -78,10 +86,28 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     sizes: tuple[int, ...] = (50, 100, 200, 400)
     densities: tuple[int, ...] = (50, 100, 150, 200, 300)
     quick: bool = False
+    first_seed: int = 1
+    radio: str = "per node"
+    gossip_jitter_s: float = 0.01
+    claims_only: bool = False
+    """Without other readings and without what is beyond the published protocol."""
+    gossip_only: bool = False
+    """Only gossip over its probability, and proximity-driven routing with its credits: E1 and E2."""
+    heavy: float = math.inf
+    """A setting with so many receptions a second is measured for `heavy_s` only, and with `heavy_seeds` seeds."""
+    heavy_s: float = 60.0
+    heavy_seeds: int = 3
 
     def cell(self, **changes: Any) -> Configuration:
         """A setting; its runs differ in their seeds."""
-        return Configuration(seed=0, warm_s=self.warm_s, measure_s=self.measure_s, **changes)
+        usual: dict[str, Any] = {"warm_s": self.warm_s, "measure_s": self.measure_s, "radio": self.radio}
+        if changes.get("protocol") == "gossip":
+            usual["gossip_jitter_s"] = self.gossip_jitter_s
+        found = Configuration(seed=0, **{**usual, **changes})
+        return msgspec.structs.replace(found, measure_s=self.heavy_s) if self.is_heavy(found) else found
+
+    def is_heavy(self, cell: Configuration) -> bool:
+        return receptions_per_s(cell) >= self.heavy
 
     def gossip(self, probability: float, **changes: Any) -> Configuration:
         return self.cell(protocol="gossip", probability=probability, **changes)
@@ -101,13 +127,23 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return list(dict.fromkeys(self._all()))
 
     def runs(self) -> list[Configuration]:
-        """All cells with seed 1 first, so that an interrupted run says something about everything."""
-        cells = self.cells()
-        return [msgspec.structs.replace(cell, seed=seed) for seed in range(1, self.seeds + 1) for cell in cells]
+        """All cells with the first seed first, so that an interrupted run says something about everything."""
+        return [
+            msgspec.structs.replace(cell, seed=self.first_seed + i)
+            for i in range(self.seeds)
+            for cell in self.cells()
+            if not self.is_heavy(cell) or i < self.heavy_seeds
+        ]
 
     def _all(self) -> Iterable[Configuration]:
         yield from (self.gossip(p) for p in self.probabilities)
         yield from (self.cell(credits=c) for c in CREDITS)
+        if not self.gossip_only:
+            yield from self._swept()
+        if not self.claims_only:
+            yield from self._beyond()
+
+    def _swept(self) -> Iterable[Configuration]:
         for count in self.subscribers:
             yield from (self.cell(subscribers=count, credits=c) for c in SUBSCRIBER_CREDITS)
             yield from (self.gossip(p, subscribers=count) for p in (0.5, 1.0))
@@ -122,6 +158,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         for nodes in self.densities:
             yield from (self.denser(nodes), self.cell(nodes=nodes))
             yield from (self.denser(nodes, protocol="gossip", probability=p) for p in (0.3, 0.5, 1.0))
+
+    def _beyond(self) -> Iterable[Configuration]:
         yield from (self.cell(**changes) for changes in READINGS.values())
         yield from (self.cell(**changes) for changes in CONTROLS.values())
         for place in PLACES.values():

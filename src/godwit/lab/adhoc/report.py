@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from godwit import __version__
 from godwit.lab.adhoc.claims import PACKETS, POINTS
 from godwit.lab.adhoc.evidence import Evidence, beacon_share, delivery, overhead
 from godwit.lab.adhoc.plan import BEYOND, CONTROLS, PERIODS_S, PLACES, READINGS, SPEED_EXTRAS, Plan
 from godwit.lab.adhoc.runs import Configuration, Result
 from godwit.lab.adhoc.verdicts import findings
-from godwit.lab.mft.cells import Mean, mean_of
+from godwit.lab.intervals import Interval, interval_if_any
 from godwit.lab.pages import Page, Table
 
 GOALS = (("default", 0.95, 4.0), ("half the density", 0.80, math.inf))
@@ -32,7 +31,7 @@ def page(evidence: Evidence, rows: int, command: str) -> Page:
     lead = (
         f"{'The quick plan: short runs, few seeds, a first look. ' if plan.quick else ''}{rows} of {len(plan.runs())}"
         f" runs in {len(plan.cells())} settings, {plan.seeds} seeds, {plan.measure_s:g} s measured after"
-        f" {plan.warm_s:g} s. godwit {__version__}. Made by `{command}`."
+        f" {plan.warm_s:g} s. Made by `{command}`."
     )
     return Page("Proximity-driven routing without infrastructure", lead, findings(evidence), tables)
 
@@ -174,7 +173,7 @@ def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _mean(results: Sequence[Result], quantity: Any) -> Mean:
-    mean = mean_of(quantity(result) for result in results)
+def _mean(results: Sequence[Result], quantity: Any) -> Interval:
+    mean = interval_if_any(quantity(result) for result in results)
     assert mean is not None
     return mean

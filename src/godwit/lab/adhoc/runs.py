@@ -25,15 +25,16 @@ from godwit.protocols.adhoc.options import Adaptive, Carry, Delay, Options
 from godwit.protocols.adhoc.proximity import ProximityBroker
 from godwit.protocols.adhoc.table import Estimate
 from godwit.protocols.host import Message, NodeId
-from godwit.sim.mobility import Model, Waypoint
+from godwit.sim.dcf import SlottedRadio
+from godwit.sim.mobility import Waypoint
 from godwit.sim.radio import WIFI_TWO_RAY, Air, Disc, Radio
 from godwit.sim.recorder import Trace
 from godwit.sim.world import Node, World
 
 PROTOCOLS = ("proximity", "gossip")
-RADIOS = ("per node", "all alike", "no capture", "ideal disc")
+RADIOS = ("per node", "all alike", "no capture", "ideal disc", "slots")
 """Ranges drawn once a node, 100 to 200 m; 150 m for all; ranges per node and any overlap is a loss; 150 m for all, and
-nobody disturbs anybody."""
+nobody disturbs anybody; ranges per node and the slots of 802.11, in which neighbors can collide."""
 
 RANGE_M = (100.0, 200.0)
 EVERYBODY = FilterSet((filter_of(attribute("colour", equ("black"))),))
@@ -60,6 +61,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     drain_s: float = 60.0
     payload_b: int = 400
     radio: str = "per node"
+    gossip_jitter_s: float = 0.01
+    """The longest wait before an event is gossiped on; the text has none, and sensing on this radio takes no time."""
     delay_max_s: float = 0.3
     jitter: float = 0.1
     beacon_when_empty: bool = False
@@ -149,13 +152,9 @@ class Result(msgspec.Struct, kw_only=True):
         return self.beacons_sent / self.delivered if self.delivered else math.inf
 
 
-class Ether(Radio):
-    """The two-ray radio; a node's power is such that an undisturbed frame is heard up to its range."""
-
-    def place(self, name: NodeId, model: Model, *, tx_dbm: float | None = None, range_m: float | None = None) -> None:
-        if range_m is not None:
-            tx_dbm = float(self.profile.sensitivity_dbm + self._path_loss_db(range_m))  # type: ignore[arg-type]
-        super().place(name, model, tx_dbm=tx_dbm)
+def reaching_dbm(radio: Radio, range_m: float) -> float:
+    """The power with which an undisturbed frame is heard up to this range."""
+    return float(radio.profile.sensitivity_dbm + radio.path_loss_db(range_m))  # type: ignore[arg-type]
 
 
 def run(configuration: Configuration) -> Result:
@@ -203,20 +202,22 @@ def build(configuration: Configuration) -> tuple[World, Trace]:
     return world, trace
 
 
-def _medium(configuration: Configuration, world: World) -> Disc | Ether:
+def _medium(configuration: Configuration, world: World) -> Disc | Radio:
     if configuration.radio == "ideal disc":
         return Disc(world, range_m=sum(RANGE_M) / 2, bits_per_s=WIFI_TWO_RAY.bits_per_s)
     capture = 1000.0 if configuration.radio == "no capture" else WIFI_TWO_RAY.capture
-    return Ether(world, msgspec.structs.replace(WIFI_TWO_RAY, capture=capture))
+    profile = msgspec.structs.replace(WIFI_TWO_RAY, capture=capture)
+    return SlottedRadio(world, profile) if configuration.radio == "slots" else Radio(world, profile)
 
 
 def _place(configuration: Configuration, world: World, name: NodeId) -> None:
     side = configuration.side_m
     speeds = (configuration.speed_min_mps, configuration.speed_max_mps)
     walk = Waypoint(width_m=side, height_m=side, speed_mps=speeds)
-    if isinstance(world.medium, Ether):
+    if isinstance(world.medium, Radio):
         drawn = world.streams.stream("range", name).uniform(*RANGE_M)
-        world.medium.place(name, walk, range_m=sum(RANGE_M) / 2 if configuration.radio == "all alike" else drawn)
+        range_m = sum(RANGE_M) / 2 if configuration.radio == "all alike" else drawn
+        world.medium.place(name, walk, tx_dbm=reaching_dbm(world.medium, range_m))
     else:
         assert isinstance(world.medium, Disc)
         world.medium.place(name, walk)
@@ -225,7 +226,8 @@ def _place(configuration: Configuration, world: World, name: NodeId) -> None:
 def _start(configuration: Configuration, subscribes: bool, node: Node) -> ProximityBroker | GossipBroker:
     broker: ProximityBroker | GossipBroker
     if configuration.protocol == "gossip":
-        broker = GossipBroker(node, GossipOptions(probability=configuration.probability))
+        options = GossipOptions(probability=configuration.probability, jitter_s=configuration.gossip_jitter_s)
+        broker = GossipBroker(node, options)
     else:
         broker = ProximityBroker(node, configuration.options(), withdraw=partial(_withdraw, node))
     if subscribes:

@@ -15,7 +15,7 @@ from godwit.lab.adhoc.model import expected_distances, torus_of
 from godwit.lab.adhoc.plan import CREDITS, PERIODS_S, SUBSCRIBER_CREDITS
 from godwit.lab.adhoc.runs import Configuration
 from godwit.lab.claims import Finding, judged
-from godwit.lab.mft.cells import Mean
+from godwit.lab.intervals import Interval
 
 Judgement = tuple[bool | None, str]
 MISSING: Judgement = (None, "not enough runs")
@@ -321,8 +321,8 @@ def _both(*parts: bool | None) -> bool | None:
     return None if None in parts else True
 
 
-def _greater(one: Mean, other: Mean) -> bool | None:
-    if abs(one.mean - other.mean) <= 2 * (one.error + other.error):
+def _greater(one: Interval, other: Interval) -> bool | None:
+    if abs(one.mean - other.mean) <= one.half + other.half:
         return None
     return one.mean > other.mean
 
@@ -331,7 +331,7 @@ def _falls(values: Sequence[float]) -> bool:
     return all(a >= b for a, b in pairwise(values))
 
 
-def _series(xs: Sequence[float], means: Sequence[Mean], unit: str) -> str:
+def _series(xs: Sequence[float], means: Sequence[Interval], unit: str) -> str:
     return ", ".join(f"{mean.mean:.3g} at {x:g}" for x, mean in zip(xs, means, strict=True)) + f" {unit}"
 
 

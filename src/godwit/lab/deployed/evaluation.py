@@ -21,7 +21,7 @@ from godwit.lab.models.published import DUPLICATES, HANDOFF_S, LOSS, THROUGHPUT
 from godwit.lab.models.topology import complete, six_brokers
 from godwit.lab.pages import Page, Table
 from godwit.lab.results import Results
-from godwit.net.loopback import agreed, cluster, rested
+from godwit.net.processes import agreed, cluster, rested
 
 SCHEMES = ("durable", "reactive", "proactive")
 PATTERNS = ("RND", "NBR")

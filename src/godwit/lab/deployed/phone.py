@@ -8,8 +8,8 @@ from typing import Any
 
 import mqtt5
 
+from godwit.client.connection import Wire
 from godwit.net.address import Address
-from godwit.net.wire import Wire
 
 ANSWER_S = 60.0
 KEEP_S = 3600

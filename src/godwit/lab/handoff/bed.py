@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from godwit.protocols.handoff.broker import HandoffBroker
-from godwit.protocols.handoff.client import MobileClient
-from godwit.protocols.handoff.home import Home
-from godwit.protocols.handoff.messages import (
+from godwit.protocols.handoff_schemes.broker import HandoffBroker
+from godwit.protocols.handoff_schemes.client import MobileClient
+from godwit.protocols.handoff_schemes.home import Home
+from godwit.protocols.handoff_schemes.messages import (
     Ack,
     Connect,
     Connected,
@@ -25,7 +25,7 @@ from godwit.protocols.handoff.messages import (
     Recall,
     Recalled,
 )
-from godwit.protocols.handoff.reactive import Reactive
+from godwit.protocols.handoff_schemes.reactive import Reactive
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.engine import Engine
 from godwit.sim.wired import Wired
@@ -43,11 +43,21 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
     """Each subscriber for whom an event is kept."""
     connect_s: float = 0.0141
     """A connection is opened."""
+    notice_s: float = -1.0
+    """A control message between brokers; negative: as a delivery. Fitted to X2 and X10 where it is given."""
+    standin_s: float = -1.0
+    """Each stand-in for which an event is kept; negative: as any other subscriber."""
+    moved_event_s: float = -1.0
+    """Each event that comes from another broker; negative: one publication a message, and a store an event."""
 
     @property
     def control_s(self) -> float:
-        """A message on an open connection, as any delivery is."""
-        return self.deliver_s
+        """A message on an open connection, as any delivery is, unless it was fitted."""
+        return self.deliver_s if self.notice_s < 0 else self.notice_s
+
+    @property
+    def kept_for_standin_s(self) -> float:
+        return self.store_s if self.standin_s < 0 else self.standin_s
 
     @property
     def ack_s(self) -> float:
@@ -55,6 +65,8 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
 
     def moved_s(self, events: int) -> float:
         """Events that come from another broker in one message: written as a publication is, all at once."""
+        if self.moved_event_s >= 0:
+            return self.control_s + events * self.moved_event_s
         return self.control_s + (self.accept_s + events * self.store_s if events else 0.0)
 
 
@@ -270,9 +282,10 @@ class Server:
         costs = self.costs
         match message:
             case Publish():
-                live, kept = self._wanted(message)
+                live, kept, standing_in = self._wanted(message)
                 self.forwarded += live
-                return costs.accept_s + costs.deliver_s * live + costs.store_s * kept
+                kept_s = costs.store_s * kept + costs.kept_for_standin_s * standing_in
+                return costs.accept_s + costs.deliver_s * live + kept_s
             case Ack():
                 return costs.ack_s
             case Connect():
@@ -291,15 +304,18 @@ class Server:
                 return costs.control_s + self._dialling_s() + self._reading_s(message)
         return costs.control_s
 
-    def _wanted(self, message: Publish) -> tuple[int, int]:
-        live = kept = 0
+    def _wanted(self, message: Publish) -> tuple[int, int, int]:
+        """How many it is sent to, kept for, and kept for by a stand-in."""
+        live = kept = standing_in = 0
         for subscriber in self.core.interest.of(message.event):
             record = self.core.records[subscriber]
             if self.core.is_live(record):
                 live += 1
-            elif record.is_active:
+            elif record.is_active and record.is_real:
                 kept += 1
-        return live, kept
+            elif record.is_active:
+                standing_in += 1
+        return live, kept, standing_in
 
     def _dialling_s(self) -> float:
         """Reactive: proxies open a connection for each handoff."""

@@ -32,6 +32,10 @@ STRIDE_MAX = 0.35
 """No value changes more than this in one iteration, as a logarithm."""
 
 
+FITTED = ("accept_s", "deliver_s", "store_s", "connect_s")
+"""Of `Costs`; what the durable scheme never does is another fit (`extras`)."""
+
+
 class Target(NamedTuple):
     """One published number; `spread` is how far off, relatively, counts as one unit of error."""
 
@@ -50,14 +54,14 @@ class Guess(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def costs(self) -> Costs:
-        return Costs(**{name: getattr(self, name) for name in Costs.__struct_fields__})
+        return Costs(**{name: getattr(self, name) for name in FITTED})
 
     def scaled(self, logarithms: Sequence[float]) -> Guess:
         factors = dict(zip(self.__struct_fields__, map(math.exp, logarithms), strict=True))
         return Guess(**{name: getattr(self, name) * factor for name, factor in factors.items()})
 
 
-CURRENT = Guess(size_b=SIZE_B, **{name: getattr(Costs(), name) for name in Costs.__struct_fields__})
+CURRENT = Guess(size_b=SIZE_B, **{name: getattr(Costs(), name) for name in FITTED})
 
 
 def targets(subscribers: int, pattern: str) -> list[Target]:
@@ -121,10 +125,14 @@ def improved(plan: Plan, guess: Guess, now: np.ndarray) -> Guess:
         stretch = [0.0] * len(guess.__struct_fields__)
         stretch[i] = math.log(1 + STEP)
         columns.append((errors(measured(plan, guess.scaled(stretch))) - now) / math.log(1 + STEP))
-    slopes = np.stack(columns, axis=1)
+    return guess.scaled(stride(np.stack(columns, axis=1), now))
+
+
+def stride(slopes: np.ndarray, now: np.ndarray) -> list[float]:
+    """How far to go with each value, as a logarithm."""
     damped = np.vstack([slopes, 0.5 * np.eye(slopes.shape[1])])
-    stride = np.linalg.lstsq(damped, np.concatenate([-now, np.zeros(slopes.shape[1])]), rcond=None)[0]
-    return guess.scaled(np.clip(stride, -STRIDE_MAX, STRIDE_MAX).tolist())
+    found = np.linalg.lstsq(damped, np.concatenate([-now, np.zeros(slopes.shape[1])]), rcond=None)[0]
+    return [float(one) for one in np.clip(found, -STRIDE_MAX, STRIDE_MAX)]
 
 
 def fitted(plan: Plan, start: Guess, iterations: int, tell: Callable[[Guess, float], None]) -> Guess:

@@ -7,7 +7,7 @@ from typing import Any
 
 from godwit.lab.handoff.results import Row
 from godwit.lab.handoff.runs import Configuration, Result
-from godwit.lab.models.confidence import Interval, interval
+from godwit.lab.intervals import Interval, interval
 
 Quantity = Callable[[Result], float]
 

@@ -15,14 +15,14 @@ from godwit.filters.filters import Filter, attribute, filter_of
 from godwit.filters.predicates import gre
 from godwit.lab.handoff.roaming import Instant
 from godwit.lab.models.topology import complete, six_brokers
-from godwit.protocols.handoff.broker import HandoffOptions
-from godwit.protocols.handoff.client import MobileClient
-from godwit.protocols.handoff.lifecycle import Life
-from godwit.protocols.handoff.messages import Deliver, Publish
-from godwit.protocols.handoff.neighbors import GraphOptions
-from godwit.protocols.handoff.proactive import ProActive
-from godwit.protocols.handoff.rules import HARDENED, Rules
+from godwit.protocols.handoff_schemes.broker import HandoffOptions
+from godwit.protocols.handoff_schemes.client import MobileClient
+from godwit.protocols.handoff_schemes.lifecycle import Life
+from godwit.protocols.handoff_schemes.messages import Deliver, Publish
+from godwit.protocols.handoff_schemes.proactive.scheme import ProActive
+from godwit.protocols.handoff_schemes.rules import HARDENED, Rules
 from godwit.protocols.host import Message, NodeId, Record
+from godwit.protocols.neighbors.graph import GraphOptions
 from godwit.sim.world import Node, World
 
 ALL: Filter = filter_of(attribute("value", gre(0)))

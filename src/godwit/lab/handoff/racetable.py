@@ -9,7 +9,7 @@ import msgspec
 
 from godwit.lab.handoff.races import Outcome, Race, run
 from godwit.lab.pages import Page, Table
-from godwit.protocols.handoff.rules import CHECKED, HARDENED, LITERAL, OPTIONS, SPARING, Rules
+from godwit.protocols.handoff_schemes.rules import CHECKED, HARDENED, LITERAL, OPTIONS, SPARING, Rules
 
 SEEDS_AT_ONCE = 5
 

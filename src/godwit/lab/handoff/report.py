@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from godwit import __version__
 from godwit.lab.handoff import calibration
 from godwit.lab.handoff import evidence as of
 from godwit.lab.handoff.bed import Air, Costs
 from godwit.lab.handoff.evidence import Evidence, Quantity
+from godwit.lab.handoff.extras import FREE
 from godwit.lab.handoff.grid import FORESEEING, UNEVEN, Grid
 from godwit.lab.handoff.results import Results
 from godwit.lab.handoff.runs import LATEST_SHARE, SCHEMES, SIZE_B, Result
@@ -55,13 +55,13 @@ def page(grid: Grid, results: Results, command: str) -> Page:
 
 def _lead(grid: Grid, evidence: Evidence, command: str) -> str:
     kind = "The quick grid, with short runs and few of them: a first look, not the evaluation. " if grid.quick else ""
-    versions = ", ".join(sorted({row.version for row in evidence.rows})) or __version__
+    versions = ", ".join(sorted({row.made.commit for row in evidence.rows})) or "none"
     return (
         f"{kind}{len(evidence.rows)} of {len(grid.cells())} runs, {grid.seeds} seeds, {grid.warmup_s:g} s of warm-up"
         f" and {grid.measure_s:g} s measured; published numbers in brackets. `pro-active` has all race rules; `ours`"
         f" has the disk below its buffer and remembers the latest events; `memory` is ours without the disk, with"
         f" pooled memory."
-        f" godwit {versions}."
+        f" Commits: {versions}."
         f" Made by `{command}`."
     )
 
@@ -87,6 +87,7 @@ def _parameters(grid: Grid) -> Table:
         ("T_timeout", "five mean disconnect times; ours an hour"),
         ("detection", "0.2 s after a client has gone"),
         ("latest events", f"ours: {LATEST_SHARE:.0%} of the buffer"),
+        ("notices, stand-ins, moved events", f"free: {', '.join(FREE)}, fitted to X2 and X10 on the shared channel"),
         ("base of X4 to X8, X12 and X13", f"{grid.base} subscribers"),
     ]
     lead = f"What the published text leaves open is stated here. {calibration.PROCEDURE}"

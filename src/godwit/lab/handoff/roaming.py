@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from godwit.protocols.handoff.client import MobileClient
+from godwit.protocols.handoff_schemes.client import MobileClient
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.wired import Wired
 from godwit.sim.world import World

@@ -18,16 +18,16 @@ from godwit.filters.filters import Filter, attribute, filter_of
 from godwit.filters.predicates import rng
 from godwit.lab.handoff.bed import Air, Channel, Costs, Server, Testbed
 from godwit.lab.models.topology import Graph, complete, six_brokers
-from godwit.protocols.handoff.broker import HandoffBroker, HandoffOptions
-from godwit.protocols.handoff.client import MobileClient
-from godwit.protocols.handoff.durable import Durable
-from godwit.protocols.handoff.home import Home
-from godwit.protocols.handoff.messages import Deliver, Publish
-from godwit.protocols.handoff.neighbors import GraphOptions
-from godwit.protocols.handoff.proactive import ProActive
-from godwit.protocols.handoff.reactive import Reactive
-from godwit.protocols.handoff.rules import CHECKED, HARDENED, OURS
+from godwit.protocols.handoff_schemes.broker import HandoffBroker, HandoffOptions
+from godwit.protocols.handoff_schemes.client import MobileClient
+from godwit.protocols.handoff_schemes.durable import Durable
+from godwit.protocols.handoff_schemes.home import Home
+from godwit.protocols.handoff_schemes.messages import Deliver, Publish
+from godwit.protocols.handoff_schemes.proactive.scheme import ProActive
+from godwit.protocols.handoff_schemes.reactive import Reactive
+from godwit.protocols.handoff_schemes.rules import CHECKED, HARDENED, OURS
 from godwit.protocols.host import Host, Message, NodeId, Record
+from godwit.protocols.neighbors.graph import GraphOptions
 from godwit.sim.world import Node, World
 
 SCHEMES = (
@@ -42,12 +42,16 @@ OWN = ("ours", "memory")
 LATEST_SHARE = 0.1
 """Of the buffer, for the latest events."""
 PATTERNS = ("RND", "NBR")
+CHANNELS = ("cell", "shared")
 VALUES, SPAN = 100, 20
 SIZE_B = 2400
 """Of a message; unknown (4.2), so it is fitted to the durable scheme together with `bed.Costs`."""
 WEAKER = {"B3": 1.1, "B4": 1.1}
 """Two machines of the testbed were weaker; by how much is not known."""
-POSITIVE = ("subscribers", "bandwidth_mbps", "queue_mb", "disconnect_s", "connect_s", "handoff_s", "measure_s")
+POSITIVE = (
+    *("subscribers", "bandwidth_mbps", "queue_mb", "disconnect_s", "connect_s", "handoff_s", "measure_s"),
+    *("size_b", "stored"),
+)
 PATIENT_S = 3600.0
 """T_timeout of ours; in the published schemes it is five mean disconnect times (2.17)."""
 PUBLISHER = "P"
@@ -77,9 +81,17 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """So many moves lead to any other broker: who vanished may surface anywhere (2.5)."""
     mass: float = 1.0
     """Copies go to the most used neighbors that make up this share of the moves (2.11); 1: to all."""
+    channel: str = "cell"
+    """A channel for each broker's cell, or one that all share: the text speaks of total available bandwidth."""
+    stored: float = 1.0
+    """Durable: how many times its size a stored event occupies in the queue; how Sun's broker counted is not known."""
+    notice_s: float = -1.0
+    standin_s: float = -1.0
+    moved_event_s: float = -1.0
+    """What the durable scheme never does, as in `bed.Costs`; negative: put together from what it does."""
 
     def __post_init__(self) -> None:
-        for name, known in (("scheme", SCHEMES), ("pattern", PATTERNS)):
+        for name, known in (("scheme", SCHEMES), ("pattern", PATTERNS), ("channel", CHANNELS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} {getattr(self, name)!r}: one of {', '.join(known)}")
         for name in POSITIVE:
@@ -92,7 +104,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def options(self) -> HandoffOptions:
         """A context of a published scheme goes event by event, one of ours in larger pieces."""
-        buffer_b = self.queue_mb * 1e6
+        buffer_b = self.queue_mb * 1e6 / (self.stored if self.scheme == "durable" else 1.0)
         graph = GraphOptions(mass=self.mass)
         if self.scheme not in OWN:
             return HandoffOptions(
@@ -225,7 +237,11 @@ class Run:
 
     def __init__(self, configuration: Configuration, costs: Costs | None = None) -> None:
         self.configuration = configuration
-        self.costs = costs or Costs()
+        self.costs = costs or Costs(
+            notice_s=configuration.notice_s,
+            standin_s=configuration.standin_s,
+            moved_event_s=configuration.moved_event_s,
+        )
         self.world = World(configuration.seed, Testbed, self)
         assert isinstance(self.world.medium, Testbed)
         self.bed = self.world.medium
@@ -254,8 +270,9 @@ class Run:
 
     def _build(self, names: list[NodeId]) -> None:
         self.world.add(PUBLISHER, self._publisher)
+        shared = Channel()
         for name in names:
-            self.bed.cells[name] = Channel()
+            self.bed.cells[name] = shared if self.configuration.channel == "shared" else Channel()
             self.world.add(name, self._server)
         nodes = [PUBLISHER, *names]
         for i, a in enumerate(nodes):

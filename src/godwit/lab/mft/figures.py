@@ -67,7 +67,7 @@ def _rates(axes: Axes, evidence: Evidence) -> None:
 def _by_size(axes: Axes, evidence: Evidence, quantity: Quantity, unit: str, *, log: bool = False) -> None:
     for protocol in evidence.cells.protocols:
         means = evidence.by_size(quantity, protocol)
-        errors = [mean.error if mean.runs > 1 else 0.0 for mean in means.values()]
+        errors = [mean.half if mean.runs > 1 else 0.0 for mean in means.values()]
         heights = [mean.mean for mean in means.values()]
         _line(axes, protocol, [f"C{size}" for size in means], heights, errors)
     axes.set_ylabel(unit)
@@ -80,7 +80,7 @@ def _by_speed(axes: Axes, evidence: Evidence, quantity: Quantity, unit: str) -> 
     for protocol in evidence.cells.protocols:
         means = {s: evidence.cells.mean(quantity, protocol, 16, s) for s in evidence.cells.speeds}
         known = {speed: mean for speed, mean in means.items() if mean is not None}
-        errors = [mean.error if mean.runs > 1 else 0.0 for mean in known.values()]
+        errors = [mean.half if mean.runs > 1 else 0.0 for mean in known.values()]
         _line(axes, protocol, list(known), [mean.mean for mean in known.values()], errors)
     axes.set_ylabel(unit)
     axes.set_xlabel("m/s")

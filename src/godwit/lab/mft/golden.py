@@ -54,8 +54,8 @@ class Example:
         for name, tree in self.trees.items():
             self.world.add(name, partial(make, tree=tree))  # type: ignore[call-arg]
         for parent, child in EDGES:
-            self.trees[parent].neighbours.add(child)
-            self.trees[child].neighbours.add(parent)
+            self.trees[parent].neighbors.add(child)
+            self.trees[child].neighbors.add(parent)
             self.trees[child].parent = self.trees[child].last_parent = parent
         for i in range(1, 8):
             client = self.world.add(f"s{i}", Deaf)

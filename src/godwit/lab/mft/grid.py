@@ -13,6 +13,9 @@ PROTOCOLS = ("mft", "hardened", "aodv")
 REFERENCE_MPS = 8.0
 """The speed at which the published figures show sizes."""
 
+BY_SPEED = 16
+"""The size at which the published figures show speeds."""
+
 DRAIN_SHARE = 0.4
 """200 s without publications after 500 s with them."""
 
@@ -33,7 +36,15 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     protocols: tuple[str, ...] = PROTOCOLS
     workload: str = "unicast"
     publish_s: float = 500.0
+    first_seed: int = 1
+    needed: bool = False
+    """Only the cells that some claim speaks of: all sizes at the reference speed, and C16 at every speed."""
     quick: bool = False
+    period_s: float = 1.0
+    acknowledge: str = "every hop"
+    retry_s: float = 1.0
+    aodv: str = "hello routes"
+    range_m: float = 0.0
 
     @property
     def reference_mps(self) -> float:
@@ -61,16 +72,18 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     def floods(self) -> list[Configuration]:
         """AODV searching the whole network at once, as the published wall times suggest."""
         sizes = self.sizes if "aodv" in self.protocols else ()
-        return [self._run("aodv", size, self.reference_mps, 1, expanding_ring=False) for size in sizes]
+        seed = self.first_seed
+        return [self._run("aodv", size, self.reference_mps, seed, expanding_ring=False) for size in sizes]
 
     def all(self) -> list[Configuration]:
         return [*self.cells(), *self.sparse(), *self.floods()]
 
     def _seeds(self) -> range:
-        return range(1, self.seeds + 1)
+        return range(self.first_seed, self.first_seed + self.seeds)
 
     def _speeds(self, size: int) -> tuple[float, ...]:
-        return (self.reference_mps,) if self.quick and size == max(SIDES_M) else self.speeds_mps
+        alone = (self.quick and size == max(SIDES_M)) or (self.needed and size != BY_SPEED)
+        return (self.reference_mps,) if alone else self.speeds_mps
 
     def _run(self, protocol: str, size: int, speed_mps: float, seed: int, **others: Any) -> Configuration:
         return Configuration(
@@ -81,8 +94,21 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
             workload=self.workload,
             publish_s=self.publish_s,
             drain_s=self.publish_s * DRAIN_SHARE,
-            **{**TUNED[protocol], **others},
+            **{**TUNED[protocol], **self._read(protocol), **others},
         )
+
+    def _read(self, protocol: str) -> dict[str, Any]:
+        """How what the text leaves open is read; the hardened protocol has its own answers to some of it."""
+        if protocol == "aodv":
+            return {"aodv": self.aodv, "range_m": self.range_m}
+        if protocol == "hardened":
+            return {"range_m": self.range_m}
+        return {
+            "period_s": self.period_s,
+            "acknowledge": self.acknowledge,
+            "retry_s": self.retry_s,
+            "range_m": self.range_m,
+        }
 
 
 QUICK = Grid(speeds_mps=(2.0, 6.0, 8.0, 10.0), seeds=3, publish_s=60.0, quick=True)

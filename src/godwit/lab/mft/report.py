@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from godwit import __version__
-from godwit.lab.mft.cells import mean_of
+from godwit.lab.intervals import interval_if_any
 from godwit.lab.mft.grid import DRAIN_SHARE, TUNED, Grid
 from godwit.lab.mft.results import Results, Row
 from godwit.lab.mft.runs import Result
+from godwit.lab.mft.screening import FACTORS
+from godwit.lab.mft.screening import NAMES as NAMES_OF_FACTORS
 from godwit.lab.mft.verdicts import Evidence, findings
 from godwit.lab.pages import Page, Table
 from godwit.protocols.adhoc.aodv import AodvOptions
@@ -21,7 +22,8 @@ NAMES = {"mft": "MFT", "hardened": "hardened", "aodv": "AODV"}
 
 
 def evidence_of(grid: Grid, results: Results) -> Evidence:
-    return Evidence(results.of(grid.cells()), results.of(grid.sparse()), grid.reference_mps)
+    rows, sparse = results.of(grid.cells()), results.of(grid.sparse())
+    return Evidence(rows, sparse, grid.reference_mps, quick=grid.quick)
 
 
 def page(grid: Grid, results: Results, command: str) -> Page:
@@ -41,12 +43,12 @@ def page(grid: Grid, results: Results, command: str) -> Page:
 
 def _lead(grid: Grid, rows: Sequence[Row]) -> str:
     kind = "The quick grid, with short runs and few cells: a first look, not the evaluation. " if grid.quick else ""
-    versions = ", ".join(sorted({row.version for row in rows})) or __version__
+    versions = ", ".join(sorted({row.made.commit for row in rows})) or "none"
     return (
         f"{kind}{len(rows)} of {len(grid.cells())} runs: sizes {_list(grid.sizes)}, speeds {_list(grid.speeds_mps)}"
         f" m/s, {grid.seeds} seeds, {', '.join(NAMES[p] for p in grid.protocols)}, {grid.workload} workload; each"
         f" publisher publishes once a second for {grid.publish_s:g} s, then {grid.publish_s * DRAIN_SHARE:g} s without."
-        f" The published runs publish for 500 s, with 10 seeds in 25 cells. godwit {versions}."
+        f" The published runs publish for 500 s, with 10 seeds in 25 cells. Commits: {versions}."
     )
 
 
@@ -58,7 +60,9 @@ def _parameters(grid: Grid) -> Table:
     election, aodv = ElectionOptions(), AodvOptions()
     plain = next(iter(grid.cells()))
     tuned = msgspec.structs.replace(plain, protocol="hardened", **TUNED["hardened"])
+    open_ones = ", ".join(f"{NAMES_OF_FACTORS[name]} ({len(values)})" for name, values in FACTORS.items())
     rows = [
+        ("varied by the screening plan, with so many values", open_ones),
         ("heartbeat period", f"{plain.period_s:g} s, hello of AODV {aodv.hello_s:g} s"),
         ("leader, child and broker given up after", f"{3 * plain.period_s:g} s of silence"),
         ("jitter", f"heartbeats 0 to {election.jitter_s * 1e3:g} ms, AODV's requests 0 to {aodv.jitter_s * 1e3:g} ms"),
@@ -202,5 +206,5 @@ def _walls(evidence: Evidence, floods: Sequence[Row]) -> Table:
 
 
 def _mean(values: Iterable[float]) -> float:
-    mean = mean_of(values)
+    mean = interval_if_any(values)
     return mean.mean if mean is not None else 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from godwit import __version__
 from godwit.lab import results
 from godwit.lab.mft.runs import Configuration, Result
 from godwit.lab.results import ResultsError
@@ -16,4 +15,4 @@ Row = results.Row[Configuration, Result]
 
 class Results(results.Results[Configuration, Result]):
     def __init__(self, path: Path) -> None:
-        super().__init__(path, Configuration, Result, __version__)
+        super().__init__(path, Configuration, Result)

@@ -28,7 +28,7 @@ from godwit.protocols.routing.process import BrokerProcess
 from godwit.protocols.routing.rules import HARDENED, THESIS, Rules
 from godwit.protocols.topology.election import Choice, ElectionOptions
 from godwit.sim.mobility import Waypoint
-from godwit.sim.radio import CC2420, Radio
+from godwit.sim.radio import CC2420, Profile, Radio
 from godwit.sim.recorder import Trace
 from godwit.sim.world import Node, World
 
@@ -36,6 +36,13 @@ SIDES_M = {2: 35.0, 4: 45.0, 8: 60.0, 16: 80.0, 32: 110.0}
 """C2 to C32: so many subscribers and as many brokers, two publishers, at about 200 m2 a node."""
 
 PUBLISHERS = 2
+ACKNOWLEDGED = ("every hop", "subscriber")
+AODV = {
+    "hello routes": {},
+    "neighbors only": {"hello_routes": False},
+    "no sequence numbers": {"sequence_numbers": False},
+}
+"""Readings of the baseline, of which the text gives a summary."""
 ROLES = {"b": "broker", "s": "subscriber", "p": "publisher"}
 
 
@@ -55,11 +62,18 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     patience_s: float = 0.0
     refresh_s: float = 10.0
     retry_s: float = 1.0
-    """How often a broker looks at its queues, and at most how often it asks about subscribers it doubts (H10)."""
+    """How often a broker looks at its queues, and at most how often it asks about subscribers it doubts (H10); 0, as
+    published: never."""
     without: tuple[str, ...] = ()
     """Hardened rules that are left out, by their names in `Rules`."""
     payload_b: int = 16
     expanding_ring: bool = True
+    acknowledge: str = "every hop"
+    """Who acknowledges an event of MFT: every hop, as ours, or the subscriber only, as the text says."""
+    aodv: str = "hello routes"
+    """How AODV is read: hellos install routes, hellos only find neighbors, or routes without sequence numbers."""
+    range_m: float = 0.0
+    """The median range of the radio; 0: the 46 m of 0 dBm. The CC2420 has steps near 28 m (-5 dBm) and 18 m (-10)."""
 
     def __post_init__(self) -> None:
         if self.size not in SIDES_M and not self.side_m:
@@ -70,10 +84,13 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"workload {self.workload!r}: unicast or multicast")
         if unknown := set(self.without) - set(Rules.__struct_fields__):
             raise ValueError(f"no rule is called {', '.join(sorted(unknown))}: {', '.join(Rules.__struct_fields__)}")
-        for name in ("size", "speed_mps", "publish_s", "period_s", "refresh_s", "retry_s"):
+        for name, choices in (("acknowledge", ACKNOWLEDGED), ("aodv", tuple(AODV))):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} {getattr(self, name)!r}: one of {', '.join(choices)}")
+        for name in ("size", "speed_mps", "publish_s", "period_s", "refresh_s"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} {getattr(self, name):g}: must be more than 0")
-        for name in ("side_m", "drain_s", "hold_s", "patience_s", "payload_b"):
+        for name in ("side_m", "drain_s", "hold_s", "patience_s", "payload_b", "retry_s", "range_m"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} {getattr(self, name):g}: must not be negative")
 
@@ -141,8 +158,8 @@ class Counting(Radio):
     A broker sends one heartbeat a round, so `beats_by_depth` is how many broker-rounds were spent at each depth.
     """
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world, CC2420)
+    def __init__(self, world: World, range_m: float = 0.0) -> None:
+        super().__init__(world, reaching(range_m))
         self.by_type: Counter[str] = Counter()
         self.repeated: Counter[str] = Counter()
         self.by_depth: Counter[int] = Counter()
@@ -162,6 +179,14 @@ class Counting(Radio):
             counts = self.beats_by_depth if kind == "Heartbeat" else self.by_depth
             counts[core.election.hops] += 1
         return super().count(sender, message)
+
+
+def reaching(range_m: float) -> Profile:
+    """The published radio, at the power with which half of all places so far away hear it."""
+    if not range_m:
+        return CC2420
+    loss_db = CC2420.path_loss_db + 10 * CC2420.path_loss_exponent * math.log10(range_m)
+    return msgspec.structs.replace(CC2420, tx_dbm=CC2420.sensitivity_dbm + loss_db)
 
 
 def wants(configuration: Configuration, subscriber: NodeId) -> Filter:
@@ -186,7 +211,7 @@ def run(configuration: Configuration) -> Result:
 def build(configuration: Configuration) -> tuple[World, Counting, Trace]:
     """The world before its first moment, with all nodes in place and everything that will be published scheduled."""
     trace = Trace(frozenset({"published", "routed", "delivered", "duplicate"}))
-    world = World(configuration.seed, Counting, trace)
+    world = World(configuration.seed, partial(Counting, range_m=configuration.range_m), trace)
     radio = world.medium
     assert isinstance(radio, Counting)
     subscribers = [f"s{i:02d}" for i in range(configuration.size)]
@@ -223,10 +248,10 @@ def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
 
     def start(name: NodeId, node: Node) -> Any:
         if configuration.protocol == "aodv":
-            return AodvNode(node, AodvOptions(expanding_ring=configuration.expanding_ring))
+            return AodvNode(node, AodvOptions(expanding_ring=configuration.expanding_ring, **AODV[configuration.aodv]))
         if name.startswith("b"):
             node.disk["boots"] = node.disk.get("boots", 0) + 1
-            router = partial(_router, rules=rules, retry_s=configuration.retry_s)
+            router = partial(_router, rules=rules, configuration=configuration)
             return BrokerProcess(node, router, election, incarnation=node.disk["boots"])
         if name.startswith("s"):
             return Subscriber(node, [wants(configuration, name)], client, disk=node.disk)
@@ -235,8 +260,16 @@ def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
     return start
 
 
-def _router(host: Any, tree: Any, *, rules: Rules, retry_s: float) -> MftBroker:
-    return MftBroker(host, tree, rules, acknowledge=True, retry_s=retry_s, replay_batch=4)
+def _router(host: Any, tree: Any, *, rules: Rules, configuration: Configuration) -> MftBroker:
+    return MftBroker(
+        host,
+        tree,
+        rules,
+        acknowledge=True,
+        acknowledge_brokers=configuration.acknowledge == "every hop",
+        retry_s=configuration.retry_s,
+        replay_batch=4,
+    )
 
 
 def _schedule(configuration: Configuration, world: World, publishers: list[NodeId], subscribers: list[NodeId]) -> None:

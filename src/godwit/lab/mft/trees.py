@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from godwit.lab.mft.cells import Mean, Quantity, mean_of
+from godwit.lab.intervals import Interval, of_worlds
+from godwit.lab.mft.cells import Quantity
 from godwit.lab.mft.grid import DRAIN_SHARE, TUNED
 from godwit.lab.mft.results import Results
 from godwit.lab.mft.runs import Configuration, Result
@@ -79,8 +80,8 @@ def page(comparison: Comparison, results: Results, command: str) -> Page:
     ]
     note = (
         f"Means over {comparison.seeds} seeds at {', '.join(f'{s:g}' for s in comparison.speeds_mps)} m/s with their"
-        f" standard errors; in brackets the difference from the first copy in the same worlds, where it is more than"
-        f" twice its error. Held back {HOLD_S * 1e3:g} ms; patience {PATIENCE_S:g} s."
+        f" 95 % intervals; in brackets the difference from the first copy in the same worlds, where it is clear"
+        f" of zero. Held back {HOLD_S * 1e3:g} ms; patience {PATIENCE_S:g} s."
     )
     lead = f"Which copy of a heartbeat names the parent, and the broker of a client. Made by `{command}`."
     table = Table("Trees", note, ("protocol", "size", "tree", *COLUMNS), rows)
@@ -92,8 +93,8 @@ def _row(comparison: Comparison, results: Results, tree: str, protocol: str, siz
     plain = _by_world(results, comparison.runs("first copy", protocol, size))
     cells = []
     for quantity in COLUMNS.values():
-        mean = mean_of(quantity(result) for result in mine.values())
-        gain = mean_of(quantity(mine[world]) - quantity(plain[world]) for world in mine if world in plain)
+        mean = of_worlds((seed, quantity(result)) for (_, seed), result in mine.items())
+        gain = of_worlds((world[1], quantity(mine[world]) - quantity(plain[world])) for world in mine if world in plain)
         cells.append(_cell(mean, gain))
     return cells
 
@@ -102,7 +103,7 @@ def _by_world(results: Results, wanted: Sequence[Configuration]) -> dict[tuple[f
     return {(row.configuration.speed_mps, row.configuration.seed): row.result for row in results.of(wanted)}
 
 
-def _cell(mean: Mean | None, gain: Mean | None) -> str:
+def _cell(mean: Interval | None, gain: Interval | None) -> str:
     if mean is None:
         return "-"
     clear = gain is not None and gain.is_positive is not None

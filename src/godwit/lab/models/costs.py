@@ -46,7 +46,7 @@ CASES = {
 }
 
 
-class Stays(msgspec.Struct, frozen=True, kw_only=True):
+class Sojourn(msgspec.Struct, frozen=True, kw_only=True):
     """Mean residence in each state: 1/λ0 to 1/λ3."""
 
     connected_s: float
@@ -66,15 +66,15 @@ class Stays(msgspec.Struct, frozen=True, kw_only=True):
         return p0, p1, p2, p3
 
 
-def reactive(connected_s: float, away_s: float) -> Stays:
-    return Stays(connected_s=connected_s, away_s=away_s, neighbor_s=REACTIVE_S, stranger_s=REACTIVE_S)
+def reactive(connected_s: float, away_s: float) -> Sojourn:
+    return Sojourn(connected_s=connected_s, away_s=away_s, neighbor_s=REACTIVE_S, stranger_s=REACTIVE_S)
 
 
-def proactive(connected_s: float, away_s: float, stranger_s: float = REACTIVE_S) -> Stays:
-    return Stays(connected_s=connected_s, away_s=away_s, neighbor_s=PROACTIVE_S, stranger_s=stranger_s)
+def proactive(connected_s: float, away_s: float, stranger_s: float = REACTIVE_S) -> Sojourn:
+    return Sojourn(connected_s=connected_s, away_s=away_s, neighbor_s=PROACTIVE_S, stranger_s=stranger_s)
 
 
-def transitions(jumps: Jumps, stays: Stays, tau_s: float = TAU_S) -> np.ndarray:
+def transitions(jumps: Jumps, stays: Sojourn, tau_s: float = TAU_S) -> np.ndarray:
     """The matrix (3.7)."""
     p0, p1, p2, p3 = stays.leaving(tau_s)
     j = jumps
@@ -88,7 +88,7 @@ def transitions(jumps: Jumps, stays: Stays, tau_s: float = TAU_S) -> np.ndarray:
     )
 
 
-def stationary(jumps: Jumps, stays: Stays, tau_s: float = TAU_S) -> tuple[float, float, float, float]:
+def stationary(jumps: Jumps, stays: Sojourn, tau_s: float = TAU_S) -> tuple[float, float, float, float]:
     """(3.15): the share of time in each state."""
     p0, p1, p2, p3 = stays.leaving(tau_s)
     weights = (
@@ -102,7 +102,7 @@ def stationary(jumps: Jumps, stays: Stays, tau_s: float = TAU_S) -> tuple[float,
     return w0 / phi, w1 / phi, w2 / phi, w3 / phi
 
 
-def average(jumps: Jumps, stays: Stays, costs: np.ndarray) -> float:
+def average(jumps: Jumps, stays: Sojourn, costs: np.ndarray) -> float:
     """(3.8): what is sent per second. Not weighted by the leaving probabilities: published numbers come out only so."""
     j = jumps
     alpha = np.array([[0, j.a01, j.a02, j.a03], [j.a10, 0, j.a12, j.a13], [1, 0, 0, 0], [1, 0, 0, 0]])

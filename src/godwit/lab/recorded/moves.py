@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from godwit.protocols.handoff.nearness import Site
 from godwit.protocols.host import NodeId
+from godwit.protocols.neighbors.nearness import Site
 
 STAYS = {"subscriber": "string", "site": "string", "entered_s": "double", "last_fix_s": "double", "ended": "string"}
 SITES = {"site": "string", "lat": "double", "lon": "double"}

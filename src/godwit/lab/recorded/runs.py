@@ -19,15 +19,15 @@ from godwit.events import Event
 from godwit.lab.handoff.roaming import Instant
 from godwit.lab.handoff.runs import PUBLISHER, VALUES, selectors, wish
 from godwit.lab.recorded.moves import Habits, Movement, Stay, Stays, read
-from godwit.protocols.handoff.broker import HandoffBroker, HandoffOptions
-from godwit.protocols.handoff.client import MobileClient
-from godwit.protocols.handoff.durable import Durable
-from godwit.protocols.handoff.messages import CtxResponse, Deliver, Publish
-from godwit.protocols.handoff.nearness import closeness
-from godwit.protocols.handoff.neighbors import GraphOptions
-from godwit.protocols.handoff.proactive import ProActive
-from godwit.protocols.handoff.reactive import Reactive
+from godwit.protocols.handoff_schemes.broker import HandoffBroker, HandoffOptions
+from godwit.protocols.handoff_schemes.client import MobileClient
+from godwit.protocols.handoff_schemes.durable import Durable
+from godwit.protocols.handoff_schemes.messages import CtxResponse, Deliver, Publish
+from godwit.protocols.handoff_schemes.proactive.scheme import ProActive
+from godwit.protocols.handoff_schemes.reactive import Reactive
 from godwit.protocols.host import Host, Message, NodeId, Record
+from godwit.protocols.neighbors.graph import GraphOptions
+from godwit.protocols.neighbors.nearness import closeness
 from godwit.sim.world import Node, World
 
 SCHEMES = ("durable", "reactive", "neighbors", "weighted", "foreseen")

@@ -66,7 +66,7 @@ def by_schema(found: Evidence, told: Callable[[Point], str]) -> str:
 
 
 def ends(found: Evidence, told: Callable[[Point], str], schemas: Sequence[str] | None = None) -> str:
-    """For each schema with the fewest and the most neighbours, without local clients."""
+    """For each schema with the fewest and the most neighbors, without local clients."""
     points = [
         point for schema in schemas or found.schemas() for point in first_and_last(found.points(schema, clients=0))
     ]

@@ -12,9 +12,9 @@ from godwit.lab.structures.sources import Change, phases, wishes
 from godwit.lab.structures.subjects import Counts
 from godwit.lab.structures.truth import Truth, interested
 from godwit.lab.workloads import Subscription
-from godwit.tables.forest import LOCAL, PF, Forest
-from godwit.tables.merging import minimal_cover
-from godwit.tables.rootset import MergedRoots
+from godwit.tables.forests.forest import LOCAL, PF, Forest
+from godwit.tables.forests.rootset import MergedRoots
+from godwit.tables.merging.merging import minimal_cover
 from godwit.tables.table import Interface
 
 EVENTS = 100

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from godwit.lab.claims import Verdict
-from godwit.lab.structures.claims import Judged
+from godwit.lab.structures.claims.base import Judged
 from godwit.lab.structures.rows import Row
 from godwit.lab.structures.sanity import Compared, compare
 from godwit.lab.structures.settings import EXPERIMENTS, SHAPES, Setting
@@ -24,14 +24,14 @@ ASSUMPTIONS = (
     "Range ends are two uniform whole numbers in 0..100, sorted. There are as many attribute names as a filter can have"
     " constraints, and a filter with fewer draws its names. All filters are of one schema.",
     "E4 and E5 take 1000 filters, as E3 does. In E1 to E5 as many filters are replaced as there are, the one that goes"
-    " drawn uniformly; the new one comes on the same interface. Filters go to the interfaces in turn, to neighbours and"
+    " drawn uniformly; the new one comes on the same interface. Filters go to the interfaces in turn, to neighbors and"
     " local clients alike.",
     "Routers are told only what no other filter of the same interface covers (the intermediate layer of E3; in E2 to E5"
     " for every structure that prunes); with a withdrawal comes what it uncovers, and the cost of that is part of"
     " add/remove. The search for a covering filter of the same interface is therefore skipped in NRF (spec 2.6).",
     "In E2 the forests PF and BF keep everything, as local clients need it; the poset prunes, as Siena does, and NRF"
     " does by definition.",
-    "Forwarded filters are counted once however many neighbours are told; sent subscriptions once for each of them.",
+    "Forwarded filters are counted once however many neighbors are told; sent subscriptions once for each of them.",
     "E12 and E13 draw from <, >, <=, >=, =, <> and ranges; clauses may hold alternatives. The attributes of static"
     " schemas have fixed names. 100 events, all attributes uniform in 0..100.",
     "The measure is the number of covering tests, for events that of filters tested, for merging the attempts to merge"

@@ -12,7 +12,7 @@ from godwit.lab.structures.sources import Change, Phase, phases, wishes
 from godwit.lab.structures.subjects import Counts, HierarchicalForest, PeerForest, PeerPoset, Subject
 from godwit.lab.structures.truth import Truth
 from godwit.lab.workloads import Event
-from godwit.tables.counting import Counting
+from godwit.tables.matching.counting import Counting
 
 NAIVE, COUNTING = "naive", "counting"
 
@@ -71,7 +71,7 @@ def makers(setting: Setting) -> subjects.Makers:
         case "E3":
             return subjects.for_hierarchies()
         case "E4" | "E5":
-            return subjects.for_peers(setting.neighbours)
+            return subjects.for_peers(setting.neighbors)
     raise ValueError(f"{setting.experiment} is not about routing structures")
 
 

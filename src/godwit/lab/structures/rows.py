@@ -10,6 +10,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from godwit.lab import provenance
+from godwit.lab.provenance import Provenance
 from godwit.lab.structures.settings import Setting
 
 
@@ -31,9 +33,9 @@ class Measures(msgspec.Struct, kw_only=True):
     insert_covers: int | None = None
     """For the new filters that took the place of those removed."""
     forwarded: int | None = None
-    """Filters, while building, of which some neighbour had to be told."""
+    """Filters, while building, of which some neighbor had to be told."""
     sent: int | None = None
-    """How many neighbours, in all, had to be told of a filter while building."""
+    """How many neighbors, in all, had to be told of a filter while building."""
     replace_sent: int | None = None
     """The same during the replacements."""
     events: int | None = None
@@ -58,9 +60,10 @@ class Row(msgspec.Struct, frozen=True):
     setting: Setting
     structure: str
     measures: Measures
+    made: Provenance = Provenance()
 
 
-Part = TypeVar("Part", Setting, Measures)
+Part = TypeVar("Part", Setting, Measures, Provenance)
 
 
 class StoreError(Exception):
@@ -68,22 +71,27 @@ class StoreError(Exception):
 
 
 class Store:
-    """The rows of one file. Those of a setting come together, and a whole file is on disk whenever `add` returns."""
+    """The rows of one file. Those of a setting come together, and a whole file is on disk whenever `add` returns.
 
-    def __init__(self, path: Path) -> None:
+    Rows of other code stay in the file until this code has run their setting, and are not used unless asked for.
+    """
+
+    def __init__(self, path: Path, made: Provenance | None = None) -> None:
         self.path = path
+        self.made = made or provenance.of("godwit.lab.structures.experiments")
+        self.any_code = False
         self._rows: dict[Setting, list[Row]] = {}
         for row in _read(path) if path.exists() else ():
             self._rows.setdefault(row.setting, []).append(row)
 
     def missing(self, wanted: Iterable[Setting]) -> list[Setting]:
-        return [setting for setting in wanted if setting not in self._rows]
+        return [setting for setting in wanted if not self.of([setting])]
 
     def settle(self) -> None:
         """Nothing waits to be written."""
 
     def add(self, setting: Setting, rows: list[Row]) -> None:
-        self._rows[setting] = rows
+        self._rows[setting] = [msgspec.structs.replace(row, made=self.made) for row in rows]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_name(self.path.name + ".part")
         columns = zip(*(_cells(row) for own in self._rows.values() for row in own), strict=True)
@@ -93,11 +101,18 @@ class Store:
 
     def of(self, settings: Iterable[Setting]) -> list[Row]:
         """The rows of these, whatever else the file holds."""
-        return [row for setting in settings for row in self._rows.get(setting, ())]
+        return [
+            row
+            for setting in settings
+            for row in self._rows.get(setting, ())
+            if self.any_code or row.made.code == self.made.code
+        ]
 
 
 def _cells(row: Row) -> tuple[object, ...]:
-    return (*msgspec.structs.astuple(row.setting), row.structure, *msgspec.structs.astuple(row.measures))
+    parts = row.setting, row.measures, row.made
+    setting, measures, made = (msgspec.structs.astuple(part) for part in parts)
+    return (*setting, row.structure, *measures, *made)
 
 
 def _read(path: Path) -> Iterable[Row]:
@@ -111,7 +126,7 @@ def _read(path: Path) -> Iterable[Row]:
 
 
 def _row(cells: dict[str, Any]) -> Row:
-    return Row(_part(Setting, cells), cells["structure"], _part(Measures, cells))
+    return Row(_part(Setting, cells), cells["structure"], _part(Measures, cells), _part(Provenance, cells))
 
 
 def _part(kind: type[Part], cells: dict[str, Any]) -> Part:
@@ -127,5 +142,6 @@ SCHEMA = pa.schema(
         *map(_column, msgspec.structs.fields(Setting)),
         pa.field("structure", pa.string()),
         *map(_column, msgspec.structs.fields(Measures)),
+        *map(_column, msgspec.structs.fields(Provenance)),
     ]
 )

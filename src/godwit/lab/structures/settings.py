@@ -30,12 +30,12 @@ SHAPES: dict[str, tuple[int, int, Predicates]] = {
 }
 """Schemas: the least and the most constraints of a filter, and their predicates. The most is also how many names."""
 
-NEIGHBOURS_E5 = 4
+NEIGHBORS_E5 = 4
 STEPS_E13 = 100
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One replication of one point. `interfaces` counts the neighbours where there are any, 0 means one a filter.
+    """One replication of one point. `interfaces` counts the neighbors where there are any, 0 means one a filter.
 
     `clients` are interfaces of local clients beside them.
     """
@@ -56,7 +56,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def neighbours(self) -> frozenset[Interface]:
+    def neighbors(self) -> frozenset[Interface]:
         """The interfaces that are routers, where the experiment is about routing between them."""
         return frozenset(interface_name(number) for number in range(self.interfaces))
 
@@ -121,7 +121,7 @@ FULL = (
         experiment="E5",
         schemas=("2D",),
         filters=(1000,),
-        interfaces=(NEIGHBOURS_E5,),
+        interfaces=(NEIGHBORS_E5,),
         clients=(1, 10, 50, 100, 250, 500),
     ),
     Sweep(
@@ -152,7 +152,7 @@ QUICK = (
         experiment="E5",
         schemas=("2D",),
         filters=(250,),
-        interfaces=(NEIGHBOURS_E5,),
+        interfaces=(NEIGHBORS_E5,),
         clients=(1, 25, 125),
         replications=2,
     ),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from godwit.filters.filters import Filter
 from godwit.filters.language import FILTERS
 from godwit.lab.workloads import Script, Subscription
-from godwit.tables.forest import LOCAL, Forest
+from godwit.tables.forests.forest import LOCAL, Forest
 from godwit.tables.table import Interface
 
 
@@ -31,7 +31,7 @@ class Phase(NamedTuple):
 class Source:
     """One interface. It may want the same filter several times, and says so once.
 
-    A *reduced* one is the intermediate layer of the hierarchical experiment, and what every neighbouring router is: it
+    A *reduced* one is the intermediate layer of the hierarchical experiment, and what every neighboring router is: it
     tells only what no other of its filters covers, counts on the receiver to drop what a new filter covers, and sends
     along with a withdrawal what that uncovers.
     """

@@ -1,6 +1,6 @@
 """The structures on trial, each behind the same three verbs, with a language that counts.
 
-What a verb returns is how many neighbours must be told of a filter because of it.
+What a verb returns is how many neighbors must be told of a filter because of it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from godwit.filters.filters import TYPE_ATTRIBUTE, Filter
 from godwit.filters.language import FILTERS, Counted, Language
 from godwit.lab.structures.truth import Structure
 from godwit.lab.workloads import Event
-from godwit.tables.forest import BF, LOCAL, NRF, Forest, Pruning
-from godwit.tables.forwards import RoutingForest, RoutingPoset
+from godwit.tables.forests.forest import BF, LOCAL, NRF, Forest, Pruning
+from godwit.tables.forests.forwards import RoutingForest, RoutingPoset
+from godwit.tables.forests.poset import Poset
 from godwit.tables.nodes import Node
-from godwit.tables.poset import Poset
 from godwit.tables.table import Interface
 
 KEPT_BF = replace(BF, pruning=Pruning.NONE)
@@ -98,8 +98,8 @@ class HierarchicalForest(Subject):
 class PeerPoset(Subject):
     """The filters poset between peers."""
 
-    def __init__(self, language: Counts, neighbours: Collection[Interface]) -> None:
-        self.poset = RoutingPoset(language, neighbours=neighbours)
+    def __init__(self, language: Counts, neighbors: Collection[Interface]) -> None:
+        self.poset = RoutingPoset(language, neighbors=neighbors)
         super().__init__(self.poset, language, reduced=True)
 
     def add(self, wanted: Filter, interface: Interface) -> int:
@@ -112,8 +112,8 @@ class PeerPoset(Subject):
 class PeerForest(Subject):
     """The non-redundant forest between peers, which tell no filter that they cover themselves."""
 
-    def __init__(self, language: Counts, neighbours: Collection[Interface], *, approximate: bool) -> None:
-        self.forest = RoutingForest(language, neighbours=neighbours, approximate=approximate)
+    def __init__(self, language: Counts, neighbors: Collection[Interface], *, approximate: bool) -> None:
+        self.forest = RoutingForest(language, neighbors=neighbors, approximate=approximate)
         super().__init__(self.forest, language, reduced=True)
         self._told = self.forest.approximate_forwards if approximate else self.forest.forwards
 
@@ -160,9 +160,9 @@ def for_hierarchies() -> Makers:
     }
 
 
-def for_peers(neighbours: Collection[Interface]) -> Makers:
+def for_peers(neighbors: Collection[Interface]) -> Makers:
     return {
-        "FP": lambda language: PeerPoset(language, neighbours),
-        "NRF exact": lambda language: PeerForest(language, neighbours, approximate=False),
-        "NRF approximate": lambda language: PeerForest(language, neighbours, approximate=True),
+        "FP": lambda language: PeerPoset(language, neighbors),
+        "NRF exact": lambda language: PeerForest(language, neighbors, approximate=False),
+        "NRF approximate": lambda language: PeerForest(language, neighbors, approximate=True),
     }

@@ -9,10 +9,10 @@ from godwit.filters.filters import Filter
 from godwit.filters.language import FILTERS
 from godwit.lab.structures.settings import Setting
 from godwit.lab.workloads import Event, Subscription
-from godwit.tables.forest import Forest
-from godwit.tables.forwards import RoutingForest, RoutingPoset, others
-from godwit.tables.merging import minimal_cover
-from godwit.tables.poset import Poset
+from godwit.tables.forests.forest import Forest
+from godwit.tables.forests.forwards import RoutingForest, RoutingPoset, others
+from godwit.tables.forests.poset import Poset
+from godwit.tables.merging.merging import minimal_cover
 from godwit.tables.table import Interface
 
 Structure = Forest[Filter, Event] | Poset[Filter, Event]
@@ -49,7 +49,7 @@ class Truth:
         self._equal(name, "filters below the roots", reachable(table), set(table))
 
     def check_forwards(self, name: str, table: RoutingForest[Filter, Event] | RoutingPoset[Filter, Event]) -> None:
-        """Each neighbour is told what a naive computation says; approximately, that and perhaps more."""
+        """Each neighbor is told what a naive computation says; approximately, that and perhaps more."""
         for one in table:
             right = self._forwards(one)
             self._equal(name, f"forwards set of {one}", table.forwards(one), right)
@@ -71,7 +71,7 @@ class Truth:
 
     def _forwards(self, wanted: Filter) -> frozenset[Interface]:
         if wanted not in self._told:
-            self._told[wanted] = forwards(wanted, self.users, self._wide_first, self.setting.neighbours)
+            self._told[wanted] = forwards(wanted, self.users, self._wide_first, self.setting.neighbors)
         return self._told[wanted]
 
     def _equal(self, name: str, what: str, found: Collection[object], right: Collection[object]) -> None:
@@ -89,7 +89,7 @@ def forwards(
     wanted: Filter,
     users: Mapping[Filter, set[Interface]],
     wide_first: Iterable[Filter],
-    neighbours: frozenset[Interface],
+    neighbors: frozenset[Interface],
 ) -> frozenset[Interface]:
     """The closed form of spec 2.3 for filters that all differ in meaning: what is wider, and wanted by others, is told.
 
@@ -102,7 +102,7 @@ def forwards(
             above |= users[wider]
             if len(above) > 1:
                 return frozenset()
-    told = others(neighbours, users[wanted])
+    told = others(neighbors, users[wanted])
     return told & above if above else told
 
 

@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from godwit.net.mqtt.fields import topic_of
-from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
-from godwit.net.mqtt.reading import with_properties, without_properties
-from godwit.net.mqtt.writing import Forms
+from godwit.net.mqtt.codec import topic_of
+from godwit.net.mqtt.encode import Forms
+from godwit.net.mqtt.framing import with_properties, without_properties
+from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.load import Transport
-from godwit.protocols.broker.outlet import Reason
+from godwit.protocols.broker.streams.frames import Transport
 from godwit.protocols.broker.topics import LEVELS_MAX
 
 if TYPE_CHECKING:
     from godwit.net.mqtt.connection import Connection
+from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
 
 Steer = Callable[[str, bool, Transport], tuple[Reason, str] | None]
 """`steer(client, follows, over)`: why a client is not let in though it is who it says. Where it should go instead is

@@ -7,8 +7,8 @@ from math import inf
 
 import msgspec
 
-from godwit.net.security import Admitted, Credentials
-from godwit.protocols.broker.outlet import ALL, Limits
+from godwit.net.access import Admitted, Credentials
+from godwit.protocols.broker.api import ALL, Limits
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -75,3 +75,20 @@ class Counts(msgspec.Struct):
 
     def drop(self, reason: str, count: int = 1) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + count
+
+
+class Bucket:
+    """Holds what comes in `burst_s` seconds; full at first."""
+
+    __slots__ = ("_left", "_most", "_rate_per_s", "_time")
+
+    def __init__(self, rate_per_s: float, burst_s: float, now: float) -> None:
+        self._rate_per_s = rate_per_s
+        self._most = self._left = rate_per_s * burst_s
+        self._time = now
+
+    def take(self, amount: float, now: float) -> bool:
+        """False where there was not enough."""
+        left = min(self._left + (now - self._time) * self._rate_per_s, self._most) - amount
+        self._left, self._time = left, now
+        return left >= 0

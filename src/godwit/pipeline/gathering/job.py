@@ -19,7 +19,7 @@ from godwit.pipeline.gathering import aggregates as gathering
 from godwit.pipeline.gathering.windows import UNTIL, OpenWindows, seconds
 from godwit.pipeline.io.marks import BATCH, STREAM, Mark, deciding
 from godwit.pipeline.io.reading import Dataset, Raw, conforming, read, source
-from godwit.pipeline.io.source_options import EVERYTHING, Live, is_live
+from godwit.pipeline.io.source_options import EVERYTHING, RECORDS, Live, is_live
 from godwit.pipeline.io.writing import Output
 from godwit.pipeline.match.deliveries import deliveries, deliveries_schema
 from godwit.pipeline.match.subscriptions import Compiled, Shipper
@@ -110,7 +110,7 @@ def run(spark: SparkSession, options: GatheringOptions, progress: Progress | Non
     shipper = Shipper(spark)
     try:
         with watched(spark, "gathering", progress) as summary, Output(spark, options.out, options.mark(BATCH)) as out:
-            found = _conforming(source(spark, options.readings, live=options.live), options)
+            found = _conforming(source(spark, options.readings, live=options.live, kind=RECORDS), options)
             readings = gathering.once(_placed(spark, found.good, options)).persist(StorageLevel.MEMORY_AND_DISK)
             try:
                 _gather(spark, out, readings, found, options, shipper, summary)
@@ -163,6 +163,7 @@ def stream(spark: SparkSession, options: GatheringOptions, pace: Pace = Pace()) 
         options.readings,
         "readings",
         live=options.live,
+        kind=RECORDS,
         files_per_batch=options.files_per_batch,
         names=options.schema().names,
     )

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 
 from godwit.pipeline import schemas
 from godwit.pipeline.errors import PipelineError, SchemaError
-from godwit.pipeline.io import lines
+from godwit.pipeline.io import foreign, lines
 from godwit.pipeline.io.counting import Counted
 from godwit.pipeline.io.footers import Apart, Group, United, united
 from godwit.pipeline.io.listing import CSV, JSON, PARQUET, data_files, kind_of, of_kind, table_format
@@ -133,7 +133,11 @@ def source(
     says that a line later on may have them.
     """
     if is_live(path):
-        return Raw(frame(spark, path, live, kind=kind).withColumn(FILE, sf.lit(path)))
+        told = TRACES if kind == TRACES else EVENTS
+        return Raw(frame(spark, path, live, kind=told).withColumn(FILE, sf.lit(path)))
+    there = foreign.found(spark, path, CORRUPT, kind=kind)
+    if there is not None:
+        return Raw(there.withColumn(FILE, sf.lit(path)))
     return of_files(spark, path, found_at(spark, path), names, is_all=True)
 
 
@@ -226,6 +230,9 @@ def events(spark: SparkSession, path: str, *, live: Live = EVERYTHING, as_column
     """Events of any columns, as they are in the files; `legible` tells the good from the bad."""
     if is_live(path):
         return Raw(frame(spark, path, live).withColumn(FILE, sf.lit(path)))
+    there = foreign.found(spark, path, CORRUPT)
+    if there is not None:
+        return Raw(there.withColumn(FILE, sf.lit(path)))
     return events_of_files(spark, path, found_at(spark, path), as_columns=as_columns, is_all=True)
 
 

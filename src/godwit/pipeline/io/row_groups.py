@@ -97,7 +97,7 @@ def _same(there: pa.Field, wanted: pa.Field) -> bool:
 
 
 def _shared_out(groups: Sequence[tuple[str, int, int]], cores: int) -> list[Share]:
-    """Neighbouring row groups together, until a share has rows enough."""
+    """Neighboring row groups together, until a share has rows enough."""
     total = sum(rows for _, _, rows in groups)
     enough = min(max(total // (SHARES_PER_CORE * cores), SHARE_ROWS_MIN), SHARE_ROWS_MAX)
     shares, held = list[list[tuple[str, int]]](), enough

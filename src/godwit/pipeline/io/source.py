@@ -33,7 +33,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructField, StructType
 
-from godwit.net.archive_reading import ArchiveError, File, Piece, Position, advanced, gap, latest, pieces, short, split
+from godwit.net.archive.log import ArchiveError, File, Piece, Position, advanced, gap, latest, pieces, short, split
 from godwit.pipeline import schemas
 from godwit.pipeline.io.source_options import EVENTS, TRACES, Asked, Live, archive_at, asked
 

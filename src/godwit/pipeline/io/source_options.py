@@ -12,12 +12,13 @@ import msgspec
 
 from godwit.filters.errors import FilterError
 from godwit.net.address import Address, AddressError
-from godwit.net.archive_client import RemoteArchive
-from godwit.net.archive_reading import Archive, ArchiveError, FolderArchive, wish
+from godwit.net.archive.client import RemoteArchive
+from godwit.net.archive.log import Archive, ArchiveError, FolderArchive, wish
 from godwit.pipeline.errors import PipelineError
 
 PLAIN, SECURE = "godwit://", "godwits://"
-EVENTS, TRACES = "events", "traces"
+EVENTS, TRACES, RECORDS = "events", "traces", "records"
+"""What a source tells. Records are measurements one by one, where a source has several in an event."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

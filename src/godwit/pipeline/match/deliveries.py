@@ -50,8 +50,8 @@ from godwit.pipeline.io.lines import OBJECT, value_of
 from godwit.pipeline.io.row_groups import Share, planned, wanted_columns
 from godwit.pipeline.match.subscriptions import Compiled, Part, loaded
 from godwit.pipeline.schemas import QUARANTINE, STRING, column, shaped
-from godwit.tables.batch import Batch
-from godwit.tables.index import Matches
+from godwit.tables.matching.batch import Batch
+from godwit.tables.matching.index import Matches
 
 ATTRIBUTES = "attributes"
 SUBSCRIPTION = "subscription"
@@ -341,7 +341,7 @@ class _Reader:
 
     def match(self, numbers: Iterable[pa.RecordBatch]) -> Batches:
         for number in (number for batch in numbers for number in batch.column(0).to_pylist()):
-            # The shares of one part are neighbours, so that a worker loads a part once.
+            # The shares of one part are neighbors, so that a worker loads a part once.
             part, share = divmod(number, len(self.shares))
             for groups in self.shares[share]:
                 for record in groups.read(self.wanted, READ_ROWS):

@@ -13,17 +13,20 @@ from godwit.pipeline import quality
 from godwit.pipeline.errors import PipelineError, SchemaError
 from godwit.pipeline.io.counting import Counted
 from godwit.pipeline.io.files import Files
+from godwit.pipeline.io.foreign import is_foreign
+from godwit.pipeline.io.kafka.events import write_rows
 from godwit.pipeline.io.listing import PARQUET, kind_of
 from godwit.pipeline.io.marks import BATCH, STREAM, Mark, deciding
 from godwit.pipeline.io.reading import CORRUPT, Dataset, Raw, events, found_at, legible, read
 from godwit.pipeline.io.source_options import EVERYTHING, Live, is_live
 from godwit.pipeline.io.writing import Output
-from godwit.pipeline.match.deliveries import deliveries, deliveries_schema, key_of, keyed, unreadable
+from godwit.pipeline.match.deliveries import SUBSCRIPTION, deliveries, deliveries_schema, key_of, keyed, unreadable
 from godwit.pipeline.match.subscriptions import PART_MAX, Compiled, Shipper
 from godwit.pipeline.progress import Progress, Summary, watched
 from godwit.pipeline.schemas import QUARANTINE, SUBSCRIPTIONS
 from godwit.pipeline.streaming.feeds import Feed
 from godwit.pipeline.streaming.ledger import Entry
+from godwit.pipeline.streaming.queries import BATCH as BATCH_FOLDER
 from godwit.pipeline.streaming.queries import Pace, quarantine_once, write_batch
 from godwit.pipeline.streaming.stream import MicroBatch, Stream
 
@@ -43,6 +46,8 @@ class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     files_per_batch: int | None = None
     """Of a stream: how many files a micro-batch takes at most."""
     live: Live = EVERYTHING
+    to: str | None = None
+    """A topic that gets the deliveries too, as kafka://host:port/topic: JSON objects, keyed by subscription."""
     fail_on: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -112,7 +117,9 @@ def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = 
             _check_types(raw, asked.events, compiled, options)
             is_as_filed = _is_as_filed(spark, options)
             found = deliveries(asked.events, compiled, asked.key, is_as_filed=is_as_filed, counted=matched)
-            out.write("deliveries", found, asked.schema())
+            made = out.write("deliveries", found, asked.schema())
+            if options.to is not None:
+                write_rows(made, options.to, SUBSCRIPTION)
             bad = asked.set_aside(compiled, matched).unionByName(compiled.quarantine(spark))
             table = out.write("quarantine", bad, QUARANTINE, ["dataset"])
             summary.rows_in = matched.rows()
@@ -127,7 +134,7 @@ def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = 
 
 
 def _is_as_filed(spark: SparkSession, options: MatchOptions) -> bool:
-    if options.as_columns or is_live(options.events):
+    if options.as_columns or is_live(options.events) or is_foreign(options.events):
         return False
     return kind_of(options.events, found_at(spark, options.events)) == PARQUET
 
@@ -184,6 +191,9 @@ def _match_batch(options: MatchOptions, subscriptions: _Subscriptions, batch: Mi
     _check_types(batch.raw, asked.events, compiled, options)
     found = deliveries(asked.events, compiled, asked.key, counted=matched)
     write_batch(found, f"{options.out}/deliveries", batch.number, asked.schema())
+    if options.to is not None:
+        written_now = batch.spark.read.parquet(f"{options.out}/deliveries/{BATCH_FOLDER}={batch.number}")
+        write_rows(written_now, options.to, SUBSCRIPTION)
     if asked.source.counted.quarantined() + matched.quarantined():
         bad = asked.set_aside(compiled, matched)
         write_batch(bad, f"{options.out}/quarantine", batch.number, QUARANTINE)

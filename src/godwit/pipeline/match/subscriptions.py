@@ -18,7 +18,7 @@ from godwit.filters.predicates import Kind
 from godwit.filters.text import parse
 from godwit.pipeline.io.reading import Dataset
 from godwit.pipeline.schemas import QUARANTINE
-from godwit.tables.index import Index
+from godwit.tables.matching.index import Index
 
 PART_MAX = 2_000_000
 """Subscriptions in one index; a larger set is split, and executors share the parts among them."""

@@ -1,15 +1,17 @@
-"""The mobility job: reads positions and sites, composes `mobility`, writes the tables."""
+"""The mobility job: reads positions and sites, or a log of attachments, composes `mobility`, writes the tables."""
 
 from __future__ import annotations
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from godwit.pipeline import quality
+from godwit.pipeline import quality, schemas
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io.marks import BATCH, Mark
-from godwit.pipeline.io.reading import read
+from godwit.pipeline.io.reading import Dataset, read
+from godwit.pipeline.io.source_options import EVERYTHING, Live
 from godwit.pipeline.io.writing import Output
+from godwit.pipeline.mobility import attachments
 from godwit.pipeline.mobility import movement as mobility
 from godwit.pipeline.progress import Progress, Summary, at_once, watched
 from godwit.pipeline.schemas import (
@@ -18,27 +20,35 @@ from godwit.pipeline.schemas import (
     FORECASTS,
     HANDOFFS,
     NEIGHBORS,
-    POSITIONS,
     QUARANTINE,
     RATES,
     SITES,
     VISITS,
 )
 
+POSITIONS, ATTACHMENTS, TRACES = KINDS = ("positions", "attachments", "traces")
+"""What the input tells: where subscribers were, to which site they were attached, or what brokers recorded of it."""
+
 
 class MobilityOptions(msgspec.Struct, frozen=True, kw_only=True):
     positions: str
-    sites: str
+    """Or the log, by its `kind`."""
     out: str
+    sites: str | None = None
+    """Positions need them; with a log they tell brokers where its sites stand."""
+    kind: str = POSITIONS
+    sampled: bool = False
+    """Of a log: it tells again and again where everybody is, so that silence means away."""
     positions_select: str | None = None
     sites_select: str | None = None
     where: str | None = None
-    """A condition on subscriber, time_s, lat and lon, for a part of the positions."""
+    """A condition on the columns of the input, for a part of it."""
     most: int | None = None
     test_day: str | None = None
     """The last day that has handoffs, where none is given and there are several."""
     keep_associations: bool = False
     rules: mobility.Rules = mobility.Rules()
+    live: Live = EVERYTHING
     fail_on: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -53,37 +63,86 @@ TABLES = ("sites", "associations", "visits", "handoffs", "neighbors", "distribut
 
 
 def run(spark: SparkSession, options: MobilityOptions, progress: Progress | None = None) -> Summary:
-    """Learn, write, and say what was learned. Positions are read once, and again only where some are set aside."""
+    """Learn, write, and say what was learned. The input is read once, and again only where some of it is set aside."""
     with watched(spark, "mobility", progress) as summary, Output(spark, options.out, options.mark()) as out:
-        positions = read(spark, options.positions, POSITIONS, "positions", options.positions_select)
-        parts = read(spark, options.sites, SITES, "sites", options.sites_select)
-        asked = positions.good if options.where is None else positions.good.where(options.where)
-        rules = options.rules
-        around = mobility.box_around(parts.good)
-        box = None if rules.margin_m is None else around.widened(rules.margin_m)
-
-        usable = mobility.fixes(asked, box)
-        places = out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
-        near = mobility.associations(usable.good, places, rules.plane_latitude)
-        if options.keep_associations:
-            near = out.write("associations", near, ASSOCIATIONS)
-        stays = out.write("visits", mobility.visits(near, rules), VISITS)
-
-        def set_aside() -> None:
-            bad = positions.set_aside().unionByName(parts.bad).unionByName(usable.set_aside())
-            table = out.write("quarantine", bad, QUARANTINE, ["dataset"])
-            figures = msgspec.structs.replace(positions.counted.figures(), quarantined=out.rows["quarantine"])
-            quality.judge(out, {"positions": figures}, table, options.fail_on)
-
-        at_once(spark, set_aside, lambda: _learn(spark, out, stays, options, summary))
+        read_all = _of_positions if options.kind == POSITIONS else _of_log
+        read_all(spark, out, options, summary)
         out.finish()
-        summary.rows_in = usable.counted.rows()
         summary.rows_out = {table: out.rows[table] for table in TABLES if table in out.rows}
         summary.quarantined = out.rows["quarantine"]
     return summary
 
 
-def _learn(spark: SparkSession, out: Output, stays: DataFrame, options: MobilityOptions, summary: Summary) -> None:
+def _of_positions(spark: SparkSession, out: Output, options: MobilityOptions, summary: Summary) -> None:
+    if options.sites is None:
+        raise PipelineError(
+            f"{options.positions}: positions need SITES, site, lat and lon; a log of who was attached where needs none,"
+            " and is told by --kind attachments"
+        )
+    positions = read(spark, options.positions, schemas.POSITIONS, "positions", options.positions_select)
+    parts = read(spark, options.sites, SITES, "sites", options.sites_select)
+    asked = positions.good if options.where is None else positions.good.where(options.where)
+    rules = options.rules
+    around = mobility.box_around(parts.good)
+    box = None if rules.margin_m is None else around.widened(rules.margin_m)
+
+    usable = mobility.fixes(asked, box)
+    places = out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
+    near = mobility.associations(usable.good, places, rules.plane_latitude)
+    if options.keep_associations:
+        near = out.write("associations", near, ASSOCIATIONS)
+    stays = out.write("visits", mobility.visits(near, rules), VISITS)
+    _conclude(spark, out, stays, out.rows["sites"], (positions, usable), parts.bad, options, summary)
+
+
+def _of_log(spark: SparkSession, out: Output, options: MobilityOptions, summary: Summary) -> None:
+    """Where somebody was attached is known, and no site has to be found."""
+    log = _log(spark, options)
+    asked = log.good if options.where is None else log.good.where(options.where)
+    bad = spark.createDataFrame([], QUARANTINE)
+    if options.sites is not None:
+        parts = read(spark, options.sites, SITES, "sites", options.sites_select)
+        out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
+        bad = bad.unionByName(parts.bad)
+
+    usable = attachments.usable(asked)
+    stays = out.write("visits", attachments.visits(usable.good, options.rules, sampled=options.sampled), VISITS)
+    brokers = stays.select("site").distinct().count()
+    _conclude(spark, out, stays, brokers, (log, usable), bad, options, summary)
+
+
+def _conclude(
+    spark: SparkSession,
+    out: Output,
+    stays: DataFrame,
+    brokers: int,
+    judged: tuple[Dataset, Dataset],
+    bad: DataFrame,
+    options: MobilityOptions,
+    summary: Summary,
+) -> None:
+    """What follows from visits, and what was set aside on the way to them: as `judged`, input and what was usable."""
+    found, usable = judged
+
+    def set_aside() -> None:
+        whole = found.set_aside().unionByName(bad).unionByName(usable.set_aside())
+        table = out.write("quarantine", whole, QUARANTINE, ["dataset"])
+        quality.judge(out, {options.kind: found.counted}, table, options.fail_on)
+
+    at_once(spark, set_aside, lambda: _learn(spark, out, stays, brokers, options, summary))
+    summary.rows_in = usable.counted.rows()
+
+
+def _log(spark: SparkSession, options: MobilityOptions) -> Dataset:
+    if options.kind == TRACES:
+        found = read(spark, options.positions, schemas.TRACES, "traces", options.positions_select, live=options.live)
+        return Dataset(attachments.of_traces(found.good), found.bad, found.counted)
+    return read(spark, options.positions, schemas.ATTACHMENTS, "attachments", options.positions_select, needed=["site"])
+
+
+def _learn(
+    spark: SparkSession, out: Output, stays: DataFrame, brokers: int, options: MobilityOptions, summary: Summary
+) -> None:
     """What follows from visits. All but the handoffs themselves comes from two tables that are small, and kept."""
     moves = out.write("handoffs", mobility.handoffs(stays, options.rules), HANDOFFS, ["day"])
     test_day = _test_day(mobility.days(moves), options, summary)
@@ -95,7 +154,7 @@ def _learn(spark: SparkSession, out: Output, stays: DataFrame, options: Mobility
 
         def of_ways() -> None:
             graph = out.write("neighbors", mobility.neighbors(gone), NEIGHBORS, files=1)
-            out.write("rates", mobility.rates(ended, graph, out.rows["sites"]), RATES, files=1)
+            out.write("rates", mobility.rates(ended, graph, brokers), RATES, files=1)
 
         def foretold() -> None:
             _forecast(spark, out, gone, test_day, summary)

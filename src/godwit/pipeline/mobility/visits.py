@@ -75,7 +75,7 @@ class Stays:
         away_s = self.entered_s - np.roll(self.last_fix_s, 1)
         begins = ~(_follows(self.subscriber) & _follows(self.site) & (away_s < gap_s))
         first = np.flatnonzero(begins)
-        last = np.append(first[1:], len(self)) - 1
+        last = np.append(first, len(self))[1:] - 1
         at = pa.array(first)
         fixes = np.add.reduceat(self.fixes, first) if len(first) else self.fixes
         return Stays(self.subscriber.take(at), self.site.take(at), self.entered_s[first], self.last_fix_s[last], fixes)
@@ -90,10 +90,14 @@ class Visiting:
 
     def visits(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Sorted fixes to the visits of the schema `VISITS`, in the same order."""
-        open_, told, repeats = None, 0, _Repeats()
-        for batch in batches:
-            fixes = Stays.of(repeats.left_out(batch))
-            known = (fixes if open_ is None else open_ + fixes).joined(self.gap_s)
+        repeats = _Repeats()
+        return self.joined(Stays.of(repeats.left_out(batch)) for batch in batches)
+
+    def joined(self, parts: Iterable[Stays]) -> Iterator[pa.RecordBatch]:
+        """The same of stays, wherever they were cut into parts."""
+        open_, told = None, 0
+        for part in parts:
+            known = (part if open_ is None else open_ + part).joined(self.gap_s)
             decided = max(len(known) - UNDECIDED, told)
             if decided > told:
                 yield self._table(known, told, decided)

@@ -16,11 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from godwit.pipeline.io import foreign
 from godwit.pipeline.io.footers import Apart
+from godwit.pipeline.io.foreign import is_foreign
 from godwit.pipeline.io.listing import PARQUET, kind_of
-from godwit.pipeline.io.reading import FILE, Raw, events_of_files, first_line, found_at, of_files
+from godwit.pipeline.io.reading import CORRUPT, FILE, Raw, events_of_files, first_line, found_at, of_files
 from godwit.pipeline.io.source import frame
-from godwit.pipeline.io.source_options import EVENTS, EVERYTHING, Live, is_live
+from godwit.pipeline.io.source_options import EVENTS, EVERYTHING, TRACES, Live, is_live
 
 NAMES = "path string, modificationTime timestamp, length long, content binary"
 
@@ -39,13 +41,26 @@ class Feed:
     names: Collection[str] = ()
 
     @property
-    def is_live(self) -> bool:
-        return is_live(self.path)
+    def gives_rows(self) -> bool:
+        """Whether a micro-batch is rows already, and not names of files."""
+        return is_live(self.path) or is_foreign(self.path)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """To be started; each micro-batch of it is for `rows` or `files`."""
-        if self.is_live:
-            return frame(spark, self.path, self.live, kind=self.kind, stream=True).withColumn(FILE, sf.lit(self.path))
+        if is_live(self.path):
+            told = TRACES if self.kind == TRACES else EVENTS
+            return frame(spark, self.path, self.live, kind=told, stream=True).withColumn(FILE, sf.lit(self.path))
+        there = foreign.found(
+            spark,
+            self.path,
+            CORRUPT,
+            kind=self.kind,
+            stream=True,
+            files_per_batch=self.files_per_batch,
+            rows_per_batch=self.live.events_per_batch,
+        )
+        if there is not None:
+            return there.withColumn(FILE, sf.lit(self.path))
         found_at(spark, self.path)
         reader = spark.readStream.format("binaryFile").schema(NAMES)
         if self.files_per_batch is not None:

@@ -118,7 +118,7 @@ class Stream:
         before = self._ledger.before(number)
         if self._before is None:
             self._before = before
-        if self._feed.is_live:
+        if self._feed.gives_rows:
             entry = self._each(MicroBatch(batch.sparkSession, number, Raw(batch), before))
         else:
             entry = self._of_files(batch, number, before)

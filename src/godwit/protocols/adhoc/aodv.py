@@ -32,6 +32,12 @@ class AodvOptions(msgspec.Struct, frozen=True, kw_only=True):
     """False searches the whole network at once, as the published runs seem to have done."""
     jitter_s: float = 0.01
     buffer_max: int = 64
+    hello_routes: bool = True
+    """A hello installs a route to its sender (RFC 3561, 6.9). The published summary says only that hellos detect
+    neighbors and broken links: False."""
+    sequence_numbers: bool = True
+    """False: of several routes the shortest is used, however old, as the published summary has it. Routes may then run
+    in circles, and an event is given up after `net_diameter` hops."""
 
     @property
     def net_traversal_s(self) -> float:
@@ -94,7 +100,7 @@ class Rerr(Message, frozen=True):
         return 4 + 8 * len(self.lost)
 
 
-class Data(Message, frozen=True):
+class AodvData(Message, frozen=True, tag="Data"):
     event: Event
     originator: NodeId
     destination: NodeId
@@ -146,14 +152,14 @@ class AodvNode:
         self.host.trace(Record("published", event.id, client=destination))
         route = self._valid(destination)
         if route is not None:
-            self._forward(Data(event, self.host.name, destination, 0), route, self.host.name)
+            self._forward(AodvData(event, self.host.name, destination, 0), route, self.host.name)
         else:
             self._search(destination, event)
 
     def receive(self, sender: NodeId, message: Message, /) -> None:
         self._heard[sender] = self.host.now()
         match message:
-            case Hello(sequence):
+            case Hello(sequence) if self.options.hello_routes:
                 self._hear(sender, self.options.hello_losses * self.options.hello_s, sequence)
             case Rreq():
                 self._requested(sender, message)
@@ -161,15 +167,15 @@ class AodvNode:
                 self._replied(sender, message)
             case Rerr(lost):
                 self._unreachable({d: s for d, s in lost if self._goes_through(d, sender)}, set())
-            case Data():
+            case AodvData():
                 self._data(sender, message)
 
     def _tick(self) -> None:
         now, options = self.host.now(), self.options
         self.host.broadcast(Hello(self.sequence))
-        for neighbour in [n for n, t in self._heard.items() if now - t > options.hello_losses * options.hello_s]:
-            del self._heard[neighbour]
-            self._lose([d for d, r in self.routes.items() if r.valid and r.hop == neighbour], set())
+        for neighbor in [n for n, t in self._heard.items() if now - t > options.hello_losses * options.hello_s]:
+            del self._heard[neighbor]
+            self._lose([d for d, r in self.routes.items() if r.valid and r.hop == neighbor], set())
         self._lose([d for d, r in self.routes.items() if r.valid and r.expires_s <= now], set())
         for name in [d for d, r in self.routes.items() if r.expires_s + options.delete_s < now]:
             del self.routes[name]
@@ -181,18 +187,18 @@ class AodvNode:
         route = self.routes.get(destination)
         return route if route is not None and route.valid and route.expires_s > self.host.now() else None
 
-    def _goes_through(self, destination: NodeId, neighbour: NodeId) -> bool:
+    def _goes_through(self, destination: NodeId, neighbor: NodeId) -> bool:
         route = self.routes.get(destination)
-        return route is not None and route.valid and route.hop == neighbour
+        return route is not None and route.valid and route.hop == neighbor
 
-    def _hear(self, neighbour: NodeId, lifetime_s: float, sequence: int | None = None) -> None:
-        """A neighbour is one hop away whatever was known; its number never goes back."""
-        old = self.routes.get(neighbour)
+    def _hear(self, neighbor: NodeId, lifetime_s: float, sequence: int | None = None) -> None:
+        """A neighbor is one hop away whatever was known; its number never goes back."""
+        old = self.routes.get(neighbor)
         expires, precursors = self.host.now() + lifetime_s, set[NodeId]()
         if old is not None:
             sequence = max((n for n in (old.sequence, sequence) if n is not None), default=None)
             expires, precursors = max(expires, old.expires_s), old.precursors
-        self.routes[neighbour] = Route(neighbour, 1, sequence, expires, True, precursors)
+        self.routes[neighbor] = Route(neighbor, 1, sequence, expires, True, precursors)
 
     def _learn(self, destination: NodeId, hop: NodeId, hops: int, sequence: int, lifetime_s: float) -> bool:
         """Take a fresher route, of equally fresh ones a shorter one or one for a lost one (6.2); whether it was taken.
@@ -201,7 +207,9 @@ class AodvNode:
         """
         now, old = self.host.now(), self.routes.get(destination)
         expires = now + lifetime_s
-        if old is None or old.sequence is None or sequence > old.sequence:
+        if not self.options.sequence_numbers:
+            better = self._valid(destination) is None or old is None or hops < old.hops
+        elif old is None or old.sequence is None or sequence > old.sequence:
             better = True
         else:
             better = sequence == old.sequence and (self._valid(destination) is None or hops < old.hops)
@@ -274,7 +282,9 @@ class AodvNode:
     def _answered(self, sender: NodeId, message: Rreq) -> bool:
         """Whether this node knows a way fresh enough for whoever asks, and has said so."""
         route, wanted = self._valid(message.destination), message.destination_sequence
-        if route is None or route.sequence is None or (wanted is not None and route.sequence < wanted):
+        if route is None or route.sequence is None:
+            return False
+        if self.options.sequence_numbers and wanted is not None and route.sequence < wanted:
             return False
         route.precursors.add(sender)
         self.routes[message.originator].precursors.add(route.hop)
@@ -309,23 +319,25 @@ class AodvNode:
         route = self._valid(destination)
         if route is not None and (search := self.searches.pop(destination, None)) is not None:
             for event in search.waiting:
-                self._forward(Data(event, self.host.name, destination, 0), route, self.host.name)
+                self._forward(AodvData(event, self.host.name, destination, 0), route, self.host.name)
 
-    def _data(self, sender: NodeId, message: Data) -> None:
+    def _data(self, sender: NodeId, message: AodvData) -> None:
         if message.destination == self.host.name:
             kind = "duplicate" if message.event.id in self._got else "delivered"
             self._got.add(message.event.id)
             self.host.trace(Record(kind, message.event.id, client=self.host.name, hops=message.hops, note="direct"))
             return
         route = self._valid(message.destination)
-        if route is not None:
+        if not self.options.sequence_numbers and message.hops >= self.options.net_diameter:
+            self._drop(message.event, message.destination, "went in circles")
+        elif route is not None:
             route.precursors.add(sender)
             self._forward(message, route, sender)
         else:
             self._drop(message.event, message.destination, "route lost")
             self._lose([message.destination], {sender})
 
-    def _forward(self, message: Data, route: Route, previous: NodeId) -> None:
+    def _forward(self, message: AodvData, route: Route, previous: NodeId) -> None:
         until = self.host.now() + self.options.active_route_s
         for name in (message.destination, message.originator, route.hop, previous):
             used = self.routes.get(name)

@@ -8,7 +8,7 @@ from godwit.events import Event
 from godwit.filters.filters import FilterSet
 from godwit.protocols.adhoc.summary import fitted
 from godwit.protocols.host import LocalError
-from godwit.tables.interest import Interest
+from godwit.tables.merging.interest import Interest
 
 NOTHING = FilterSet()
 

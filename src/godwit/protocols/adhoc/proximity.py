@@ -1,4 +1,4 @@
-"""Proximity-driven routing (spec manet-cbr 2.5): no tree, no addresses, no list of neighbours, only broadcasts.
+"""Proximity-driven routing (spec manet-cbr 2.5): no tree, no addresses, no list of neighbors, only broadcasts.
 
 Whoever hears an event decides alone whether to send it on: it does if it has met somebody who wants it, and more
 recently than anybody who sent this copy before. The more recently, the sooner; and who hears another's copy while it

@@ -51,7 +51,7 @@ def _wider(wanted: FilterSet) -> FilterSet:
 
 
 def _halved(filters: Sequence[Filter]) -> list[Filter]:
-    """Filters that ask about the same things, joined two by two; neighbours in the canonical order are most alike."""
+    """Filters that ask about the same things, joined two by two; neighbors in the canonical order are most alike."""
     joined: list[Filter] = []
     for _, group in groupby(sorted(filters, key=_subject), key=_subject):
         waiting = list(group)

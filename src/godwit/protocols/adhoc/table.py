@@ -61,7 +61,7 @@ class ProximityTable:
         late_s: float = 0.0,
         estimate: Estimate = Estimate.MISSED,
     ) -> None:
-        """`late_s` is how late an unsteady beacon may be: a neighbour in range must not seem to have missed one."""
+        """`late_s` is how late an unsteady beacon may be: a neighbor in range must not seem to have missed one."""
         self.period_s = period_s
         self.missed_max = missed_max
         self.late_s = late_s

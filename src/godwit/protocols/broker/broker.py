@@ -7,9 +7,16 @@ from functools import partial
 
 import msgspec
 
-from godwit.protocols.broker import contents
-from godwit.protocols.broker.audience import Audience as Audience
-from godwit.protocols.broker.contents import (
+from godwit.protocols.broker import messages
+from godwit.protocols.broker.api import Limits, Opening, Outlet, Reason, Subscription
+from godwit.protocols.broker.dispatch import Switch
+from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
+from godwit.protocols.broker.handoff.coordinator import Moves
+from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
+from godwit.protocols.broker.handoff.reconcile import Reunion
+from godwit.protocols.broker.handoff.standby import is_pending
+from godwit.protocols.broker.interest.subscribers import Audience as Audience
+from godwit.protocols.broker.messages import (
     Content,
     Drop,
     Fetch,
@@ -27,18 +34,12 @@ from godwit.protocols.broker.contents import (
     Turned,
     Uncopied,
 )
-from godwit.protocols.broker.copying import COPIES_BYTES_MAX, Handoff, Neighbours
-from godwit.protocols.broker.counts import Counts
-from godwit.protocols.broker.fabric import Fabric
-from godwit.protocols.broker.holding import is_pending
-from godwit.protocols.broker.moving import Moves
-from godwit.protocols.broker.outlet import Limits, Opening, Outlet, Reason, Subscription
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.registry import Granted as Granted
 from godwit.protocols.broker.registry import Registry
-from godwit.protocols.broker.sessions import Session
+from godwit.protocols.broker.session.counts import Counts
+from godwit.protocols.broker.session.state import Session
 from godwit.protocols.broker.store import Store
-from godwit.protocols.broker.switch import Switch
 from godwit.protocols.host import Host, NodeId, Record
 
 CLEANING_S = 600.0
@@ -51,7 +52,7 @@ class Broker:
     """Fronts call these; answers that must wait for the disk or for another broker come through the outlet.
 
     It loads what the store has, and listens to the fabric from the start. `handoff` says how sessions follow their
-    clients; with "proactive" the `neighbours` get copies of those that rest here (None: nobody does), and this broker
+    clients; with "proactive" the `neighbors` get copies of those that rest here (None: nobody does), and this broker
     holds copies of others up to `copies_bytes_max`. `limits` are those of sessions whose clients have not been here
     since the start. With `tracing` every publication and delivery is a record of the host's trace.
     """
@@ -65,7 +66,7 @@ class Broker:
         *,
         session_wait_s: float = 10.0,
         handoff: Handoff = "proactive",
-        neighbours: Neighbours | None = None,
+        neighbors: Foresight | None = None,
         copies_bytes_max: int = COPIES_BYTES_MAX,
         limits: Limits | None = None,
         tracing: bool = False,
@@ -76,8 +77,8 @@ class Broker:
         self.clock = clock
         """Seconds since 1970."""
         self._switch = Switch(host, store, fabric, clock, tracing)
-        self._registry = Registry(self._switch, limits or Limits())
-        self._moves = Moves(self._registry, session_wait_s, handoff, neighbours, copies_bytes_max)
+        self._registry = Registry(self._switch, Reunion(self._switch), limits or Limits())
+        self._moves = Moves(self._registry, session_wait_s, handoff, neighbors, copies_bytes_max)
         self._moves.speaking.resume = self.publish
         self._known: set[NodeId] = set()
         self._introduced = False
@@ -321,7 +322,7 @@ class Broker:
                 moves.on_place(origin, content)
             case Fetch():
                 moves.on_fetch(origin, content)
-            case contents.Session():
+            case messages.Session():
                 moves.arriving.on_session(origin, content)
             case Nothing():
                 moves.on_nothing(origin, content)
@@ -335,7 +336,7 @@ class Broker:
                 moves.speaking.on_said(origin, content)
             case Heard():
                 moves.on_heard(content)
-            case contents.Copy():
+            case messages.Copy():
                 moves.holding.on_copy(origin, content)
             case Drop():
                 moves.holding.on_drop(origin, content)
@@ -347,13 +348,13 @@ class Broker:
                 moves.reserving.on_reserve(origin, content)
             case Reserved():
                 moves.reserving.on_reserved(origin, content)
-            case contents.Retained(publication):
+            case messages.Retained(publication):
                 self._switch.retained.keep(publication, origin)
         self.fabric.taken(origin, number)
 
     def _on_change(self) -> None:
         """Brokers or their interests are not what they were."""
-        brokers = set(self.fabric.brokers)
+        brokers = set(self.fabric.sources(ANYTHING))
         self._switch.directory.follow(self.fabric.interests)
         new, gone = brokers - self._known, self._known - brokers
         if new or gone:
@@ -375,7 +376,7 @@ class Broker:
         """What this broker took, and what was taken by brokers that can no longer tell."""
         for last in self._switch.retained:
             if last.origin == self._switch.name or last.origin not in self._known:
-                self.fabric.send(sorted(new), contents.Retained(last.publication), durable=True)
+                self.fabric.send(sorted(new), messages.Retained(last.publication), durable=True)
 
     def _load(self) -> None:
         """All that was here before a crash. Connections are not, so that wills and expiry begin to count."""

@@ -4,6 +4,7 @@ A filter sees, later ones winning over earlier ones of the same name:
 
     user properties                     as text
     a JSON object in the payload        its members that are text, numbers or booleans; those of objects in it as a.b
+    a SenML pack in the payload         each record by its name (RFC 8428, in JSON or CBOR): `senml.seen`
     the property `attributes`           a JSON object: typed attributes beside a payload of another kind
     topic, topic_levels, topic_1 ...    the whole topic, how many levels it has, and each of them
 """
@@ -17,6 +18,7 @@ from typing import Any
 import msgspec
 
 from godwit.events import INT_MAX, INT_MIN, NAME_MAX, Value
+from godwit.protocols.broker import senml
 
 ATTRIBUTES = "attributes"
 """The user property that carries typed attributes."""
@@ -69,6 +71,8 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
         """What a filter sees. It takes a while: ask only where some subscriber of the topic has a condition."""
         found: dict[str, Value] = dict(self.properties.user)
         _add_object(found, self.payload)
+        if senml.looks_like(self.payload, self.properties.content_type):
+            _add_pack(found, self)
         typed = found.pop(ATTRIBUTES, None)
         if isinstance(typed, str):
             _add_object(found, typed.encode())
@@ -114,6 +118,15 @@ def _add_object(found: dict[str, Value], text: bytes) -> None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
     found.update(_members(members, "", 0))
+
+
+def _add_pack(found: dict[str, Value], publication: Publication) -> None:
+    """Add what a SenML pack says; whatever is none has no attributes."""
+    try:
+        records = senml.decoded(publication.payload, publication.time, publication.properties.content_type)
+    except senml.SenmlError:
+        return
+    found.update(senml.seen(records))
 
 
 def _members(members: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Value]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet
-from godwit.protocols.broker.keeping import items_of
-from godwit.protocols.broker.outlet import (
+from godwit.protocols.broker.api import (
     Grant,
     Limits,
     Opening,
@@ -19,14 +19,16 @@ from godwit.protocols.broker.outlet import (
     RetainHandling,
     Subscription,
 )
+from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.publication import Publication
-from godwit.protocols.broker.reunion import Reunion
-from godwit.protocols.broker.sessions import NUMBER_MAX, Copy, Item, Session, Sub
-from godwit.protocols.broker.switch import Switch
+from godwit.protocols.broker.session.parse import filters_of, remembered, understood, wanted_filters
+from godwit.protocols.broker.session.rows import items_of
+from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.broker.topics import problem_of_filter
-from godwit.protocols.broker.understanding import remembered, understood
-from godwit.protocols.broker.wants import wanted_filters
 from godwit.protocols.host import Record
+
+if TYPE_CHECKING:
+    from godwit.protocols.broker.handoff.reconcile import Reunion
 
 TIMER_MAX_S = 7 * 24 * 3600.0
 """A session that lasts longer is looked at again after this time."""
@@ -44,9 +46,9 @@ class Registry:
     """`on_end(session)` is called for each session that has ended here and is nowhere else, `on_attach(session)` before
     a client is let into one, and `on_rest(session)` when it has left."""
 
-    def __init__(self, switch: Switch, limits: Limits = Limits()) -> None:  # noqa: B008
+    def __init__(self, switch: Switch, reunion: Reunion, limits: Limits = Limits()) -> None:  # noqa: B008
         self.switch = switch
-        self.reunion = Reunion(switch)
+        self.reunion = reunion
         self.limits = limits
         """Of sessions whose clients have yet to come here."""
         self.sessions: dict[str, Session] = {}
@@ -124,6 +126,7 @@ class Registry:
             self.switch.counts.connected -= 1
             self.switch.flows.detached(session)
             self.switch.directory.changed()
+            self.switch.trace("detached", client=session.client)
 
     def hang_up(self, session: Session, reason: Reason, text: str) -> None:
         """End the connection from here."""
@@ -270,7 +273,7 @@ class Registry:
         if session.durable:
             self.switch.ledger.put_sub(sub)
         if begins:
-            self.reunion.ask(session, self.switch.fabric.brokers, (wanted.key,))
+            self.reunion.ask(session, self.switch.fabric.sources(filters_of((sub,))), (wanted.key,))
 
     def adopt(self, session: Session, wanted: Subscription) -> None:
         """It was granted to another session of the same client."""

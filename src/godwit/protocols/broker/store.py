@@ -49,8 +49,8 @@ Disk = dict[str, dict[tuple[str, int], bytes]]
 """What is left after a crash: the rows of each table."""
 
 
-class Memory:
-    """A store for simulation: what was not settled is lost by a crash, which `Memory(disk)` on the same disk shows.
+class MemoryStore:
+    """A store for simulation: what was not settled is lost by a crash, as another `MemoryStore` on the disk shows.
 
     `later(call)` runs the call after a while: once until the disk begins to write, so that a turn is never cut in two,
     and once until it has written. Give it a timer of the host.

@@ -1,4 +1,4 @@
-"""Hop-by-hop acknowledgement (spec mft-pubsub 2.7): a message is the neighbour's, or its sender still has it.
+"""Hop-by-hop acknowledgement (spec mft-pubsub 2.7): a message is the neighbor's, or its sender still has it.
 
 Each repetition waits twice as long as the one before: on a shared radio it is insisting that keeps the answer away. For
 the same reason what is told in order travels together, as much as has come up while the last frame was under way.
@@ -30,7 +30,7 @@ from godwit.protocols.routing.messages import (
 Carried = Sub | Uns | Pub | Rep | Mig | Filters | Rbmig | Btab | Fmig | Bmig | Bquery | Bsub | Bask
 
 REMEMBERED = 256
-"""How many numbers of each neighbour are kept to recognise a repetition."""
+"""How many numbers of each neighbor are kept to recognise a repetition."""
 
 
 BUNDLE_B = 96
@@ -38,7 +38,7 @@ BUNDLE_B = 96
 
 
 class Bundle(Message, frozen=True):
-    """Several messages to one neighbour, in their order."""
+    """Several messages to one neighbor, in their order."""
 
     messages: tuple[Carried, ...]
 

@@ -46,7 +46,7 @@ class Uns(Message, frozen=True):
 class Pub(Message, frozen=True):
     """An event on its way. `hops` counts transmissions for the evaluation; `stamp` is Phoenix's local time.
 
-    `to` is rule H11's: the subscribers for whom the neighbour answers from now on.
+    `to` is rule H11's: the subscribers for whom the neighbor answers from now on.
     """
 
     event: Event
@@ -202,7 +202,7 @@ class Bask(Message, frozen=True):
 
 
 class Ack(Message, frozen=True):
-    """The neighbour has the message with this number of ours."""
+    """The neighbor has the message with this number of ours."""
 
     serial: Whole
 

@@ -68,7 +68,7 @@ class MftBroker(Router):
                 self.attached.add(sender)
             case Pub() if is_client(sender):
                 self.attached.add(sender)
-            case Bmig(_, _, 0) if sender not in self.tree.neighbours and not is_client(sender):
+            case Bmig(_, _, 0) if sender not in self.tree.neighbors and not is_client(sender):
                 self.tree.adopt(sender)
         return self.is_interface(sender)
 
@@ -146,7 +146,7 @@ class MftBroker(Router):
         hop = self.routes.hop(subscriber)
         if self.rules.flood_moves:
             self.spread(onward, sender)
-        elif previous != self.host.name and hop in self.tree.neighbours and hop != sender and hop is not None:
+        elif previous != self.host.name and hop in self.tree.neighbors and hop != sender and hop is not None:
             self.tell(hop, onward)
         self.point(subscriber, sender)
         self.send_queued(subscriber, sender)
@@ -183,7 +183,7 @@ class MftBroker(Router):
                 if subscriber not in named:
                     self._send_filters(subscriber, sender)
         hops = (self.routes.hop(claim.subscriber) for claim in adopted)
-        onward = dict.fromkeys(hop for hop in hops if hop in self.tree.neighbours and hop != sender and hop is not None)
+        onward = dict.fromkeys(hop for hop in hops if hop in self.tree.neighbors and hop != sender and hop is not None)
         for claim in adopted:
             self.point(claim.subscriber, sender)
         if not (self.rules.loops_end and h >= HOPS_MAX):
@@ -312,13 +312,13 @@ class MftBroker(Router):
         if onward:
             self.spread(Bask(tuple(onward)), sender)
 
-    def _ask_across(self, neighbour: NodeId) -> None:
+    def _ask_across(self, neighbor: NodeId) -> None:
         """Whoever is doubted here may be known where a new link leads."""
         doubts = tuple(
             Doubt(subscriber, t) for subscriber, t in self.doubted.items() if subscriber not in self.attached
         )
         if doubts:
-            self.tell(neighbour, Bask(doubts))
+            self.tell(neighbor, Bask(doubts))
 
     def _let_speak(self, subscriber: NodeId) -> None:
         """Put the question to an attached client, once for each of its numbers; it answers under the next.
@@ -338,7 +338,7 @@ class MftBroker(Router):
         self._doubt(subscribers)
 
     def look_round(self) -> None:
-        """Doubt whoever has been behind a lost neighbour since the last look: no migration has told where it is now."""
+        """Doubt whoever has been behind a lost neighbor since the last look: no migration has told where it is now."""
         lost = {s for s in self.routes.subscribers if not self.is_interface(self.routes.hop(s))}
         self._doubt(sorted(lost & self._lost))
         self._lost = lost

@@ -30,12 +30,12 @@ class PhoenixBroker:
         match message:
             case Sub(wanted, subscriber):
                 self.routes.add(wanted, sender, subscriber)
-                if sender not in self.tree.neighbours:
+                if sender not in self.tree.neighbors:
                     self.local.add(subscriber)
                 self._spread(message, sender)
             case Uns(wanted, subscriber):
                 self.routes.discard(wanted, subscriber)
-                if sender not in self.tree.neighbours and subscriber not in self.routes:
+                if sender not in self.tree.neighbors and subscriber not in self.routes:
                     self.local.discard(subscriber)
                 self._spread(message, sender)
             case Pub(event, hops):
@@ -46,9 +46,9 @@ class PhoenixBroker:
                 self._replay(message)
 
     def _spread(self, message: Message, arrived: NodeId) -> None:
-        for neighbour in sorted(self.tree.neighbours):
-            if neighbour != arrived:
-                self.host.send(neighbour, message)
+        for neighbor in sorted(self.tree.neighbors):
+            if neighbor != arrived:
+                self.host.send(neighbor, message)
 
     def _publish(self, sender: NodeId, event: Event, hops: int) -> None:
         stamp = self.host.now()
@@ -63,7 +63,7 @@ class PhoenixBroker:
                 self.local.add(subscriber)
             hop = self.routes.hop(subscriber)
             self.routes.point(subscriber, sender)
-            if hop is not None and hop in self.tree.neighbours:
+            if hop is not None and hop in self.tree.neighbors:
                 self.host.send(hop, message)
             return
         if sender != subscriber:

@@ -27,7 +27,7 @@ class RecursiveBroker(Router):
                 self.attached.add(sender)
             case Pub() if is_client(sender):
                 self.attached.add(sender)
-            case Rbmig(_, broker) if broker == sender and not is_client(sender) and sender not in self.tree.neighbours:
+            case Rbmig(_, broker) if broker == sender and not is_client(sender) and sender not in self.tree.neighbors:
                 self.tree.adopt(sender)
         return self.is_interface(sender)
 
@@ -62,7 +62,7 @@ class RecursiveBroker(Router):
         else:
             self.detach(subscriber)
         hop = self.routes.hop(subscriber)
-        if previous != self.host.name and hop is not None and hop in self.tree.neighbours and hop != sender:
+        if previous != self.host.name and hop is not None and hop in self.tree.neighbors and hop != sender:
             self.tell(hop, message)
         self.routes.point(subscriber, sender)
         self.send_queued(subscriber, sender)
@@ -73,7 +73,7 @@ class RecursiveBroker(Router):
 
     def _broker_moved(self, sender: NodeId, message: Rbmig) -> None:
         hops = (self.routes.hop(subscriber) for subscriber in message.clients)
-        onward = dict.fromkeys(hop for hop in hops if hop is not None and hop in self.tree.neighbours and hop != sender)
+        onward = dict.fromkeys(hop for hop in hops if hop is not None and hop in self.tree.neighbors and hop != sender)
         for subscriber in message.clients:
             self.point(subscriber, sender)
         for hop in onward:

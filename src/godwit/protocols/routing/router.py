@@ -32,6 +32,7 @@ class Router:
         rules: Rules,
         *,
         acknowledge: bool = False,
+        acknowledge_brokers: bool = True,
         retry_s: float = 1.0,
         replay_batch: int = 1,
         queue_max: int | None = None,
@@ -41,6 +42,8 @@ class Router:
         self.tree = tree
         self.rules = rules
         self.acknowledge = acknowledge
+        self.acknowledge_brokers = acknowledge_brokers
+        """False: as the text says, only subscribers acknowledge events; what a broker was sent is taken for arrived."""
         self.retry_s = retry_s
         self.replay_batch = replay_batch
         self.queue_max = queue_max
@@ -51,7 +54,7 @@ class Router:
         self._failed_at: dict[NodeId, float] = {}
         tree.on_migrate = self.migrate
         tree.on_returned = self.returned
-        if acknowledge:
+        if acknowledge and retry_s:
             host.after(retry_s, self._retry)
 
     def receive(self, sender: NodeId, message: Message, /) -> None:
@@ -80,10 +83,10 @@ class Router:
         """A child that never noticed it was given up; the published protocol does nothing."""
 
     def undelivered(self, message: Carried) -> None:
-        """A control message did not reach its neighbour before that left; the published protocol does nothing."""
+        """A control message did not reach its neighbor before that left; the published protocol does nothing."""
 
     def is_interface(self, name: NodeId | None) -> bool:
-        return name in self.attached or name in self.tree.neighbours
+        return name in self.attached or name in self.tree.neighbors
 
     def point(self, subscriber: NodeId, hop: NodeId) -> None:
         """Re-point a subscriber, unless it is attached here and the rules say that it stays (H5)."""
@@ -92,10 +95,10 @@ class Router:
         self.routes.point(subscriber, hop)
 
     def tell(self, to: NodeId, message: Carried) -> None:
-        """Send a control message; if the rules say so, until a neighbour has it or is none any more (2.7)."""
+        """Send a control message; if the rules say so, until a neighbor has it or is none any more (2.7)."""
         if self.acknowledge and self.rules.acknowledge_control and self.is_interface(to):
             failed = partial(self._not_told, to)
-            self.courier.tell(to, message, failed, keep_on=lambda: to in self.tree.neighbours)
+            self.courier.tell(to, message, failed, keep_on=lambda: to in self.tree.neighbors)
         else:
             self.courier.send(to, message)
 
@@ -104,20 +107,20 @@ class Router:
         self.undelivered(message)
 
     def spread(self, message: Carried, arrived: NodeId) -> None:
-        for neighbour in sorted(self.tree.neighbours):
-            if neighbour != arrived:
-                self.tell(neighbour, message)
+        for neighbor in sorted(self.tree.neighbors):
+            if neighbor != arrived:
+                self.tell(neighbor, message)
 
     def publish(self, sender: NodeId, message: Pub) -> None:
         event = message.event
         interested = self.routes.interested(event.values(), sender)
-        if sender not in self.tree.neighbours:
+        if sender not in self.tree.neighbors:
             for subscribers in interested.values():
                 for subscriber in subscribers:
                     self.host.trace(Record("routed", event.id, client=subscriber))
         for hop, subscribers in interested.items():
             if self.is_interface(hop):
-                named = tuple(subscribers) if self.rules.addressed and hop in self.tree.neighbours else ()
+                named = tuple(subscribers) if self.rules.addressed and hop in self.tree.neighbors else ()
                 self._hand_event(hop, Pub(event, message.hops + 1, to=named), [event], subscribers)
             else:
                 self._store([event], subscribers)
@@ -163,7 +166,7 @@ class Router:
         self.attached.discard(subscriber)
 
     def _hand_event(self, hop: NodeId, message: Pub | Rep, events: Iterable[Event], subscribers: list[NodeId]) -> None:
-        if not self.acknowledge:
+        if not self.acknowledge or (hop in self.tree.neighbors and not self.acknowledge_brokers):
             self.courier.send(hop, message)
             return
 
@@ -197,7 +200,7 @@ class Router:
             hop = self.routes.hop(subscriber)
             if hop is None:
                 continue
-            if hop in self.tree.neighbours and self.tree.heard_since(hop, self._failed_at.get(hop, 0.0)):
+            if hop in self.tree.neighbors and self.tree.heard_since(hop, self._failed_at.get(hop, 0.0)):
                 self.send_queued(subscriber, hop)
             elif hop == subscriber and self.queues[subscriber]:
                 self._probe(subscriber)

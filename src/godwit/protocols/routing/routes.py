@@ -1,4 +1,4 @@
-"""R_i: which filters of which subscriber are reached through which neighbour."""
+"""R_i: which filters of which subscriber are reached through which neighbor."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     of its subscriber, then stores it, where the published rule loses it in silence (D8)."""
 
     acknowledge_control: bool = False
-    """Control messages are repeated until the neighbour has them or leaves (2.7)."""
+    """Control messages are repeated until the neighbor has them or leaves (2.7)."""
 
     lists_from_routes: bool = False
     """The printed `migrate` lists only subscribers that still have filters, so that a departure cannot travel (D3)."""

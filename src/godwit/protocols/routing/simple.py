@@ -39,6 +39,6 @@ class SimpleBroker:
             del self.routes[wanted, sender]
 
     def _spread(self, message: Message, sender: NodeId) -> None:
-        for neighbour in sorted(self.tree.neighbours):
-            if neighbour != sender:
-                self.host.send(neighbour, message)
+        for neighbor in sorted(self.tree.neighbors):
+            if neighbor != sender:
+                self.host.send(neighbor, message)

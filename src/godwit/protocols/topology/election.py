@@ -38,7 +38,7 @@ class Choice(StrEnum):
     """The first one: exactly the thesis. Nothing is held back."""
 
     STICKY = "sticky"
-    """The present parent's, if it comes in time: a race that the same neighbours run every second is not a move."""
+    """The present parent's, if it comes in time: a race that the same neighbors run every second is not a move."""
 
     BALANCED = "balanced"
     """Of those nearest to the leader the present parent's, unless its family is far larger; else the least loaded."""
@@ -74,7 +74,7 @@ class Election:
         self.parent: NodeId | None = None
         self.last_parent: NodeId | None = None
         self.children: set[NodeId] = set()
-        self.neighbours: set[NodeId] = set()
+        self.neighbors: set[NodeId] = set()
         self.on_migrate: Migrate = ignore
         self.on_returned: Callable[[NodeId], None] = ignore
         self._round = 0
@@ -88,7 +88,7 @@ class Election:
 
     def adopt(self, child: NodeId) -> None:
         self.children.add(child)
-        self.neighbours.add(child)
+        self.neighbors.add(child)
         self._last_heard[child] = self.host.now()
         self._given_up.discard(child)
         if self.last_parent == child:
@@ -102,7 +102,7 @@ class Election:
             self._send_round(peer)
 
     def unlinked(self, peer: NodeId) -> None:
-        """A link is down for certain: its peer is no neighbour any more, and nobody waits for that to be noticed."""
+        """A link is down for certain: its peer is no neighbor any more, and nobody waits for that to be noticed."""
         self._last_heard.pop(peer, None)
         self._last_beat.pop(peer, None)
         self._copies = [copy for copy in self._copies if copy[0] != peer]
@@ -111,11 +111,11 @@ class Election:
         if peer == self.parent:
             self._lead()
 
-    def heard_since(self, neighbour: NodeId, time_s: float) -> bool:
-        return self._last_heard.get(neighbour, -1.0) > time_s
+    def heard_since(self, neighbor: NodeId, time_s: float) -> bool:
+        return self._last_heard.get(neighbor, -1.0) > time_s
 
     def receive(self, sender: NodeId, beat: Heartbeat) -> None:
-        self._note_neighbour(sender, beat)
+        self._note_neighbor(sender, beat)
         self._last_beat[sender] = beat
         if not self._copies and self._seen.get(beat.leader) == (beat.incarnation, beat.round):
             return  # most of what is heard: one more copy of a round that is decided
@@ -176,12 +176,12 @@ class Election:
         self.leader, self.hops = beat.leader, beat.hops + 1
         self._restart_leader_timer()
         self.children.discard(sender)
-        self.neighbours.add(sender)
+        self.neighbors.add(sender)
         self.host.after(self.host.random.uniform(0, self.options.jitter_s), lambda: self._repeat(beat))
         if old != sender:
             before = old if old is not None else self.last_parent
             if old is not None and old not in self.children:
-                self.neighbours.discard(old)
+                self.neighbors.discard(old)
             self.last_parent = sender
             self.host.trace(Record("parent", peer=sender, hops=self.hops, note=self.leader))
             self.on_migrate(before, sender)
@@ -248,7 +248,7 @@ class Election:
 
     def _give_up(self, child: NodeId) -> None:
         self.children.discard(child)
-        self.neighbours.discard(child)
+        self.neighbors.discard(child)
         self._given_up.add(child)
 
     def _restart_leader_timer(self) -> None:
@@ -261,12 +261,12 @@ class Election:
         if self._leader_timer is not None:
             self._leader_timer.cancel()
         if self.parent is not None:
-            self.neighbours.discard(self.parent)
+            self.neighbors.discard(self.parent)
             self.last_parent = self.parent
         self.parent, self.leader, self.hops = None, self.host.name, 0
         self.host.trace(Record("leading"))
 
-    def _note_neighbour(self, sender: NodeId, beat: Heartbeat) -> None:
+    def _note_neighbor(self, sender: NodeId, beat: Heartbeat) -> None:
         self._last_heard[sender] = self.host.now()
         if beat.parent == self.host.name:
             was_given_up = sender in self._given_up
@@ -278,11 +278,11 @@ class Election:
         if sender in self.children:
             self.children.discard(sender)
             if sender != self.parent:
-                self.neighbours.discard(sender)
+                self.neighbors.discard(sender)
 
 
 def _is_far_behind(beat: Heartbeat, incarnation: int, number: int) -> bool:
-    """Further than a slow neighbour's copy of a round can be."""
+    """Further than a slow neighbor's copy of a round can be."""
     return beat.incarnation < incarnation or (beat.incarnation == incarnation and beat.round < number - LATE_ROUNDS)
 
 

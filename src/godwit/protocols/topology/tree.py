@@ -19,7 +19,7 @@ class Tree(Protocol):
     """A child that had been given up is back and never noticed that it was gone."""
 
     @property
-    def neighbours(self) -> Set[NodeId]:
+    def neighbors(self) -> Set[NodeId]:
         """N_i: the brokers next to this one in the tree, now."""
 
     @property
@@ -28,8 +28,8 @@ class Tree(Protocol):
     def adopt(self, child: NodeId) -> None:
         """A broker has announced itself as our child by migrating here; its heartbeat would follow anyway."""
 
-    def heard_since(self, neighbour: NodeId, time_s: float) -> bool:
-        """Whether the neighbour has given a sign of life after that time of this node's clock."""
+    def heard_since(self, neighbor: NodeId, time_s: float) -> bool:
+        """Whether the neighbor has given a sign of life after that time of this node's clock."""
 
 
 def ignore(*_: object) -> None:
@@ -37,35 +37,35 @@ def ignore(*_: object) -> None:
 
 
 class StaticTree:
-    """Neighbours given by hand: for protocols with fixed brokers, golden traces, and deployments with a fixed tree."""
+    """Neighbors given by hand: for protocols with fixed brokers, golden traces, and deployments with a fixed tree."""
 
-    def __init__(self, neighbours: Iterable[NodeId] = (), parent: NodeId | None = None) -> None:
-        self.neighbours: set[NodeId] = set(neighbours)
+    def __init__(self, neighbors: Iterable[NodeId] = (), parent: NodeId | None = None) -> None:
+        self.neighbors: set[NodeId] = set(neighbors)
         self.parent = parent
         self.last_parent: NodeId | None = None
         self.on_migrate: Migrate = ignore
         self.on_returned: Callable[[NodeId], None] = ignore
 
     def adopt(self, child: NodeId) -> None:
-        self.neighbours.add(child)
+        self.neighbors.add(child)
         if self.last_parent == child:
             self.last_parent = None
 
-    def drop(self, neighbour: NodeId) -> None:
+    def drop(self, neighbor: NodeId) -> None:
         """The link is gone; losing the parent sends nothing and is remembered."""
-        self.neighbours.discard(neighbour)
-        if self.parent == neighbour:
-            self.last_parent, self.parent = neighbour, None
+        self.neighbors.discard(neighbor)
+        if self.parent == neighbor:
+            self.last_parent, self.parent = neighbor, None
 
     def move(self, parent: NodeId) -> None:
-        """Take another parent, as a heartbeat through a new neighbour would."""
+        """Take another parent, as a heartbeat through a new neighbor would."""
         old = self.parent
         if old is not None and old != parent:
-            self.neighbours.discard(old)
+            self.neighbors.discard(old)
         self.parent = parent
-        self.neighbours.add(parent)
+        self.neighbors.add(parent)
         self.on_migrate(old if old is not None else self.last_parent, parent)
         self.last_parent = parent
 
-    def heard_since(self, neighbour: NodeId, time_s: float) -> bool:
-        return neighbour in self.neighbours
+    def heard_since(self, neighbor: NodeId, time_s: float) -> bool:
+        return neighbor in self.neighbors

@@ -1,0 +1,1 @@
+"""What `godwit.connect` is made of."""

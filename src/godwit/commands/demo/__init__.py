@@ -1,0 +1,1 @@
+"""`godwit demo`: people who roam between three real brokers."""

@@ -1,0 +1,64 @@
+"""`godwit demo`: subscribers roam between three real brokers, and one of the brokers is killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from godwit.commands.console import InputError
+
+FINISHED, WRONG, INTERRUPTED = 0, 1, 130
+NAMES = ["harbour", "market", "station"]
+
+
+class DemoOptions(msgspec.Struct, frozen=True, kw_only=True):
+    seconds: Annotated[float, typer.Option(min=2, help="How long taxis report.")] = 20.0
+    walkers: Annotated[int, typer.Option(min=1, help="How many people walk from broker to broker.")] = 20
+    seed: Annotated[int, typer.Option(help="Another seed, another town.")] = 1
+
+
+def demo(options: DemoOptions) -> int:
+    """Watch subscribers roam between three real brokers, one of which is killed, and see whether anything is lost.
+
+    Taxis report where they are; people walk from broker to broker without a word and want some of it, by content and by
+    place. The account at the end is drawn up from what was published, what each wanted and what each got.
+
+    Examples:
+
+        godwit demo
+
+        godwit demo --walkers 100 --seconds 40 --seed 7
+
+    Exit status: 0 where nothing was lost, came twice or out of order; 1 where something was.
+    """
+    import asyncio
+    import tempfile
+    from functools import partial
+
+    from rich.console import Console
+
+    from godwit.commands.demo.play import Plan, performed
+    from godwit.commands.demo.view import concluded, watched
+    from godwit.net.processes import BrokerError, cluster
+
+    plan = Plan(seconds=options.seconds, walkers=options.walkers, seed=options.seed)
+    console = Console(highlight=False)
+    console.print(
+        f"Three brokers, {plan.taxis} taxis that report {plan.events_per_s:.0f} times a second, {plan.walkers} people"
+        f" who walk from broker to broker\nwithout a word and want some of it, by content and by place. One broker will"
+        f" be killed. About {plan.seconds + 8:.0f} s.\n"
+    )
+    with tempfile.TemporaryDirectory(prefix="godwit-demo-") as folder:
+        try:
+            play = asyncio.run(performed(plan, cluster(NAMES, Path(folder)), partial(watched, console=console)))
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except BrokerError as error:
+            raise InputError(f"demo: {error}") from None
+    verdict = play.verdict()
+    console.print()
+    concluded(console, verdict)
+    return FINISHED if verdict.is_clean else WRONG

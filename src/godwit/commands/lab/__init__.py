@@ -1,0 +1,1 @@
+"""`godwit lab`: the experiments."""

@@ -1,0 +1,347 @@
+"""`godwit lab`: options checked, runs swept, pages written. `experiments.py` says what can be typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import typer
+
+from godwit.commands.console import InputError
+from godwit.commands.pipeline.sweeping import INTERRUPTED, Where, opened, swept
+from godwit.lab import convergencetable, pages
+from godwit.lab.adhoc import plan as adhoc_plan
+from godwit.lab.adhoc import report as adhoc_report
+from godwit.lab.adhoc import runs as adhoc_runs
+from godwit.lab.adhoc.evidence import Evidence as AdhocEvidence
+from godwit.lab.deployed import evaluation
+from godwit.lab.handoff import grid as handoff_grid
+from godwit.lab.handoff import racetable
+from godwit.lab.handoff import report as handoff_report
+from godwit.lab.handoff import runs as handoff_runs
+from godwit.lab.handoff.races import Outcome
+from godwit.lab.handoff.results import Results as HandoffResults
+from godwit.lab.mft import report, trees
+from godwit.lab.mft.grid import PROTOCOLS, QUICK, Grid
+from godwit.lab.mft.results import Results
+from godwit.lab.mft.runs import SIDES_M, Configuration, run
+from godwit.lab.models import report as models_report
+from godwit.lab.results import Results as AnyResults
+
+Number = TypeVar("Number", int, float)
+Plan = TypeVar("Plan", bound=msgspec.Struct)
+C = TypeVar("C", bound=msgspec.Struct)
+R = TypeVar("R", bound=msgspec.Struct)
+K = TypeVar("K", bound=AnyResults[Any, Any])
+
+Said = dict[str, Any]
+"""Options by name, None where nothing was said."""
+
+MFT_FIELDS = {"speeds": "speeds_mps", "seconds": "publish_s"}
+MEASURE_FIELDS = {"seconds": "measure_s"}
+
+
+def mft(
+    *,
+    quick: bool,
+    sizes: str | None,
+    speeds: str | None,
+    seeds: int | None,
+    protocols: str | None,
+    workload: str,
+    seconds: float | None,
+    out: str,
+    report_only: bool,
+    where: Where,
+) -> int:
+    if workload not in ("unicast", "multicast"):
+        raise InputError(f"--workload {workload}: unicast or multicast")
+    said = _mft_said(sizes, speeds, seeds, seconds) | {
+        "protocols": _names("--protocols", protocols, PROTOCOLS),
+        "workload": workload if workload != Grid().workload else None,
+    }
+    grid = _planned(QUICK if quick else Grid(), said, MFT_FIELDS)
+
+    def reported(results: Results) -> tuple[pages.Page, Mapping[str, bytes]]:
+        from godwit.lab.mft.figures import drawn
+
+        page = report.page(grid, results, _command("mft", quick, said))
+        return page, drawn(report.evidence_of(grid, results))
+
+    sweep = _sweeping(grid.all(), run, where, _mft_cost, _mft_name)
+    return _judged(out, Results, grid.cells(), None if report_only else sweep, reported)
+
+
+def compare_trees(
+    *, sizes: str | None, speeds: str | None, seeds: int | None, seconds: float | None, out: str, where: Where
+) -> int:
+    said = _mft_said(sizes, speeds, seeds, seconds)
+    comparison = _planned(trees.Comparison(), said, MFT_FIELDS)
+    sweep = _sweeping(comparison.all(), run, where, _mft_cost, _mft_name)
+    return _tabled(
+        out, "trees", Results, sweep, lambda done: trees.page(comparison, done, _command("trees", False, said))
+    )
+
+
+def convergence(*, seeds: int, out: str, where: Where) -> int:
+    wanted = convergencetable.batches(seeds)
+    sweep = _sweeping(wanted, convergencetable.count, where, named=lambda one: f"{one.protocol}, {one.mix}")
+
+    def kept(path: Path) -> AnyResults[convergencetable.Batch, convergencetable.Counted]:
+        return AnyResults(path, convergencetable.Batch, convergencetable.Counted)
+
+    return _tabled(out, "convergence", kept, sweep, lambda done: convergencetable.page(seeds, _results(done, wanted)))
+
+
+def races(*, seeds: int, out: str, where: Where) -> int:
+    wanted = racetable.batches(seeds)
+    sweep = _sweeping(wanted, racetable.count, where, named=lambda one: f"{one.variant}, {one.column}")
+
+    def kept(path: Path) -> AnyResults[racetable.Batch, Outcome]:
+        return AnyResults(path, racetable.Batch, Outcome)
+
+    return _tabled(out, "races", kept, sweep, lambda done: racetable.page(seeds, _results(done, wanted)))
+
+
+def handoff(
+    *,
+    quick: bool,
+    experiments: str | None,
+    subscribers: str | None,
+    base: int | None,
+    seeds: int | None,
+    schemes: str | None,
+    seconds: float | None,
+    out: str,
+    report_only: bool,
+    deployed: bool,
+    where: Where,
+) -> int:
+    if deployed:
+        if base is not None:
+            raise InputError(f"--base {base}: nothing but the number of subscribers varies in X2 and X10; leave it out")
+        return _deployed(quick, experiments, subscribers, seeds, schemes, seconds, out, report_only)
+    said: Said = {
+        "experiments": _names("--experiments", experiments, handoff_grid.EXPERIMENTS),
+        "subscribers": _numbers("--subscribers", subscribers, int, lambda k: 0 < k <= 1000, "1 to 1000"),
+        "base": base,
+        "seeds": seeds,
+        "schemes": _names("--schemes", schemes, handoff_runs.SCHEMES),
+        "seconds": seconds,
+    }
+    grid = _planned(handoff_grid.QUICK if quick else handoff_grid.Grid(), said, MEASURE_FIELDS)
+
+    def reported(results: HandoffResults) -> tuple[pages.Page, Mapping[str, bytes]]:
+        from godwit.lab.handoff.figures import drawn
+
+        page = handoff_report.page(grid, results, _command("handoff", quick, said))
+        return page, drawn(handoff_report.evidence_of(grid, results))
+
+    sweep = _sweeping(
+        grid.cells(), handoff_runs.run, where, _handoff_cost, lambda one: f"K={one.subscribers} {one.scheme}"
+    )
+    return _judged(out, HandoffResults, grid.cells(), None if report_only else sweep, reported)
+
+
+def _deployed(
+    quick: bool,
+    experiments: str | None,
+    subscribers: str | None,
+    seeds: int | None,
+    schemes: str | None,
+    seconds: float | None,
+    out: str,
+    report_only: bool,
+) -> int:
+    """X2 and X10 with broker processes. They need the processors for themselves, so one run follows the other."""
+    if experiments is not None:
+        raise InputError(f"--experiments {experiments}: X2 and X10 are deployed, always both; leave it out")
+    said: Said = {
+        "subscribers": _numbers("--subscribers", subscribers, int, lambda k: 0 < k <= 200, "1 to 200"),
+        "seeds": seeds,
+        "schemes": _names("--schemes", schemes, evaluation.SCHEMES),
+        "seconds": seconds,
+    }
+    grid = _planned(evaluation.QUICK if quick else evaluation.Grid(), said, MEASURE_FIELDS)
+    sweep = _sweeping(
+        [] if report_only else grid.cells(),
+        evaluation.run,
+        Where(spark=False),
+        named=lambda one: f"K={one.subscribers} {one.scheme} {one.pattern}",
+    )
+
+    def paged(results: AnyResults[evaluation.Configuration, evaluation.Result]) -> pages.Page:
+        if not results.of(grid.cells()):
+            raise InputError(f"{out}: no run of this plan is there")
+        return evaluation.page(grid, results, _command("handoff --deployed", quick, said))
+
+    return _tabled(out, "deployed", evaluation.results, sweep, paged)
+
+
+def adhoc(*, quick: bool, seeds: int | None, seconds: float | None, out: str, report_only: bool, where: Where) -> int:
+    said: Said = {"seeds": seeds, "seconds": seconds}
+    plan = _planned(adhoc_plan.QUICK if quick else adhoc_plan.Plan(), said, MEASURE_FIELDS)
+    wanted = plan.runs()
+
+    def kept(path: Path) -> AnyResults[adhoc_runs.Configuration, adhoc_runs.Result]:
+        return AnyResults(path, adhoc_runs.Configuration, adhoc_runs.Result)
+
+    def reported(
+        results: AnyResults[adhoc_runs.Configuration, adhoc_runs.Result],
+    ) -> tuple[pages.Page, Mapping[str, bytes]]:
+        from godwit.lab.adhoc.figures import drawn
+
+        rows = results.of(wanted)
+        evidence = AdhocEvidence(plan, rows)
+        return adhoc_report.page(evidence, len(rows), _command("adhoc", quick, said)), drawn(evidence)
+
+    sweep = _sweeping(wanted, adhoc_runs.run, where, _adhoc_cost, lambda one: f"{one.nodes} nodes, {one.protocol}")
+    return _judged(out, kept, wanted, None if report_only else sweep, reported)
+
+
+def models() -> int:
+    typer.echo(pages.markdown(models_report.page()))
+    return 0
+
+
+def _sweeping(
+    wanted: Sequence[C],
+    work: Callable[[C], R],
+    where: Where,
+    cost: Callable[[C], float] = lambda one: 1.0,
+    named: Callable[[C], str] = str,
+) -> Callable[[AnyResults[C, R]], int]:
+    return lambda results: swept(wanted, results, work, where, cost=cost, named=named)
+
+
+def _judged(
+    out: str,
+    kept: Callable[[Path], K],
+    wanted: Sequence[Any],
+    sweep: Callable[[K], int] | None,
+    reported: Callable[[K], tuple[pages.Page, Mapping[str, bytes]]],
+) -> int:
+    """An experiment with claims: run what is missing, unless `sweep` is None, and report on what is there."""
+    if find_spec("matplotlib") is None:
+        raise InputError("the report's figures need matplotlib: pip install 'godwit[lab]'")
+    with opened(out, kept, report_only=sweep is None) as results:
+        status = 0 if sweep is None else sweep(results)
+        if status == INTERRUPTED:
+            return status
+        if not results.of(wanted):
+            raise InputError(f"{out}: no run of this plan is there")
+        page, figures = reported(results)
+    folder = Path(out)
+    _write_text(folder / "report.html", pages.html(page, figures))
+    _write_text(folder / "report.md", pages.markdown(page))
+    for finding in page.findings:
+        typer.echo(f"{finding.claim.name:>4}  {finding.verdict:<15} {finding.numbers}")
+    typer.echo(f"{folder / 'report.html'}")
+    return status
+
+
+def _tabled(
+    out: str, name: str, kept: Callable[[Path], K], sweep: Callable[[K], int], paged: Callable[[K], pages.Page]
+) -> int:
+    """An experiment that ends in a table, which is written when all runs are there."""
+    with opened(out, kept) as results:
+        status = sweep(results)
+        if status:
+            return status
+        text = pages.markdown(paged(results))
+    _write_text(Path(out, f"{name}.md"), text)
+    typer.echo(text)
+    return 0
+
+
+def _results(kept: AnyResults[C, R], wanted: Sequence[C]) -> dict[C, R]:
+    return {row.configuration: row.result for row in kept.of(wanted)}
+
+
+def _mft_cost(one: Configuration) -> float:
+    """Time goes about with the square of the size."""
+    return one.size**2 * (one.publish_s + one.drain_s)
+
+
+def _mft_name(one: Configuration) -> str:
+    return f"C{one.size} {one.protocol}"
+
+
+def _handoff_cost(one: handoff_runs.Configuration) -> float:
+    return one.subscribers * (one.warmup_s + one.measure_s)
+
+
+def _adhoc_cost(one: adhoc_runs.Configuration) -> float:
+    """Receptions, about: who hears a frame, how many send it, how often."""
+    heard = one.nodes * 1e6 / one.side_m**2
+    return one.nodes * heard * one.publishers * one.rate_per_s * (one.probability if one.protocol == "gossip" else 0.3)
+
+
+def _mft_said(sizes: str | None, speeds: str | None, seeds: int | None, seconds: float | None) -> Said:
+    return {
+        "sizes": _numbers("--sizes", sizes, int, lambda size: size in SIDES_M, f"one of {_listed(SIDES_M)}"),
+        "speeds": _numbers("--speeds", speeds, float, lambda speed: 0 < speed <= 100, "more than 0, up to 100 m/s"),
+        "seeds": seeds,
+        "seconds": seconds,
+    }
+
+
+def _planned(plan: Plan, said: Said, fields: Mapping[str, str]) -> Plan:
+    """The plan with what was said; `fields` are those that are not called like their option."""
+    told = {fields.get(option, option): value for option, value in said.items() if value is not None}
+    return msgspec.structs.replace(plan, **told)
+
+
+def _command(name: str, quick: bool, said: Said) -> str:
+    """What to type to get this again."""
+    words = ["godwit lab", name, *["--quick"] * quick]
+    for option, value in said.items():
+        if value is not None:
+            text = ",".join(map(_short, value)) if isinstance(value, tuple) else _short(value)
+            words += [f"--{option}", text]
+    return " ".join(words)
+
+
+def _numbers(
+    option: str, text: str | None, kind: Callable[[str], Number], fits: Callable[[Number], bool], right: str
+) -> tuple[Number, ...] | None:
+    if text is None:
+        return None
+    found: list[Number] = []
+    for word in text.split(","):
+        try:
+            number = kind(word)
+        except ValueError:
+            raise InputError(f"{option} {text}: {word.strip()!r} is not a number; as in {option} 2,8") from None
+        if not fits(number):
+            raise InputError(f"{option} {text}: {word.strip()} must be {right}")
+        found.append(number)
+    return tuple(sorted(set(found)))
+
+
+def _names(option: str, text: str | None, known: Sequence[str]) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if word not in known:
+            raise InputError(f"{option} {text}: {word!r} is none of {_listed(known)}")
+    return tuple(name for name in known if name in words)
+
+
+def _listed(some: object) -> str:
+    return ", ".join(str(one) for one in some)  # type: ignore[attr-defined]
+
+
+def _write_text(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

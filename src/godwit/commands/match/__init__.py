@@ -1,0 +1,1 @@
+"""`godwit match`: who gets what, from files."""

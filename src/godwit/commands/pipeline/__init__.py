@@ -1,0 +1,1 @@
+"""`godwit pipeline`: the data jobs."""

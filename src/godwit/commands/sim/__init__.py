@@ -1,0 +1,1 @@
+"""`godwit sim`: scenarios in virtual time, shown and replayed."""

@@ -1,0 +1,224 @@
+"""What leaves a connection: collected during a turn of the loop, written at its end, bounded where nobody reads."""
+
+from __future__ import annotations
+
+import asyncio
+
+from godwit.net.mqtt.encode import Teller
+from godwit.net.mqtt.front import TICK_S, Front
+from godwit.protocols.broker.api import Delivery, Reason
+from godwit.protocols.broker.session.state import Session
+
+WRITE_HIGH_BYTES = 256 * 1024
+"""Where the transport has enough, and what follows waits with us."""
+
+
+STUCK_S = 2.0
+"""How long a client for which too much waits may take nothing at all."""
+
+
+class Output(asyncio.Protocol):
+    """The writing half of a connection, over whatever transport."""
+
+    __slots__ = ("_held", "_moved", "_pieces", "ended", "front", "held_bytes", "paused", "transport")
+
+    def __init__(self, front: Front) -> None:
+        self.front = front
+        self.transport: asyncio.Transport | None = None
+        self.ended = False
+        """Nothing more is sent."""
+        self.paused = False
+        """The transport is full: the client reads more slowly than we write."""
+        self.held_bytes = 0
+        self._held: list[bytes] = []
+        self._pieces: list[bytes] = []
+        self._moved = 0
+        """The tick at which something last left."""
+
+    def send(self, data: bytes) -> None:
+        """What must arrive, or the connection ends."""
+        if not self.ended:
+            if not self._pieces:
+                self.front.flush_soon(self)  # type: ignore[arg-type]
+            self._pieces.append(data)
+            self.front.counts.packets_out += 1
+
+    def pass_on(self, data: bytes, count: int) -> None:
+        """Publications at QoS 0, `count` of them: dropped where too much waits already."""
+        if self.ended:
+            return
+        counts = self.front.counts
+        if self.held_bytes > self.front.options.output_bytes_max:
+            counts.drop("client does not read", count)
+            return
+        if not self._pieces:
+            self.front.flush_soon(self)  # type: ignore[arg-type]
+        self._pieces.append(data)
+        counts.packets_out += count
+        counts.publishes_out += count
+
+    def flush(self) -> None:
+        pieces, self._pieces = self._pieces, []
+        if not pieces or self.transport is None or self.transport.is_closing():
+            return
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if self.paused:
+            self._hold(data)
+        else:
+            self.front.counts.bytes_out += len(data)
+            self.transport.write(data)
+
+    def _hold(self, data: bytes) -> None:
+        self._held.append(data)
+        self.held_bytes += len(data)
+        self.front.backlog_bytes += len(data)
+
+    def pause_writing(self) -> None:
+        self.paused = True
+        self._moved = self.front.tick
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        self._moved = self.front.tick
+        while self._held and not self.paused and self.transport is not None:
+            data = self._held.pop(0)
+            self._release(len(data))
+            self.front.counts.bytes_out += len(data)
+            self.transport.write(data)
+
+    def _release(self, size: int) -> None:
+        front = self.front
+        self.held_bytes -= size
+        front.backlog_bytes -= size
+        if front.slowed and front.backlog_bytes < front.options.backlog_bytes_max // 2:
+            front.speed_up()
+
+    def look_at_output(self) -> None:
+        """A client that takes nothing for long, or for a while where very much waits, is not there any more."""
+        options, waited_s = self.front.options, (self.front.tick - self._moved) * TICK_S
+        if waited_s > options.stall_s or (waited_s > STUCK_S and self.held_bytes > options.output_bytes_hard):
+            self.front.counts.drop("client closed for not reading")
+            self.hang_up(at_once=True)
+
+    def hang_up(self, *, at_once: bool = False) -> None:
+        """Write what was said, and close; or do not even wait for that."""
+        if self.transport is None:
+            return
+        if not at_once and not self.ended:
+            self.flush()
+            # What the transport does not take any more would keep the connection open for a client that does not read.
+            at_once = self.paused
+        self.ended = True
+        if at_once:
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def _drop_output(self) -> None:
+        self.ended = True
+        self.transport = None
+        self._release(self.held_bytes)
+        self._held.clear()
+        self._pieces.clear()
+
+
+# What the broker has a client told: deliveries, and the answers to what it published.
+
+PACKET_ANY = 1 << 30
+
+
+class Delivering(Output):
+    """The part of a connection that the broker calls."""
+
+    __slots__ = (
+        "_aliases_out",
+        "_aliases_out_max",
+        "_incoming",
+        "_reading",
+        "_session",
+        "_teller",
+        "_unknown",
+        "packet_max",
+        "version",
+    )
+
+    def __init__(self, front: Front) -> None:
+        super().__init__(front)
+        self.version = 0
+        self.packet_max = PACKET_ANY
+        """The largest packet that the client takes."""
+        self._session: Session | None = None
+        self._teller = Teller(0, PACKET_ANY, True)
+        self._reading = True
+        self._incoming: set[int] = set()
+        """Packet ids of publications not yet acknowledged."""
+        self._unknown: set[int] = set()
+        """Packet ids that it released and nobody knew."""
+        self._aliases_out: dict[str, int] | None = None
+        self._aliases_out_max = 0
+
+    def deliver(self, delivery: Delivery) -> None:
+        if self.ended:
+            return
+        counts = self.front.counts
+        if not delivery.qos and self.held_bytes > self.front.options.output_bytes_max:
+            counts.drop("client does not read")
+            return
+        alias, known = self._alias(delivery.publication.topic) if self._aliases_out_max else (0, False)
+        packet = self.front.forms.packet(delivery, self.version, alias, known)
+        if len(packet) > self.packet_max:
+            counts.drop("larger than the client takes")
+            if delivery.qos:
+                self.front.later(self._skip, delivery.number)
+            return
+        if alias and not known:
+            assert self._aliases_out is not None
+            self._aliases_out[delivery.publication.topic] = alias
+        counts.publishes_out += 1
+        self.send(packet)
+
+    def _alias(self, topic: str) -> tuple[int, bool]:
+        """The alias to send with this topic, 0 for none, and whether the client knows it."""
+        known = self._aliases_out
+        if known is None:
+            known = self._aliases_out = {}
+        alias = known.get(topic)
+        if alias is not None:
+            return alias, True
+        return (len(known) + 1, False) if len(known) < self._aliases_out_max else (0, False)
+
+    def _skip(self, number: int) -> None:
+        """What is too large for the client counts as delivered (MQTT-3.1.2-25)."""
+        if self._session is not None:
+            self.front.broker.acknowledged(self._session, number)
+
+    def release(self, number: int) -> None:
+        self.send(self._teller.release(number))
+
+    def accepted(self, number: int, qos: int, reason: Reason) -> None:
+        # Version 5 counts a publication at QoS 2 until PUBCOMP (section 4.9). A client of 3.1.1 that is not read for it
+        # could not even say PUBREL.
+        if qos == 1 or self.version != 5 or reason >= Reason.UNSPECIFIED:
+            self._acknowledged(number)
+        self.send(self._teller.accepted(number, qos, int(reason)))
+
+    def completed(self, number: int) -> None:
+        self._acknowledged(number)
+        known = number not in self._unknown
+        self._unknown.discard(number)
+        self.send(self._teller.completed(number, known=known))
+
+    def _acknowledged(self, number: int) -> None:
+        self._incoming.discard(number)
+        if not self._reading and len(self._incoming) <= self.front.options.inflight_max // 2:
+            self.go_on_reading()
+
+    def stop_reading(self) -> None:
+        if self._reading and self.transport is not None and not self.transport.is_closing():
+            self._reading = False
+            self.transport.pause_reading()
+
+    def go_on_reading(self) -> None:
+        if not self._reading and self.transport is not None and not self.transport.is_closing():
+            self._reading = True
+            self.transport.resume_reading()

@@ -1,0 +1,1 @@
+"""The neighbor graph as files: read, written, left for a running broker."""

@@ -1,0 +1,1 @@
+"""What operators look at: status, metrics, and the services around a broker."""

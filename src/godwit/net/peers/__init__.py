@@ -1,0 +1,1 @@
+"""Links between brokers: finding, greeting, framing, keeping up."""

@@ -1,0 +1,395 @@
+"""Links between brokers over TCP: one for each pair, in order, until it breaks and loses what was in flight.
+
+A link costs its peer nothing but itself: whatever is malformed, too large, too slow or not admitted ends it, and the
+dialler tries again later. Nothing is repeated here, the fabric's streams do that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+
+from godwit.net.identity import Identity
+from godwit.net.peers.frames import (
+    Control,
+    Hello,
+    Kind,
+    Known,
+    Peer,
+    Ping,
+    Proof,
+    Reader,
+    Refused,
+    encode_control,
+    framed,
+)
+from godwit.net.peers.handshake import Handshake, SelfError, SpareError, State
+from godwit.protocols.host import Message, NodeId, RemoteError
+
+# One connection between two brokers, from the first byte to the last.
+
+MIB = 1024 * 1024
+HIGH_WATER_B = MIB
+LINGER_S = 2.0
+"""How long a closed link may take to say its last words."""
+
+
+class LinkOptions(msgspec.Struct, frozen=True, kw_only=True):
+    heartbeat_s: float = 2.0
+    """How long a link may be without a word from here."""
+    idle_s: float = 7.0
+    """How long without a word from the peer, until it counts as dead: TCP alone would take minutes to notice."""
+    connect_s: float = 5.0
+    greeting_s: float = 5.0
+    frame_b_max: int = 64 * MIB
+    queue_b_max: int = 64 * MIB
+    """What may wait for one slow peer; what does not fit is dropped and counted."""
+    strangers_max: int = 64
+    """Connections at a time that have not been admitted yet."""
+
+
+class Link(asyncio.Protocol):
+    """`address` is the one that was dialled, empty where the peer dialled us."""
+
+    def __init__(self, links: Links, handshake: Handshake, address: str = "") -> None:
+        self.links = links
+        self.handshake = handshake
+        self.address = address
+        self.loop = links.loop
+        self.admitted: asyncio.Future[None] = self.loop.create_future()
+        """Done once this is the link to its peer; the exception says why it is not."""
+        self.closed = asyncio.Event()
+        self.heard_s = self.said_s = self.loop.time()
+        self.remote_host = ""
+        self.dropped = 0
+        self._transport: asyncio.Transport | None = None
+        self._reader = Reader()
+        self._queue: list[bytes] = []
+        self._queue_b = 0
+        self._paused = False
+
+    @property
+    def peer(self) -> Hello:
+        assert self.handshake.peer is not None
+        return self.handshake.peer
+
+    @property
+    def peer_address(self) -> str:
+        """Where the peer can be dialled, as far as it said; its own host is the one we see where it does not know."""
+        address = self.peer.address
+        if not address.startswith(":"):
+            return address
+        host = f"[{self.remote_host}]" if ":" in self.remote_host else self.remote_host
+        return host + address
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=HIGH_WATER_B)
+        self.remote_host = str((transport.get_extra_info("peername") or ("",))[0])
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.control(self.handshake.hello)
+        self.links.met(self)
+        self.loop.call_later(self.links.options.greeting_s, self._greeted_or_gone)
+
+    def _greeted_or_gone(self) -> None:
+        if not self.admitted.done():
+            self.refuse(RemoteError(f"no complete greeting within {self.links.options.greeting_s:g} s"))
+
+    def data_received(self, data: bytes) -> None:
+        self.heard_s = self.loop.time()
+        try:
+            for kind, body in self._reader.feed(data):
+                if self._transport is None or self._transport.is_closing():
+                    return
+                if kind == Kind.MESSAGE:
+                    self._take_message(body)
+                else:
+                    self._take_control(body)
+        except RemoteError as error:
+            if self.handshake.state is State.REFUSED:
+                self._end(error)
+            else:
+                self.refuse(error)
+        self.links.on_read()
+
+    def _take_message(self, body: bytes) -> None:
+        if self.handshake.state is not State.ADMITTED:
+            raise RemoteError(f"a message came while {self.handshake.state}")
+        self.links.received += 1
+        self.links.on_message(self.peer.name, self.links.decode(body))
+
+    def _take_control(self, body: bytes) -> None:
+        control, answer = self.handshake.receive(body)
+        if answer:
+            self.control(answer)
+        if isinstance(control, Proof):
+            self._reader.size_max = self.links.options.frame_b_max
+            self.links.admit(self)
+        elif isinstance(control, Known):
+            self.links.on_known(control.peers)
+
+    def control(self, body: bytes) -> None:
+        self.write(framed(Kind.CONTROL, body))
+
+    def write(self, frame: bytes) -> bool:
+        """Send a frame, or queue it while the peer is slow; False where there is no room. The loop itself gathers what
+        is written in one of its turns."""
+        if self._queue_b + len(frame) > self.links.options.queue_b_max and self._queue_b:
+            self.dropped += 1
+            return False
+        self._queue.append(frame)
+        self._queue_b += len(frame)
+        self._flush()
+        return True
+
+    def _flush(self) -> None:
+        if self._paused or self._transport is None or self._transport.is_closing():
+            return
+        data = b"".join(self._queue)
+        self._queue.clear()
+        self._queue_b = 0
+        self.said_s = self.loop.time()
+        self._transport.write(data)
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        if self._queue:
+            self._flush()
+
+    def refuse(self, error: RemoteError) -> None:
+        """Say why, as far as the peer still listens, and hang up."""
+        refused = Refused(str(error), isinstance(error, SpareError))
+        self._queue.append(framed(Kind.CONTROL, encode_control(refused)))
+        self._paused = False
+        self._flush()
+        self._end(error)
+
+    def _end(self, error: RemoteError) -> None:
+        if not isinstance(error, SpareError | SelfError):
+            self.links.tell(self.address or self.remote_host, str(error))
+        self._fail(error)
+        self.hang_up()
+
+    def _fail(self, error: Exception) -> None:
+        if not self.admitted.done():
+            self.admitted.set_exception(error)
+            # Whoever dialled looks at it; nobody does where we were dialled.
+            self.admitted.exception()
+
+    def hang_up(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.close()
+            self.loop.call_later(LINGER_S, self._transport.abort)
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._queue.clear()
+        self._fail(error or ConnectionResetError("the peer hung up"))
+        self.closed.set()
+        self.links.lost(self)
+
+
+log = logging.getLogger("godwit.links")
+
+TOLD_MAX = 256
+
+PING = framed(Kind.CONTROL, encode_control(Ping()))
+
+
+class Club(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may be a peer: brokers of this cluster that know its secret, and, with TLS, have a certificate of its CA."""
+
+    cluster: str = "godwit"
+    secret: bytes = b""
+    serving: ssl.SSLContext | None = None
+    dialling: ssl.SSLContext | None = None
+
+
+class Links:
+    """All links of a broker. Set the listeners before `listen` or anything dialled."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        club: Club = Club(),  # noqa: B008
+        options: LinkOptions = LinkOptions(),  # noqa: B008
+        *,
+        encode: Callable[[Any], bytes],
+        decode: Callable[[bytes], Message],
+    ) -> None:
+        self.identity = identity
+        self.club = club
+        self.options = options
+        self.encode = encode
+        self.decode = decode
+        self.loop = asyncio.get_running_loop()
+        self.up: dict[NodeId, Link] = {}
+        self.address = ""
+        """Where others can dial us, as told to them."""
+        self.on_message: Callable[[NodeId, Message], None] = lambda sender, message: None
+        self.on_read: Callable[[], None] = lambda: None
+        """Called when all that has come over a link in one piece was handed out."""
+        self.on_linked: Callable[[NodeId], None] = lambda peer: None
+        self.on_unlinked: Callable[[NodeId], None] = lambda peer: None
+        self.on_known: Callable[[tuple[Peer, ...]], None] = lambda peers: None
+        self.on_admitted: Callable[[Link], None] = lambda link: None
+        self.sent = self.received = 0
+        self.dropped: Counter[str] = Counter()
+        self._all: set[Link] = set()
+        self._nonces: set[bytes] = set()
+        self._told: dict[str, str] = {}
+        self._servers: list[asyncio.Server] = []
+        self._beat: asyncio.TimerHandle | None = self.loop.call_later(options.heartbeat_s / 2, self._tick)
+
+    async def listen(self, host: str, port: int) -> int:
+        """Accept peers there; the port, where 0 asked for a free one."""
+        server = await self.loop.create_server(self._link, host, port, ssl=self.club.serving, backlog=128)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def connect(self, host: str, port: int, address: str) -> Link:
+        """A connection to whoever is there, or `OSError`; await `admitted` to know whether it becomes a link."""
+        try:
+            async with asyncio.timeout(self.options.connect_s):
+                _, link = await self.loop.create_connection(
+                    lambda: self._link(address), host, port, ssl=self.club.dialling
+                )
+        except TimeoutError:
+            raise OSError(f"no answer within {self.options.connect_s:g} s") from None
+        return link
+
+    def _link(self, address: str = "") -> Link:
+        handshake = Handshake(
+            self.identity,
+            cluster=self.club.cluster,
+            secret=self.club.secret,
+            dialled=bool(address),
+            nonce=os.urandom(16),
+            address=self.address,
+            own_nonces=self._nonces,
+        )
+        return Link(self, handshake, address)
+
+    def met(self, link: Link) -> None:
+        """A connection is there; whether its peer is admitted is still open."""
+        self._all.add(link)
+        self._nonces.add(link.handshake.nonce)
+        strangers = sum(1 for each in self._all if each.handshake.state is not State.ADMITTED)
+        if strangers > self.options.strangers_max and not link.address:
+            link.refuse(RemoteError("too many peers greet at a time; try again"))
+
+    def send(self, to: NodeId, message: Message) -> None:
+        link = self.up.get(to)
+        if link is None:
+            self.dropped["no link"] += 1
+        else:
+            self._write(link, self.encode(message))
+
+    def broadcast(self, message: Message) -> None:
+        body = self.encode(message)
+        for link in list(self.up.values()):
+            self._write(link, body)
+
+    def _write(self, link: Link, body: bytes) -> None:
+        if len(body) >= self.options.frame_b_max:
+            self.dropped["too large"] += 1
+            log.error("a message of %s bytes to %s is not sent: too large", f"{len(body):,}", link.peer.name)
+        elif link.write(framed(Kind.MESSAGE, body)):
+            self.sent += 1
+        else:
+            self.dropped["queue full"] += 1
+
+    def drop(self, peer: NodeId, reason: str) -> None:
+        """The peer broke the protocol: end its link."""
+        if peer in self.up:
+            self.up[peer].refuse(RemoteError(reason))
+
+    def admit(self, link: Link) -> None:
+        """The peer has proved who it is; of several links to it one stays."""
+        held = self.up.get(link.peer.name)
+        if held is not None:
+            if held.peer.disk != link.peer.disk:
+                raise RemoteError(f"two brokers are named {link.peer.name!r}; each needs a name of its own")
+            if not self._is_better(link, held):
+                raise SpareError("there is a link already")
+            self._unlink(held)
+            held.refuse(SpareError("a better link has come"))
+        self.up[link.peer.name] = link
+        link.admitted.set_result(None)
+        self._told.pop(link.address or link.remote_host, None)
+        log.info("linked with %s (%s)", link.peer.name, link.address or f"from {link.remote_host}")
+        self.on_admitted(link)
+        self.on_linked(link.peer.name)
+
+    def _is_better(self, link: Link, held: Link) -> bool:
+        """Both ends must choose alike: what the smaller name dialled stays. Yet a link that was made again replaces the
+        one before it, and a peer that has restarted has no other."""
+        if link.peer.incarnation != held.peer.incarnation:
+            return link.peer.incarnation > held.peer.incarnation
+        ours = link.handshake.dialled
+        return ours == held.handshake.dialled or ours == (self.identity.name < link.peer.name)
+
+    def lost(self, link: Link) -> None:
+        self._all.discard(link)
+        self._nonces.discard(link.handshake.nonce)
+        if link.handshake.peer is not None and self.up.get(link.peer.name) is link:
+            self._unlink(link)
+            log.info("link with %s is down", link.peer.name)
+
+    def _unlink(self, link: Link) -> None:
+        del self.up[link.peer.name]
+        self.on_unlinked(link.peer.name)
+
+    def tell(self, where: str, reason: str) -> None:
+        """Log why there is no link, once as long as it stays the same reason."""
+        if self._told.get(where) != reason:
+            if len(self._told) >= TOLD_MAX:
+                self._told.clear()
+            self._told[where] = reason
+            log.warning("no link with %s: %s", where, reason)
+
+    def control(self, control: Control, *, besides: Link | None = None) -> None:
+        """To all peers but one."""
+        body = encode_control(control)
+        for link in self.up.values():
+            if link is not besides:
+                link.control(body)
+
+    def _tick(self) -> None:
+        options, now = self.options, self.loop.time()
+        self._beat = self.loop.call_later(options.heartbeat_s / 2, self._tick)
+        for name, link in list(self.up.items()):
+            if now - link.heard_s > options.idle_s:
+                log.warning("%s has been silent for %.1f s", name, now - link.heard_s)
+                link.abort()
+            elif now - link.said_s > options.heartbeat_s / 2:
+                link.write(PING)
+
+    async def close(self) -> None:
+        """Accept nobody any more and end all links, letting what is queued leave."""
+        if self._beat is not None:
+            self._beat.cancel()
+        for server in self._servers:
+            server.close()
+        links = list(self._all)
+        for link in links:
+            link.hang_up()
+        if links:
+            await asyncio.wait([asyncio.ensure_future(link.closed.wait()) for link in links], timeout=LINGER_S + 1)

@@ -1,0 +1,1 @@
+"""Brokers over one-hop datagrams: antenna, fragments, seals."""

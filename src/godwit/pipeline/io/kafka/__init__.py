@@ -1,0 +1,1 @@
+"""Kafka as a source and a sink of jobs: through Spark's connector where the session has it, else by librdkafka."""

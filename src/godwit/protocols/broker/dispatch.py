@@ -1,0 +1,262 @@
+"""From a publication to everybody who wants it: sessions here, and other brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+
+from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
+from godwit.protocols.broker.fabric.passages import Passage
+from godwit.protocols.broker.interest.stated import Lingering
+from godwit.protocols.broker.interest.subscribers import Audience, Directory, Found, Group, takers_of
+from godwit.protocols.broker.messages import Content
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.counts import Counts
+from godwit.protocols.broker.session.memory import is_own
+from godwit.protocols.broker.session.parse import filters_of
+from godwit.protocols.broker.session.queue import Deliveries
+from godwit.protocols.broker.session.retained import Retained
+from godwit.protocols.broker.session.rows import Ledger, size_b
+from godwit.protocols.broker.session.state import PASSAGES_MAX, Body, Copy, GroupKey, Item, Session, Sub
+from godwit.protocols.broker.store import Store
+from godwit.protocols.host import Host, NodeId, Record, Timer
+
+
+class Switch:
+    """What all parts of a broker work with: who wants what, and the ways to them.
+
+    `forward(shadow, item, born)` is called for what a session that has moved away must get elsewhere, with `born` where
+    another had kept that which went into it; `follow(session, item, origin)` for what one takes of which others hold
+    copies, and `weigh(copy, item)` for what a copy here takes.
+    """
+
+    def __init__(self, host: Host, store: Store, fabric: Fabric, clock: Callable[[], float], tracing: bool) -> None:
+        self.host = host
+        self.store = store
+        self.fabric = fabric
+        self.clock = clock
+        self.tracing = tracing
+        self.name = host.name
+        self.counts = Counts()
+        self.ledger = Ledger(store)
+        self.flows = Deliveries(host, self.ledger, self.counts, clock, tracing)
+        self.directory = Directory()
+        self.directory.watched = tracing
+        self.retained = Retained(store)
+        self.forward: Callable[[Session, Item, int | None], None] = lambda shadow, item, born: None
+        self.follow: Callable[[Session, Item, NodeId], None] = lambda session, item, origin: None
+        self.weigh: Callable[[Copy, Item], None] = lambda copy, item: None
+        self.stamp: tuple[NodeId, int] | None = None
+        """The broker from whose stream comes what is being spread, and its number there. What is published here has a
+        number above all that were sent before, and no higher than its own where it is sent too."""
+        self.said_to: dict[str, set[NodeId]] = {}
+        """By publisher: the brokers to which something that it said here was sent."""
+        self.on_published: Callable[[Publication], None] | None = None
+        self._subs: dict[Sub, None] = {}
+        self._wants: Lingering | None = None
+        self._statement: int | None = None
+        self._restating: Timer | None = None
+
+    def trace(self, kind: str, **facts: str) -> None:
+        if self.tracing:
+            self.host.trace(Record(kind, **facts))  # type: ignore[arg-type]
+
+    def say(self, to: Iterable[NodeId], content: Content) -> None:
+        """To other brokers, durably."""
+        names = tuple(to)
+        if names:
+            self.ledger.writes += 1
+            self.fabric.send(names, content, durable=True)
+
+    def sources(self, session: Session) -> Set[NodeId]:
+        """The other brokers that may send something that this session wants."""
+        return self.fabric.sources(filters_of(session.subscriptions.values()))
+
+    def add_sub(self, sub: Sub) -> None:
+        self._subs[sub] = None
+        self.counts.subscriptions += 1
+        self.directory.add(sub)
+        if self._wants is not None:
+            self._wants.add(sub)
+            self._restate_soon()
+
+    def remove_sub(self, sub: Sub) -> None:
+        del self._subs[sub]
+        self.counts.subscriptions -= 1
+        self.directory.remove(sub)
+        if self._wants is not None and self._wants.remove(sub):
+            self._restate_soon()
+
+    def restate(self) -> int:
+        """Tell the other brokers what this one wants, if that has changed; the number of the statement."""
+        if self._wants is None:
+            self._wants = Lingering(self.host, self._restate_soon)
+            for sub in self._subs:
+                self._wants.add(sub)
+        if self._restating is not None:
+            self._restating.cancel()
+            self._restating = None
+        if self._wants.review() or self._statement is None:
+            self._statement = self.fabric.want(self._wants.filters())
+        return self._statement
+
+    def _restate_soon(self) -> None:
+        if self._restating is None:
+            self._restating = self.host.after(0.0, self._restate_now)
+
+    def _restate_now(self) -> None:
+        self._restating = None
+        self.restate()
+
+    def spread(self, origin: NodeId, publications: Sequence[Publication]) -> None:
+        """To all who want them, in order. The origin is the broker that took them from their publisher; only that one
+        sends them to others."""
+        audiences = [self.directory.audience(one.topic) for one in publications]
+        contingent = [at for at, audience in enumerate(audiences) if audience.contingent]
+        if not contingent:
+            for one, audience in zip(publications, audiences, strict=True):
+                self._spread(origin, one, audience, None)
+            return
+        looked_into = self.directory.look_into([publications[at] for at in contingent])
+        found = dict(zip(contingent, looked_into, strict=True))
+        for at, one in enumerate(publications):
+            self._spread(origin, one, audiences[at], found.get(at))
+
+    def _spread(self, origin: NodeId, publication: Publication, audience: Audience, found: Found | None) -> None:
+        takers, own = audience.takers, origin == self.name
+        if own and publication.qos:
+            self.stamp = (origin, self.fabric.sent + 1)
+        if takers is None or (found is not None and found.subs):
+            subs = audience.subs if found is None else [*audience.subs, *found.subs]
+            takers = takers_of(subs, publication.publisher)
+        groups: Iterable[Group] = audience.groups if found is None else [*audience.groups, *found.groups]
+        body = self.ledger.body() if len(takers) > 1 and publication.qos else None
+        for taker in takers:
+            qos = min(publication.qos, taker.qos)
+            retain = publication.retain and taker.as_published
+            self.give(taker.session, origin, publication, qos, retain, taker.identifiers, body)
+        for group in groups:
+            self.share(group, origin, publication)
+        if publication.retain:
+            self.ledger.writes += 1
+            self.retained.keep(publication, origin)
+        if own:
+            self.stamp = None
+            self._send(publication, audience, found)
+
+    def _send(self, publication: Publication, audience: Audience, found: Found | None) -> None:
+        """Last of all: what is sent and what is kept here become durable together."""
+        to: Iterable[NodeId] = audience.brokers
+        if publication.retain:
+            to = dict.fromkeys((*self.fabric.sources(ANYTHING), *self.fabric.interests))
+        elif found is not None and found.brokers:
+            to = dict.fromkeys((*audience.brokers, *found.brokers))
+        if to:
+            self.counts.forwarded += 1
+            said_to = self.said_to.get(publication.publisher)
+            if said_to is None:
+                said_to = self.said_to[publication.publisher] = set()
+            said_to.update(to)
+            self.ledger.writes += publication.qos > 0
+            self.fabric.send(to, publication, durable=publication.qos > 0 or publication.retain)
+
+    def repeat(self, origin: NodeId, publication: Publication) -> None:
+        """Another bridge's copy of what was taken here before: only for sessions that move, and have not had that."""
+        audience = self.directory.audience(publication.topic)
+        subs = list(audience.subs)
+        if audience.contingent:
+            subs += self.directory.look_into([publication])[0].subs
+        for taker in takers_of([sub for sub in subs if not sub.session.plain], publication.publisher):
+            qos, retain = min(publication.qos, taker.qos), publication.retain and taker.as_published
+            self.give(taker.session, origin, publication, qos, retain, taker.identifiers)
+
+    def had(self, session: Session) -> tuple[Passage, ...]:
+        """What a session has had of what bridges bring from the air, what waits for it not counted."""
+        items = (*session.waiting, *(item for items in session.held.values() for item in items))
+        waiting = {item.publication.passage for item in items}
+        known = dict(session.passages)
+        if not session.gates and session.memory is None:
+            known.update(dict.fromkeys(reversed(self.fabric.crossed(session.since))))
+        return tuple(passage for passage in known if passage not in waiting)[-PASSAGES_MAX:]
+
+    def share(self, group: Group, origin: NodeId, publication: Publication) -> None:
+        """To the member whose turn it is."""
+        sub = group.pick(publication.qos, lambda session: takes(session, origin))
+        if sub is not None:
+            wanted = sub.wanted
+            identifiers = (wanted.identifier,) if wanted.identifier else ()
+            qos, retain = min(publication.qos, wanted.qos), publication.retain and wanted.retain_as_published
+            self.give(sub.session, origin, publication, qos, retain, identifiers, None, group.key)
+
+    def give(
+        self,
+        session: Session,
+        origin: NodeId,
+        publication: Publication,
+        qos: int,
+        retain: bool,
+        identifiers: tuple[int, ...],
+        body: Body | None = None,
+        group: GroupKey | None = None,
+    ) -> None:
+        """To a session, wherever it is by now."""
+        if publication.passage is not None and group is None and not self._passes(session, origin, publication):
+            return
+        if session.plain:
+            if qos:
+                item = Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp)
+                self.flows.take(session, item)
+            else:
+                self.flows.pass_on(session, publication, retain, identifiers)
+        elif takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
+            if qos:
+                item = Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp)
+                self._give_moving(session, origin, item)
+            elif session.outlet is not None:
+                self.flows.pass_on(session, publication, retain, identifiers)
+
+    def _passes(self, session: Session, origin: NodeId, publication: Publication) -> bool:
+        """Whether it is the first of its name that is for this session. One that stays takes what its broker does."""
+        assert publication.passage is not None
+        if session.plain or session.moved_to is not None or not takes(session, origin):
+            return publication.passage not in session.passages
+        if not is_own(session, self.stamp, publication) or not session.passes(publication.passage):
+            return False
+        if publication.qos and session.durable and session.copy is None:
+            self.ledger.put_session(session)
+        return True
+
+    def _give_moving(self, session: Session, origin: NodeId, item: Item) -> None:
+        gate = session.gates.get(origin)
+        if gate is None or gate.through:
+            self.take(session, item, origin)
+            return
+        session.held.setdefault(origin, []).append(item)
+        if session.copy is not None:
+            self.weigh(session.copy, item)
+        elif session.durable:
+            self.ledger.put_item(session, item, origin)
+
+    def take(self, session: Session, item: Item, origin: NodeId = "") -> None:
+        """What is the session's: to its client, or to where it went. Without origin it comes from no broker's stream
+        at this moment, and nobody else has it."""
+        if session.moved_to is not None:
+            self.forward(session, item, None)
+        elif session.copy is not None:
+            session.waiting.append(item)
+            session.waiting_b += size_b(item)
+            self.weigh(session.copy, item)
+        else:
+            if session.copies:
+                self.follow(session, item, origin)
+            self.flows.take(session, item)
+
+
+def takes(session: Session, origin: NodeId) -> bool:
+    """Whether what comes from this broker now is the session's here, or only at an earlier or later place of it."""
+    if session.moved_to is not None and origin not in session.open_origins:
+        return False
+    gate = session.gates.get(origin)
+    if gate is None:
+        # Of a broker that its source did not know, all comes through the source until the two have spoken.
+        return not any(way.copy for way in session.upstreams)
+    return gate.begun

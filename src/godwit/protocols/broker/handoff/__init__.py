@@ -1,0 +1,1 @@
+"""How a session moves from broker to broker; docs/broker.md is its protocol page."""

@@ -1,0 +1,382 @@
+"""How sessions move between brokers: docs/broker.md, "A session moves"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from godwit.protocols.broker import messages
+from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
+from godwit.protocols.broker.fabric.base import ANYTHING
+from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Copying, Foresight, Handoff
+from godwit.protocols.broker.handoff.cutover import Turning
+from godwit.protocols.broker.handoff.directory import At, Places, at_of
+from godwit.protocols.broker.handoff.publisher_order import Speaking
+from godwit.protocols.broker.handoff.standby import Holding, Reserving, Taking
+from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
+from godwit.protocols.broker.messages import Claim, Fetch, Heard, Nothing, Place
+from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.state import Copy, Session
+from godwit.protocols.host import NodeId, Timer
+
+ASKED_MAX = 16
+"""So many brokers may send a fetch on to another before the client gets a new session."""
+
+
+class Waiting:
+    """A client that is here while its session is elsewhere. Without outlet it has left again."""
+
+    def __init__(self, opening: Opening, outlet: Outlet | None, at: At, timer: Timer) -> None:
+        self.opening = opening
+        self.outlet = outlet
+        self.at = at
+        """Where the session is, as far as it is known."""
+        self.timer = timer
+        self.asked = 1
+        """How many brokers were."""
+        self.wanted_by: tuple[int, NodeId] | None = None
+        """Another broker where the client has appeared since: it gets the session as soon as it is here."""
+
+    @property
+    def source(self) -> NodeId:
+        return self.at.broker
+
+
+class Moves:
+    """Clients that arrive before their sessions, sessions that leave and arrive, and who has which."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        session_wait_s: float,
+        handoff: Handoff = "proactive",
+        neighbors: Foresight | None = None,
+        copies_bytes_max: int = COPIES_BYTES_MAX,
+    ) -> None:
+        self.registry = registry
+        self.switch = registry.switch
+        self.fabric = registry.switch.fabric
+        self.name = registry.switch.name
+        self.session_wait_s = session_wait_s
+        self.follows = handoff != "durable"
+        """Whether sessions go where their clients go."""
+        proactive = handoff == "proactive"
+        self.places = Places(registry.switch.store)
+        self.waiting: dict[str, Waiting] = {}
+        self.turning = Turning(registry, self.places)
+        self.speaking = Speaking(registry.switch, session_wait_s)
+        makes = proactive and neighbors is not None
+        self.copying = Copying(registry, self.next_epoch, neighbors, makes=makes)
+        self.holding = Holding(registry, self.turning, copies_bytes_max, holds=proactive)
+        self.leaving = Leaving(registry, self.places, self.turning, self.speaking, self.copying)
+        self.taking = Taking(self)
+        self.arriving = Arriving(self)
+        self.reserving = Reserving(self)
+        self.turning.on_copy_turned = self.copying.on_turned
+        self.turning.on_settled = self.copying.rested
+        self.speaking.on_heard_all = self.copying.rested
+        registry.on_end = self._ended
+
+    # A client arrives
+
+    def open_elsewhere(self, opening: Opening, outlet: Outlet) -> bool:
+        """Fetch the session from wherever it is; False where no broker is known to have one."""
+        if self._replace_waiting(opening, outlet):
+            return True
+        at = self._at(opening)
+        if not self.follows or at.broker == self.name or not self.fabric.is_known(at.broker):
+            return False
+        copy = self.holding.get(opening.client, at.broker)
+        if copy is not None and opening.token and opening.token == copy.token:
+            self.taking.open(copy, opening, outlet)
+            return True
+        self.wait_for(opening, outlet, at)
+        return True
+
+    def wait_for(self, opening: Opening, outlet: Outlet | None, at: At) -> Waiting:
+        """Ask there for the session, unless that has been done."""
+        waiting = self.waiting.get(opening.client)
+        if waiting is None:
+            timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
+            waiting = self.waiting[opening.client] = Waiting(opening, outlet, at, timer)
+            self._fetch(opening.client, at.broker)
+        return waiting
+
+    def is_elsewhere(self, session: Session, opening: Opening) -> bool:
+        """Whether the client has been let in at another broker since it was here, and nobody has told this one yet."""
+        told = at_of(opening.token) if opening.token else None
+        return told is not None and At(session.epoch, self.name) < told and self.fabric.is_known(told.broker)
+
+    def send_after(self, session: Session, opening: Opening) -> None:
+        """To where its client was let in since, so that the newer session there is the one that goes on."""
+        told = at_of(opening.token)
+        assert told is not None
+        self.leaving.transfer(session, told.broker, session.epoch + 1)
+
+    def _at(self, opening: Opening) -> At:
+        """Where the session is: as the client knows, as the others have said, or as a copy of it shows."""
+        at, copy = self.places.get(opening.client), self.registry.copies.get(opening.client)
+        told = at_of(opening.token) if opening.token else None
+        session = self.registry.sessions.get(opening.client)
+        if session is not None and not self.is_elsewhere(session, opening):
+            return At(session.epoch, self.reserving.holder(session))
+        if told is not None and self.fabric.is_known(told.broker) and (at is None or at < told):
+            return told
+        if at is not None:
+            return at
+        return At(0, opening.previous or (copy.source if copy is not None else ""))
+
+    def pass_on(self, session: Session) -> bool:
+        """To where it is wanted by now, if that is elsewhere."""
+        newer = self.places.get(session.client)
+        if newer is None or newer < At(session.epoch, self.name) or not self.fabric.is_known(newer.broker):
+            return False
+        self.leaving.transfer(session, newer.broker, newer.epoch)
+        return True
+
+    def give_up(self, opening: Opening, outlet: Outlet) -> None:
+        waiting = self.waiting.get(opening.client)
+        if waiting is not None and waiting.outlet is outlet:
+            waiting.outlet = None
+
+    def _replace_waiting(self, opening: Opening, outlet: Outlet) -> bool:
+        """The client has come once more while its session is on its way."""
+        waiting = self.waiting.get(opening.client)
+        if waiting is None:
+            return False
+        if waiting.outlet is not None:
+            waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
+        waiting.opening, waiting.outlet = opening, outlet
+        return True
+
+    def stop_waiting(self, client: str) -> Waiting | None:
+        waiting = self.waiting.pop(client, None)
+        if waiting is not None:
+            waiting.timer.cancel()
+        return waiting
+
+    def next_epoch(self, client: str) -> int:
+        """Above all that is known of this client."""
+        at, live = self.places.get(client), self.registry.sessions.get(client)
+        shadows, copy = self.registry.shadows.get(client, {}).values(), self.registry.copies.get(client)
+        known = max(at.epoch if at else 0, copy.epoch if copy else 0, *(one.next_epoch for one in shadows), 0)
+        if live is not None:
+            known = max(known, live.epoch, live.copied)
+        return known + 1
+
+    def new_epoch(self, client: str) -> int:
+        """For a session that begins here, though another may exist. Only these take the time: however often the other
+        one moves and is copied, nobody takes it for the newer one."""
+        return max(self.next_epoch(client), int(self.switch.clock() * 1000))
+
+    def announce(self, session: Session, *, clean: bool = False) -> None:
+        """Tell all brokers that a session that may outlive its connection is here."""
+        at = At(session.epoch, self.name)
+        known = self.places.get(session.client)
+        if session.announced or not self.follows:
+            return
+        if session.expiry_s > 0:
+            session.announced = True
+            self.switch.ledger.put_session(session)
+            place = Place(session.client, session.epoch, clean=clean, claims=session.claims)
+            self._send(self.fabric.sources(ANYTHING), place)
+            self.registry.reunion.ask(session, self.fabric.sources(ANYTHING))
+        elif clean and known is not None:
+            self._send(self.fabric.sources(ANYTHING), Place(session.client, session.epoch, gone=True))
+        self.places.forget(session.client, at)
+
+    def _ended(self, session: Session) -> None:
+        self.copying.drop(session)
+        if session.announced:
+            self._send(self.fabric.sources(ANYTHING), Place(session.client, session.epoch, gone=True))
+
+    def _fetch(self, client: str, source: NodeId) -> None:
+        copy, epoch = self.holding.get(client, source), self.next_epoch(client)
+        if copy is not None:
+            self.reserving.ask(copy, epoch)
+            self.holding.commit(copy)
+        self._send((source,), Fetch(client, epoch, copy.epoch if copy is not None else 0))
+        if copy is not None:
+            self.reserving.written_soon(copy)
+
+    def _new_session(self, client: str) -> None:
+        """The session cannot be had now. Where there is a copy the client gets that; else a new session, and should the
+        old one turn up, what it kept is added."""
+        waiting = self.stop_waiting(client)
+        if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
+            return
+        session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
+        if session is None and copy is not None and copy.fetched and not _is_outdated(copy, waiting.opening):
+            self.arrive(self.taking.claim(copy), waiting)
+            return
+        present = session is not None
+        if session is not None:
+            self.reserving.free(session)
+        else:
+            session = self.registry.create(waiting.opening, self.new_epoch(client))
+            session.came_from, session.strange = waiting.source, True
+            self.registry.reunion.begin(session, waiting.source)
+        self.announce(session)
+        self.let_in(session, waiting, present=present)
+
+    def go_on_with(self, session: Session) -> None:
+        """It is here after all, for whoever has waited for it."""
+        self.announce(session)
+        self.let_in(session, self.stop_waiting(session.client), present=True)
+
+    def let_in(self, session: Session, waiting: Waiting | None, *, present: bool) -> None:
+        """It is here: let the client in, unless it has left, or is elsewhere by now."""
+        if waiting is not None and waiting.wanted_by is not None:
+            if waiting.outlet is not None:
+                waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+            epoch, to = waiting.wanted_by
+            self.leaving.transfer(session, to, epoch)
+        elif waiting is not None and waiting.outlet is not None:
+            self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
+            self.registry.attach(session, waiting.opening, waiting.outlet, present)
+        else:
+            session.left = self.switch.clock()
+            self.registry.rest(session)
+
+    # A session leaves
+
+    def on_fetch(self, origin: NodeId, fetch: Fetch) -> None:
+        session, waiting = self.registry.sessions.get(fetch.client), self.waiting.get(fetch.client)
+        if not self.follows:
+            session = None
+        if session is not None and self.reserving.holder(session) not in ("", origin) and not fetch.held:
+            self.reserving.recall(session, fetch.epoch, origin)
+        elif session is not None and fetch.copy == session.copied and origin in session.copies:
+            self.leaving.give(session, origin, fetch.epoch)
+        elif session is not None and fetch.held:
+            # The client was let in there and is here again, though it does not know of there: that was in vain.
+            self._send((origin,), Nothing(fetch.client, fetch.epoch, self.name, session.epoch))
+        elif session is not None:
+            self.leaving.transfer(session, origin, fetch.epoch)
+        elif waiting is not None and waiting.source != origin and not fetch.held:
+            waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
+        else:
+            at = self.places.get(fetch.client) if waiting is None else None
+            lead = (at.broker, at.epoch) if at is not None else ("", 0)
+            self.reserving.renounce(fetch.client, origin)
+            self._send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
+
+    # A session arrives, or nothing does
+
+    def arrive(self, session: Session, waiting: Waiting | None) -> None:
+        """It is here now, though perhaps wanted elsewhere."""
+        if self.pass_on(session):
+            if waiting is not None and waiting.outlet is not None:
+                waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+            return
+        if waiting is not None:
+            session.expiry_s = waiting.opening.expiry_s or session.expiry_s
+        self.announce(session)
+        self.let_in(session, waiting, present=True)
+
+    def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
+        client, waiting = nothing.client, self.waiting.get(nothing.client)
+        if nothing.at and nothing.at != self.name:
+            self.places.put(client, At(nothing.since, nothing.at))
+        copy = self.holding.get(client, origin)
+        if copy is not None and copy.fetched:
+            self.holding.forget(copy)
+        self.taking.disclaim(origin, nothing)
+        if self.reserving.on_nothing(origin, nothing):
+            return
+        if waiting is None or waiting.source != origin:
+            return
+        at = self.places.get(client)
+        lead = at.broker if at is not None else ""
+        if lead == origin:
+            return  # it does not know yet that the session is on its way there; it will say so when it has come
+        if at is not None and self.fabric.is_known(lead) and waiting.asked < ASKED_MAX:
+            waiting.at, waiting.asked = at, waiting.asked + 1
+            self._fetch(client, lead)
+        else:
+            self._new_session(client)
+
+    def on_heard(self, heard: Heard) -> None:
+        for shadow in list(self.registry.shadows.get(heard.client, {}).values()):
+            if self.speaking.heard_for(shadow, {(heard.epoch, heard.broker)}):
+                self.turning.end_if_done(shadow)
+                return
+        waiting, at = self.waiting.get(heard.client), self.places.get(heard.client)
+        elsewhere = waiting.source if waiting is not None else at.broker if at is not None else None
+        self.speaking.on_heard(heard, self.registry.sessions.get(heard.client), elsewhere)
+
+    # Places, and brokers that come and go
+
+    def on_place(self, origin: NodeId, place: Place) -> None:
+        if not self.follows:
+            return
+        at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)
+        if place.gone:
+            self.places.forget(place.client, at)
+        elif session is None or At(session.epoch, self.name) < at:
+            self.places.put(place.client, at)
+        waiting = self.waiting.get(place.client)
+        if waiting is not None and not place.gone and waiting.at <= at:
+            waiting.at = at
+            self._fetch(place.client, origin)
+        claim = next((one for one in place.claims if one.source == self.name), None)
+        if session is not None and claim is not None and _is_valid(claim, session):
+            self.leaving.give(session, claim.holder, claim.epoch + 1)
+            return
+        if session is None or at < At(session.epoch, self.name):
+            return
+        if not (place.gone or place.clean or session.announced) and any(way.copy for way in session.upstreams):
+            return  # whether it was rightly taken up here is for the source of the copy to say
+        if place.gone or place.clean:
+            session.announced = False
+            session.will = None
+            self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+            self.registry.end(session)
+        elif self.reserving.holder(session) not in ("", origin):
+            self.reserving.recall(session, place.epoch, origin)
+        else:
+            self.leaving.transfer(session, origin, place.epoch)
+
+    def greet(self, brokers: Iterable[NodeId]) -> None:
+        """Tell new brokers where sessions are."""
+        to = sorted(brokers)
+        self.holding.met(to)
+        for session in self.registry.sessions.values():
+            if session.announced and to:
+                self._send(to, Place(session.client, session.epoch, claims=session.claims))
+                self.registry.reunion.ask(session, to, session.subscriptions)
+
+    def given_up(self, broker: NodeId) -> None:
+        """It counts as turned, and what it would have passed on as passed on."""
+        self.places.forget_broker(broker)
+        for client, waiting in list(self.waiting.items()):
+            if waiting.source == broker:
+                self._new_session(client)
+        self.holding.given_up(broker)
+        self.copying.given_up(broker)
+        for shadow in [one for some in self.registry.shadows.values() for one in some.values()]:
+            self.speaking.heard_for(shadow, {one for one in shadow.unheard if one[1] == broker})
+            self.turning.end_if_done(shadow)
+        self.turning.given_up(broker)
+        for session in list(self.registry.sessions.values()):
+            self.speaking.given_up(session, broker)
+            if session.memory is not None:
+                self.turning.go_on(session)
+
+    def loaded(self, session: Session) -> None:
+        """It was here before a crash, and so was what it waits for."""
+        self.turning.loaded(session)
+        if any(way.copy for way in session.upstreams) and not session.announced:
+            self.taking.expect(session)
+
+    def _send(self, to: Iterable[NodeId], content: messages.Content) -> None:
+        self.switch.say(to, content)
+
+
+def _is_outdated(copy: Copy, opening: Opening) -> bool:
+    """Whether the client shows that it was let in somewhere after the copy was made."""
+    return opening.token.removeprefix(UNSURE) not in ("", copy.token)
+
+
+def _is_valid(claim: Claim, session: Session) -> bool:
+    return claim.epoch == session.copied and claim.holder in session.copies

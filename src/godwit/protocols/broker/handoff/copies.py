@@ -1,0 +1,184 @@
+"""How a broker makes copies of the sessions that rest with it, and keeps them up: docs/broker.md, "Copies"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Literal, Protocol
+
+from godwit.protocols.broker.handoff.cutover import kept_of
+from godwit.protocols.broker.messages import Copy, Drop, Forwarded, Through, Turned, Uncopied
+from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.state import Item, Session
+from godwit.protocols.host import NodeId
+
+Handoff = Literal["durable", "reactive", "proactive"]
+"""How a session follows its client: not at all, each broker keeping one of its own; fetched when the client appears
+elsewhere; or with copies there before."""
+
+COPIES_BYTES_MAX = 64 * 1024 * 1024
+
+BURST, PACE_S = 64, 0.01
+"""So many sessions are copied at once; more, as when a crash has cut off all clients, take turns with other work."""
+
+AWAY_S = 300.0
+"""Whoever comes back after so long does not go on where it was going: as the mobility job sees it too."""
+
+
+class Foresight(Protocol):
+    """Where clients go from here, as far as it has been learned."""
+
+    def likely(self, before: NodeId) -> tuple[NodeId, ...]:
+        """Who gets copies of a session that came from there, or (empty) from nowhere; the most likely first."""
+
+    def went(self, to: NodeId, copied: Collection[NodeId], before: NodeId) -> None:
+        """A session that came from `before` has left for `to`; these had copies of it."""
+
+    def came(self, source: NodeId) -> None:
+        """A session has come from there."""
+
+
+class Copying:
+    """A session is copied when its client has left it and all that was passed on to it from elsewhere is here. Until a
+    broker has turned to a copy too, what the session takes from it goes on to the copy; then the copy gets that by
+    itself. Who holds copies and who has turned to them is on the disk with the session: a crash changes nothing.
+
+    `next_epoch(client)` is above all that is known of the client.
+    """
+
+    def __init__(
+        self, registry: Registry, next_epoch: Callable[[str], int], neighbors: Foresight | None, *, makes: bool
+    ) -> None:
+        self.registry = registry
+        self.switch = registry.switch
+        self.next_epoch = next_epoch
+        self.neighbors = neighbors
+        self.makes = makes
+        self._due: dict[Session, None] = {}
+        self._left = BURST
+        self._paced = False
+        self.switch.follow = self._follow
+        registry.on_attach = self.attached
+        registry.on_rest = self.rested
+
+    def attached(self, session: Session) -> None:
+        """The client is here. Whoever was away for long and is back sets out anew."""
+        self.drop(session)
+        if session.left is not None and self.switch.clock() - session.left >= AWAY_S:
+            session.came_from = ""
+
+    def rested(self, session: Session) -> None:
+        """A session may have come to rest: copy it soon, if it has."""
+        if self.makes and self._is_due(session):
+            self._due[session] = None
+            self._work()
+
+    def _is_due(self, session: Session) -> bool:
+        """Shared subscriptions are dealt out at each broker by itself, so that a copy would get other events."""
+        return (
+            session.outlet is None
+            and not session.ended
+            and session.moved_to is None
+            and session.copy is None
+            and session.expiry_s > 0
+            and not (session.copies or session.gates or session.upstreams or session.unheard)
+            and bool(session.subscriptions)
+            and not any(sub.wanted.group for sub in session.subscriptions.values())
+        )
+
+    def _work(self) -> None:
+        while self._due and self._left:
+            session = next(iter(self._due))
+            del self._due[session]
+            if self._is_due(session):
+                self._left -= 1
+                self._make(session)
+        if self._left < BURST and not self._paced:
+            self._paced = True
+            self.switch.host.after(PACE_S, self._go_on)
+
+    def _go_on(self) -> None:
+        self._paced, self._left = False, BURST
+        self._work()
+
+    def _make(self, session: Session) -> None:
+        assert self.neighbors is not None
+        switch, client = self.switch, session.client
+        likely = self.neighbors.likely(session.came_from)
+        to = [one for one in likely if switch.fabric.is_known(one)]
+        if not to:
+            return
+        session.copied = epoch = self.next_epoch(client)
+        session.copies = {holder: set() for holder in to}
+        session.review()
+        switch.ledger.put_session(session)
+        switch.say(to, self._content(session))
+        for item in session.waiting:
+            switch.say(to, Forwarded(client, epoch, kept_of(item)))
+        switch.counts.copies_made += len(to)
+        switch.trace("copied", client=client, peer=" ".join(to))
+
+    def _content(self, session: Session) -> Copy:
+        switch = self.switch
+        return Copy(
+            session.client,
+            session.copied,
+            session.expires_after(switch.clock()),
+            session.token,
+            tuple(sub.wanted for sub in session.subscriptions.values()),
+            tuple(sorted(session.incoming)),
+            tuple(kept_of(item) for item in session.flying.values()),
+            tuple(sorted({switch.name, *switch.sources(session)})),
+            session.clean,
+            self.registry.reunion.carried(session),
+            session.started,
+            switch.had(session),
+            session.strange,
+        )
+
+    def _follow(self, session: Session, item: Item, origin: NodeId) -> None:
+        """What the session has taken, to whoever does not get it otherwise."""
+        to = [holder for holder, turned in session.copies.items() if origin not in turned]
+        self.switch.say(to, Forwarded(session.client, session.copied, kept_of(item)))
+
+    def on_turned(self, origin: NodeId, turned: Turned) -> None:
+        """What this broker publishes reaches the copy there by itself from now on."""
+        session = self.registry.sessions.get(turned.client)
+        if session is None or session.copied != turned.epoch:
+            return
+        has_turned = session.copies.get(turned.copy)
+        if has_turned is not None and origin not in has_turned:
+            has_turned.add(origin)
+            self.switch.ledger.put_session(session)
+            self.switch.say((turned.copy,), Through(turned.client, turned.epoch, origin))
+
+    def on_uncopied(self, origin: NodeId, uncopied: Uncopied) -> None:
+        session = self.registry.sessions.get(uncopied.client)
+        if session is not None and session.copied == uncopied.epoch and session.copies.pop(origin, None) is not None:
+            session.review()
+            self.switch.ledger.put_session(session)
+
+    def drop(self, session: Session, *, but: NodeId = "") -> None:
+        """The copies are good no longer. Whoever writes the session next writes that too."""
+        if session.copies:
+            self.switch.say([one for one in session.copies if one != but], Drop(session.client, session.copied))
+            session.copies = {}
+            session.review()
+
+    def went(self, session: Session, to: NodeId) -> None:
+        if self.neighbors is not None:
+            self.neighbors.went(to, tuple(session.copies), session.came_from)
+
+    def came(self, source: NodeId) -> None:
+        if self.neighbors is not None:
+            self.neighbors.came(source)
+
+    def given_up(self, broker: NodeId) -> None:
+        """It holds no copy any more, and counts as turned to all others."""
+        for session in self.registry.sessions.values():
+            if not session.copies:
+                continue
+            session.copies.pop(broker, None)
+            session.review()
+            self.switch.ledger.put_session(session)
+            for holder in list(session.copies):
+                self.on_turned(broker, Turned(session.client, session.copied, holder))

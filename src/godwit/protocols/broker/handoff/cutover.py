@@ -1,0 +1,345 @@
+"""How the publications for a session that moves are divided between its places: docs/broker.md, "A session moves"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from godwit.protocols.broker.handoff.directory import Asked, Places
+from godwit.protocols.broker.handoff.reconcile import born_of, key_of
+from godwit.protocols.broker.messages import Forwarded, Kept, Through, Turn, Turned
+from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.memory import had, is_late, note, passes
+from godwit.protocols.broker.session.rows import DONE_WITH
+from godwit.protocols.broker.session.state import Gate, Item, Session, Upstream
+from godwit.protocols.host import NodeId
+
+
+class Turning:
+    """One place of a session after another is told apart by its epoch. What a broker A publishes for it is divided by
+    A's `Turned`: each place gets what A sends after its own `Turned` and before that of a later epoch. A place passes
+    on to the next all that it gets, in A's order: first what earlier places pass on to it, then its own.
+    """
+
+    def __init__(self, registry: Registry, places: Places) -> None:
+        self.registry = registry
+        self.switch = registry.switch
+        self.fabric = registry.switch.fabric
+        self.name = registry.switch.name
+        self.places = places
+        self._arriving: dict[Session, None] = {}
+        """Those to which something may still be passed on, or from which somebody has not turned."""
+        self._asked: dict[tuple[str, int, NodeId], set[NodeId]] = {}
+        """By client, epoch and source: the brokers that were asked to turn in this life."""
+        self.on_copy_turned: Callable[[NodeId, Turned], None] = lambda origin, turned: None
+        """Called for each broker that has turned to a copy, wherever that is."""
+        self.on_settled: Callable[[Session], None] = lambda session: None
+        """Called for a session that has arrived, with all that was passed on to it."""
+
+    def turn_all(self, session: Session, way: Upstream) -> None:
+        """Ask every broker to send here what it sent to the place before; this one does it at once."""
+        self._arriving[session] = None
+        self._ask(session, way)
+        self.make_turn(self.name, Turn(session.client, way.epoch, way.source, 0, way.chain, way.copy, way.lines))
+
+    def _ask(self, session: Session, way: Upstream) -> None:
+        asked = self._asked.setdefault((session.client, way.epoch, way.source), set())
+        to = sorted(one for one in way.origins - asked if self.fabric.is_known(one))
+        if to:
+            asked.update(to)
+            self.registry.reunion.expect(session, way.epoch)
+            interest = self.switch.restate()
+            turn = Turn(session.client, way.epoch, way.source, interest, way.chain, way.copy, way.lines)
+            self.switch.say(to, turn)
+
+    def on_turn(self, origin: NodeId, turn: Turn) -> None:
+        if self.fabric.heard(origin) >= turn.interest:
+            self.make_turn(origin, turn)
+        else:
+            self.places.wait(Asked(origin, turn))
+
+    def make_turn(self, by: NodeId, turn: Turn) -> None:
+        """From this moment on."""
+        turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines)
+        self.switch.say(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
+        self.on_turned(self.name, self.fabric.sent, turned)
+
+    def on_turned(self, origin: NodeId, number: int, turned: Turned) -> None:
+        """That broker has turned, under this number of its stream."""
+        for session in self.all_of(turned.client):
+            gate = session.gates.get(origin)
+            begins = gate is not None and not gate.begun and self._begins(session, turned)
+            ends = origin in session.open_origins and _ends(session, turned)
+            if gate is not None and begins:
+                gate.begun, gate.number = True, number
+            if ends:
+                session.open_origins.discard(origin)
+            if begins or ends:
+                self.progress(session, origin)
+        if turned.copy:
+            self.on_copy_turned(origin, turned)
+        for session in self.all_of(turned.client):
+            if self.registry.reunion.answered(session, origin, turned.epoch, number) and session.moved_to is None:
+                self.go_on(session)
+
+    def _begins(self, session: Session, turned: Turned) -> bool:
+        if turned.copy:
+            return (turned.epoch, turned.copy) == (session.entered, self.name)
+        return turned.epoch >= session.entered and session.line in turned.lines
+
+    def on_through(self, origin: NodeId, through: Through) -> None:
+        for session in self.all_of(through.client):
+            way = way_of(session, through.epoch, origin)
+            if way is not None:
+                self._come_through(session, way, through.origin)
+
+    def _come_through(self, session: Session, way: Upstream, origin: NodeId) -> None:
+        way.origins.discard(origin)
+        gate = session.gates.get(origin)
+        if gate is not None and way.main:
+            gate.through = True
+            self.release(session, origin)
+        self.progress(session, origin)
+
+    def release(self, session: Session, origin: NodeId) -> None:
+        """What was kept back of this origin is the session's now."""
+        for item in session.held.pop(origin, ()):
+            self.switch.ledger.delete_item(session, item)
+            self.switch.take(session, item, origin)
+
+    def progress(self, session: Session, origin: NodeId) -> None:
+        """One origin has come further: keep that, and what follows from it."""
+        self._leave_behind(session)
+        if session.memory is not None and session.moved_to is None and session.copy is None:
+            self.go_on(session)
+        if session.moved_to is not None and self._is_through(session, origin):
+            session.owed.discard(origin)
+            self.switch.say((session.moved_to,), Through(session.client, session.next_epoch, origin))
+        if session.moved_to is not None:
+            self.end_if_done(session)
+        if session.durable and not session.ended:
+            self.switch.ledger.put_session(session)
+        if not session.upstreams and not session.gates:
+            self.on_settled(session)
+
+    def _leave_behind(self, session: Session) -> None:
+        """Gates that are passed and ways that are done with. A copy keeps both, to tell whom it has heard of."""
+        if not any(way.copy for way in session.upstreams):
+            passed = [origin for origin, gate in session.gates.items() if gate.begun and gate.through]
+            for origin in passed:
+                del session.gates[origin]
+            if passed:
+                session.since = self.switch.host.now()
+                session.review()
+                self.switch.directory.changed()
+        for way in [way for way in session.upstreams if not way.origins and not way.copy]:
+            session.upstreams.remove(way)
+            self._asked.pop((session.client, way.epoch, way.source), None)
+        if not session.upstreams:
+            session.claims = ()
+        if not _is_arriving(session):
+            self._arriving.pop(session, None)
+
+    def end_if_done(self, shadow: Session) -> None:
+        """A shadow that owes nothing to anybody."""
+        if not shadow.owed and not shadow.unheard and not shadow.ended:
+            self.registry.end(shadow)
+
+    def _is_through(self, shadow: Session, origin: NodeId) -> bool:
+        """The source of a copy comes last of all: there is more to hear of it until it has confirmed the copy."""
+        return (
+            origin in shadow.owed
+            and origin not in shadow.open_origins
+            and not any(origin in way.origins or (way.copy and origin == way.source) for way in shadow.upstreams)
+        )
+
+    def on_forwarded(self, origin: NodeId, forwarded: Forwarded) -> None:
+        for session in self.all_of(forwarded.client):
+            way, item = way_of(session, forwarded.epoch, origin), item_of(forwarded.kept, under_way=False)
+            if way is not None and forwarded.born is not None:
+                self.pass_older(session, forwarded.born, item)
+            elif way is not None:
+                self.pass_to(session, way, item)
+
+    def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
+        """What came on this way."""
+        passage, is_here = item.publication.passage, session.moved_to is None
+        if way.main and (is_late(session, item) or (passage is not None and is_here and not session.passes(passage))):
+            self.switch.counts.late_duplicates += 1
+        elif way.main:
+            self._note(session, item, None)
+            self.switch.take(session, item)
+        elif item.stamp is not None and item.stamp[0] in way.had:
+            self.switch.counts.late_duplicates += 1
+        else:
+            self.pass_older(session, way.born, item)
+
+    def pass_older(self, session: Session, born: int, item: Item) -> None:
+        """What another session kept that began at this epoch; unless this one, or a newer than that, has had it."""
+        reunion = self.registry.reunion
+        if session.moved_to is not None and session.memory is not None:
+            self.switch.forward(session, item, born)
+        elif reunion.must_wait(session, item, born):
+            session.held.setdefault(key_of(born), []).append(item)
+            if session.durable:
+                self.switch.ledger.put_item(session, item, key_of(born))
+        else:
+            is_had, passage = had(session, item, born), item.publication.passage
+            is_had = is_had or (passage is not None and session.moved_to is None and not session.passes(passage))
+            news = passes(session, item, born)
+            if is_had:
+                self.switch.counts.late_duplicates += 1
+            else:
+                news |= note(session, item, born)
+                self.switch.take(session, item)
+            if news:
+                self._write(session)
+
+    def _note(self, session: Session, item: Item, born: int | None) -> None:
+        if session.memory is not None and note(session, item, born):
+            self._write(session)
+
+    def _write(self, session: Session) -> None:
+        if session.durable and session.copy is None:
+            self.switch.ledger.put_session(session)
+
+    def go_on(self, session: Session) -> None:
+        """Somebody for whom what older sessions kept had to wait has come, or does not come any more."""
+        kept = [(born, key) for key in session.held if (born := born_of(key)) is not None]
+        for born, key in sorted(kept, reverse=True):
+            items, free = session.held.pop(key), []
+            for item in items:
+                if session.moved_to is not None or not self.registry.reunion.must_wait(session, item, born):
+                    free.append(item)
+                else:
+                    session.held.setdefault(key, []).append(item)
+            for item in free:
+                self.switch.ledger.delete_item(session, item)
+                self.pass_older(session, born, item)
+        self.registry.reunion.settle(session)
+
+    def loaded(self, session: Session) -> None:
+        """It was here before a crash; what it waits for goes on."""
+        if _is_arriving(session):
+            self._arriving[session] = None
+
+    def met(self, session: Session, brokers: Iterable[NodeId]) -> None:
+        """A copy, whose source may have heard of these brokers or not: from now on they are asked like the others."""
+        way = next((way for way in session.upstreams if way.copy), None)
+        strangers = sorted(set(brokers) - session.gates.keys())
+        if way is None or not strangers:
+            return
+        for name in strangers:
+            session.gates[name] = Gate()
+        way.origins.update(strangers)
+        self._arriving[session] = None
+        if session.durable:
+            self.switch.ledger.put_session(session)
+
+    def confirm(self, session: Session, way: Upstream | None, origins: Iterable[NodeId]) -> None:
+        """The source of a copy has said that the session is here, and of whom it still passes on."""
+        if way is None:
+            return
+        way.copy, way.origins = False, set(origins)
+        for origin in sorted(way.origins - session.gates.keys()):
+            session.gates[origin] = Gate()
+        for origin, gate in list(session.gates.items()):
+            if origin not in way.origins and not gate.through:
+                gate.through = True
+                self.release(session, origin)
+        session.review()
+        if way.origins:
+            self._arriving[session] = None
+            self._ask(session, way)
+        for origin in sorted(session.owed) or [way.source]:
+            self.progress(session, origin)
+
+    def forget(self, session: Session) -> None:
+        """It is here no longer, and nobody is to be asked for it."""
+        self._arriving.pop(session, None)
+        for way in session.upstreams:
+            self._asked.pop((session.client, way.epoch, way.source), None)
+
+    def interests_changed(self) -> None:
+        """Somebody's interest may be the one that a turn waits for, or a broker may be there that had to be asked."""
+        for key, asked in list(self.places.turns.items()):
+            if self.fabric.heard(asked.by) >= asked.turn.interest:
+                self.places.done(key)
+                self.make_turn(asked.by, asked.turn)
+        for session in list(self._arriving):
+            if session.ended:
+                del self._arriving[session]
+            for way in () if session.ended else list(session.upstreams):
+                self._ask(session, way)
+
+    def given_up(self, broker: NodeId) -> None:
+        """It counts as turned, and what it would have passed on as passed on."""
+        for session in self._moving():
+            if session.moved_to == broker:
+                self.registry.end(session)
+                continue
+            ways = [way for way in session.upstreams if way.source == broker]
+            for way in ways:
+                way.copy = False
+                for origin in sorted(way.origins):
+                    self._come_through(session, way, origin)
+            gate = session.gates.get(broker)
+            if gate is not None:
+                gate.begun = True
+            session.open_origins.discard(broker)
+            if ways or gate is not None or broker in session.owed:
+                self.progress(session, broker)
+
+    def _moving(self) -> list[Session]:
+        registry = self.registry
+        present = [*registry.sessions.values(), *(copy.session for copy in registry.copies.values())]
+        shadows = [one for some in registry.shadows.values() for one in some.values()]
+        return [one for one in present if one.upstreams or one.gates] + shadows
+
+    def all_of(self, client: str) -> list[Session]:
+        found = list(self.registry.shadows.get(client, {}).values())
+        live, copy = self.registry.sessions.get(client), self.registry.copies.get(client)
+        if live is not None:
+            found.append(live)
+        if copy is not None:
+            found.append(copy.session)
+        return found
+
+
+def _ends(shadow: Session, turned: Turned) -> bool:
+    """Whether what this broker sends from now on is for a later place than the shadow's."""
+    if turned.copy:
+        return (turned.epoch, turned.copy) == (shadow.next_epoch, shadow.moved_to)
+    return turned.epoch >= shadow.next_epoch and shadow.line in turned.lines
+
+
+def _is_arriving(session: Session) -> bool:
+    return any(way.origins for way in session.upstreams) or any(
+        not (gate.begun and gate.through) for gate in session.gates.values()
+    )
+
+
+def way_of(session: Session, epoch: int, source: NodeId) -> Upstream | None:
+    return next((way for way in session.upstreams if (way.epoch, way.source) == (epoch, source)), None)
+
+
+def kept_of(item: Item) -> Kept:
+    publication = DONE_WITH if item.received else item.publication
+    return Kept(
+        publication, item.qos, item.retain, item.identifiers, item.number, item.received, item.group, item.stamp
+    )
+
+
+def item_of(kept: Kept, *, under_way: bool) -> Item:
+    item = Item(
+        kept.publication,
+        kept.qos,
+        kept.retain,
+        kept.identifiers,
+        number=kept.number if under_way else 0,
+        received=kept.received and under_way,
+        group=kept.group,
+        stamp=kept.stamp,
+    )
+    # The old broker has the number on its disk until this one has: it comes again from there after a crash.
+    item.safe = item.sent = under_way
+    return item

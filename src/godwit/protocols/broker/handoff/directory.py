@@ -1,0 +1,87 @@
+"""Which broker has whose session, as far as it has been said."""
+
+from __future__ import annotations
+
+import msgspec
+
+from godwit.protocols.broker.api import UNSURE
+from godwit.protocols.broker.messages import Turn
+from godwit.protocols.broker.store import Store
+from godwit.protocols.host import NodeId
+
+EPOCH_DIGITS_MAX = 19
+
+
+class At(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """Since this epoch, at this broker; the higher wins."""
+
+    epoch: int
+    broker: NodeId
+
+
+def at_of(token: str) -> At | None:
+    """Where a session was when its client was given this token; None where it is no token of ours. A client may show
+    anything: it decides who is asked for the session, and nothing else."""
+    epoch, _, rest = token.removeprefix(UNSURE).partition(".")
+    _, _, broker = rest.partition(".")
+    return At(int(epoch), broker) if broker and epoch.isdecimal() and len(epoch) < EPOCH_DIGITS_MAX else None
+
+
+class Asked(msgspec.Struct, frozen=True, array_like=True):
+    """A turn that cannot be made yet, and who asked for it."""
+
+    by: NodeId
+    turn: Turn
+
+
+class Places:
+    """Where the sessions of other brokers are, and the turns that wait for somebody's interest. All of it is kept."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._at: dict[str, At] = {}
+        self.turns: dict[tuple[str, int], Asked] = {}
+        """By client and a number: several may be asked for under the same epoch."""
+        self._turns = 0
+        for client, number, row in store.load("places"):
+            if number:
+                self.turns[client, number] = msgspec.msgpack.decode(row, type=Asked)
+                self._turns = max(self._turns, number)
+            else:
+                self._at[client] = msgspec.msgpack.decode(row, type=At)
+
+    def get(self, client: str) -> At | None:
+        return self._at.get(client)
+
+    def put(self, client: str, at: At) -> None:
+        """Unless a newer one is known."""
+        known = self._at.get(client)
+        if known is None or known < at:
+            self._at[client] = at
+            self._store.put("places", client, 0, msgspec.msgpack.encode(at))
+
+    def forget(self, client: str, at: At) -> None:
+        """It has ended there, or is not there; what is newer stays."""
+        known = self._at.get(client)
+        if known is not None and known <= at:
+            del self._at[client]
+            self._store.delete("places", client, 0)
+
+    def forget_broker(self, broker: NodeId) -> None:
+        """It does not come back."""
+        for client, at in list(self._at.items()):
+            if at.broker == broker:
+                self.forget(client, at)
+        for key, asked in list(self.turns.items()):
+            if asked.by == broker:
+                self.done(key)
+
+    def wait(self, asked: Asked) -> None:
+        self._turns += 1
+        key = asked.turn.client, self._turns
+        self.turns[key] = asked
+        self._store.put("places", *key, msgspec.msgpack.encode(asked))
+
+    def done(self, key: tuple[str, int]) -> None:
+        if self.turns.pop(key, None) is not None:
+            self._store.delete("places", *key)

@@ -1,0 +1,107 @@
+"""How what a client says keeps its order when the client moves: docs/broker.md, "A publisher moves"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from godwit.protocols.broker.dispatch import Switch
+from godwit.protocols.broker.messages import Heard, Said
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.state import Session
+from godwit.protocols.host import NodeId
+
+Offered = Sequence[tuple[Publication, int]]
+
+KEPT_BACK_MAX = 10_000
+"""So many publications of one client may wait; when there are more, its order is given up."""
+HOPS_MAX = 16
+
+
+class Speaking:
+    """Keeps back what a client says here until all brokers have what it said elsewhere, or until `wait_s` is over.
+
+    Nothing that is kept back is acknowledged, so it needs no disk: a client whose connection ends says it again.
+    `resume(session, offered)` is called with what was kept back.
+    """
+
+    def __init__(self, switch: Switch, wait_s: float) -> None:
+        self.switch = switch
+        self.wait_s = wait_s
+        self.resume: Callable[[Session, Offered], None] = lambda session, offered: None
+        self.on_heard_all: Callable[[Session], None] = lambda session: None
+
+    def leave(self, session: Session, to: NodeId, epoch: int) -> tuple[tuple[int, NodeId], ...]:
+        """The client goes on at another broker: whoever may still get something that it said here tells that one when
+        it has all; these, and those whom this broker still waits for."""
+        hearers = self._hearers(session, to)
+        self.switch.say(sorted(hearers), Said(session.client, epoch, to))
+        return tuple(sorted(session.unheard.union((epoch, hearer) for hearer in hearers)))
+
+    def leave_copy(self, session: Session, to: NodeId, copied: int) -> set[tuple[int, NodeId]]:
+        """The same where the session is not sent: they tell this broker, and this one tells the other when all have.
+        So it does not matter where the client is by then, nor whom it has let in before it could know of them."""
+        hearers = self._hearers(session, to)
+        self.switch.say(sorted(hearers), Said(session.client, copied, self.switch.name))
+        return session.unheard.union((copied, hearer) for hearer in hearers)
+
+    def _hearers(self, session: Session, to: NodeId) -> set[NodeId]:
+        said_to = self.switch.said_to.pop(session.client, set())
+        return {one for one in said_to if one != to and self.switch.fabric.is_known(one)}
+
+    def tell_if_heard(self, shadow: Session) -> None:
+        if not shadow.unheard and shadow.moved_to is not None:
+            self.switch.say((shadow.moved_to,), Heard(shadow.client, shadow.next_epoch, self.switch.name))
+
+    def heard_for(self, shadow: Session, heard: set[tuple[int, NodeId]]) -> bool:
+        """Whether a shadow has waited for this."""
+        if not shadow.unheard & heard:
+            return False
+        shadow.unheard -= heard
+        self.switch.ledger.put_session(shadow)
+        self.tell_if_heard(shadow)
+        return True
+
+    def arrive(self, session: Session) -> None:
+        """It is here now, or again after a crash."""
+        if session.unheard:
+            self.switch.host.after(self.wait_s, partial(self._give_up, session, set(session.unheard)))
+
+    def on_said(self, origin: NodeId, said: Said) -> None:
+        """It came behind all that the client said there."""
+        if said.to != self.switch.name:
+            self.switch.say((said.to,), Heard(said.client, said.epoch, self.switch.name))
+
+    def on_heard(self, heard: Heard, session: Session | None, elsewhere: NodeId | None) -> None:
+        """For the session, wherever it is: it may have moved on, or this may have come before it."""
+        if session is not None:
+            self._forget(session, {(heard.epoch, heard.broker)})
+        elif elsewhere is not None and self.switch.fabric.is_known(elsewhere) and heard.hops < HOPS_MAX:
+            self.switch.say((elsewhere,), msgspec.structs.replace(heard, hops=heard.hops + 1))
+
+    def given_up(self, session: Session, broker: NodeId) -> None:
+        self._forget(session, {one for one in session.unheard if one[1] == broker})
+
+    def keep_back(self, session: Session, offered: Offered) -> None:
+        session.kept_back.extend(offered)
+        if len(session.kept_back) > KEPT_BACK_MAX:
+            self._give_up(session, set(session.unheard))
+
+    def _give_up(self, session: Session, awaited: set[tuple[int, NodeId]]) -> None:
+        missing = awaited & session.unheard
+        if missing and not session.ended and session.moved_to is None:
+            self.switch.counts.overtaken += 1
+            self._forget(session, missing)
+
+    def _forget(self, session: Session, heard: set[tuple[int, NodeId]]) -> None:
+        if not session.unheard & heard:
+            return
+        session.unheard -= heard
+        if session.durable:
+            self.switch.ledger.put_session(session)
+        if not session.unheard:
+            offered, session.kept_back = session.kept_back, []
+            self.resume(session, offered)
+            self.on_heard_all(session)

@@ -1,0 +1,170 @@
+"""Two sessions of one client become one, and what both were owed is taken once: docs/broker.md, "If O is away".
+
+A session that begins while an older one is out of reach knows what it has by itself (`memory`). When it subscribes,
+every broker is asked to turn to it, under a mark instead of an epoch: what a broker sends after its `Turned` is this
+session's, what it sent before is the old one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from godwit.protocols.broker.api import Subscription
+from godwit.protocols.broker.dispatch import Switch
+from godwit.protocols.broker.fabric.base import ANYTHING
+from godwit.protocols.broker.messages import Mark, Memory, Turn
+from godwit.protocols.broker.session.memory import end_part, give_up, is_same, note
+from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
+from godwit.protocols.host import NodeId
+
+
+def key_of(born: int) -> str:
+    """Under which is kept back what a session had that began at this epoch; no broker can be named so."""
+    return f"/born {born}"
+
+
+def born_of(key: str) -> int | None:
+    return int(key[6:]) if key.startswith("/born ") else None
+
+
+class Reunion:
+    """Whoever has answered a mark that was asked for behind the session's `Place` has given away what it had of older
+    sessions: when all have, and all that they passed on is here, nothing need be remembered any longer."""
+
+    def __init__(self, switch: Switch) -> None:
+        self.switch = switch
+        self.fabric = switch.fabric
+
+    def begin(self, session: Session, source: NodeId) -> None:
+        """It is new, and the one that `source` had may turn up. It is to be announced next."""
+        session.memory = self._memory(session, source)
+        session.review()
+        self._write(session)
+
+    def begin_with(self, session: Session, copy: Copy) -> None:
+        """It is taken for the session, and its source has not said yet that it is. Whoever takes it up writes it.
+
+        Of brokers whose catch-up has come through, all that the source kept is in it or comes to it."""
+        if session.memory is not None:
+            return
+        session.memory = memory = self._memory(session, copy.source)
+        memory.lines = {0}  # it has begun as one
+        keys = _keys(session)
+        memory.marks[copy.epoch] = Mark(keys, announced=False)
+        for origin, gate in session.gates.items():
+            if gate.begun:
+                memory.firsts[origin] = dict.fromkeys(keys, 0 if gate.through else gate.number)
+        partly = {origin for origin, gate in session.gates.items() if not gate.through}
+        for item in (*session.flying.values(), *session.waiting):
+            if not item.received and item.stamp is not None and item.stamp[0] in partly:
+                note(session, item, None)
+        session.review()
+
+    def confirmed(self, session: Session, source: NodeId) -> None:
+        """The copy that this source had made is the session, and nobody else has an older one."""
+        if session.memory is not None and session.memory.source == source:
+            session.memory, session.since = None, self.switch.host.now()
+            session.review()
+
+    def _memory(self, session: Session, source: NodeId) -> Memory:
+        # Marks are far below every epoch, and none is used twice.
+        return Memory(session.epoch, int(self.switch.clock() * 100), source)
+
+    def subscribed(self, session: Session, wanted: Subscription, old: Sub | None) -> bool:
+        """To be called before it takes the place of the old one; whether `ask` must follow after that."""
+        if session.memory is None or (old is not None and is_same(old.wanted, wanted)):
+            return False
+        if old is not None:
+            self.unsubscribed(session, old.wanted)
+        return not wanted.group
+
+    def unsubscribed(self, session: Session, wanted: Subscription) -> None:
+        """Answers that are still to come are not for what takes its place."""
+        memory = session.memory
+        if memory is not None:
+            give_up(memory, wanted, self._reached())
+            for mark in memory.marks.values():
+                mark.keys.discard(wanted.key)
+            self._write(session)
+
+    def ask(self, session: Session, to: Iterable[NodeId], keys: Iterable[str] = ()) -> None:
+        """Ask these brokers to turn to these subscriptions, and whether they have older sessions."""
+        memory, switch = session.memory, self.switch
+        if memory is not None:
+            memory.mark += 1
+            self.expect(session, memory.mark, keys)
+            switch.say(sorted(to), Turn(session.client, memory.mark, switch.name, switch.restate()))
+
+    def expect(self, session: Session, mark: int, keys: Iterable[str] | None = None) -> None:
+        """Brokers are asked, under this mark or epoch, to turn to these subscriptions, or to all. This one does it at
+        once."""
+        memory = session.memory
+        if memory is None:
+            return
+        asked = _keys(session) if keys is None else _keys(session).intersection(keys)
+        memory.marks[mark] = Mark(asked, session.announced)
+        own = memory.firsts.setdefault(self.switch.name, {})
+        for key in asked:
+            own.setdefault(key, self.fabric.sent)
+        self._write(session)
+
+    def answered(self, session: Session, origin: NodeId, mark: int, number: int) -> bool:
+        """That broker has turned, under this number of its stream; whether that was asked for."""
+        memory = session.memory
+        asked = memory.marks.get(mark) if memory is not None else None
+        if memory is None or asked is None:
+            return False
+        known = memory.firsts.setdefault(origin, {})
+        for key in asked.keys:
+            known.setdefault(key, number)
+        if asked.announced:
+            memory.answered.add(origin)
+        end_part(memory, mark, origin, number)
+        self._write(session)
+        return True
+
+    def settle(self, session: Session) -> None:
+        """Forget, where no older session can turn up any more."""
+        memory = session.memory
+        waits = session.upstreams or any(born_of(key) is not None for key in session.held)
+        if memory is not None and not waits and self.fabric.sources(ANYTHING) <= memory.answered:
+            session.memory, session.since = None, self.switch.host.now()
+            session.review()
+            self.switch.directory.changed()
+            self._write(session)
+
+    def must_wait(self, session: Session, item: Item, born: int) -> bool:
+        """Whether a newer session than the one that began at this epoch may have had what that kept. The newest is
+        waited for first: the one for which this session was too hasty, and all of it; then those that pass on to it."""
+        memory = session.memory
+        if memory is None:
+            return False
+        awaited = {memory.source} if self.fabric.is_known(memory.source) else set()
+        if awaited - memory.answered:
+            return True
+        if item.stamp is not None:
+            awaited.add(item.stamp[0])
+        return any(awaited & way.origins if way.main else way.born > born for way in session.upstreams)
+
+    def carried(self, session: Session) -> Memory | None:
+        """What goes with the session to another broker, where all are asked anew."""
+        if session.memory is None:
+            return None
+        parts = [msgspec.structs.replace(part, reached={}) for part in session.memory.parts]
+        return msgspec.structs.replace(session.memory, marks={}, reached=self._reached(), parts=parts)
+
+    def _reached(self) -> dict[NodeId, int]:
+        """How far each stream has come here."""
+        reached = {broker: self.fabric.reached(broker) for broker in self.fabric.sources(ANYTHING)}
+        return {**reached, self.switch.name: self.fabric.sent}
+
+    def _write(self, session: Session) -> None:
+        if session.durable and session.copy is None:
+            self.switch.ledger.put_session(session)
+
+
+def _keys(session: Session) -> set[str]:
+    """Members of a group get their share only, whoever has turned to them."""
+    return {key for key, sub in session.subscriptions.items() if not sub.wanted.group}

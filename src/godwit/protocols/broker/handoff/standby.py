@@ -1,0 +1,458 @@
+"""The copies of other brokers' sessions that a broker holds: docs/broker.md, "Copies"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from math import isinf
+from typing import TYPE_CHECKING
+
+from godwit.protocols.broker import messages
+from godwit.protocols.broker.api import Opening, Outlet, Reason
+from godwit.protocols.broker.handoff.cutover import Turning, item_of, kept_of, way_of
+from godwit.protocols.broker.handoff.directory import At
+from godwit.protocols.broker.messages import Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
+from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
+from godwit.protocols.broker.session.parse import remembered
+from godwit.protocols.broker.session.rows import size_b
+from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
+from godwit.protocols.host import NodeId
+
+if TYPE_CHECKING:
+    from godwit.protocols.broker.handoff.coordinator import Moves
+
+
+COPY_B = 2_048
+"""What a copy costs beside what waits in it, about."""
+
+
+class Holding:
+    """A copy collects as a session that has moved here does, and whoever asks for its session commits it first: from
+    then on it is on the disk and no bound applies to it. All others together cost up to `bytes_max`; what would be
+    beyond is not held at all, so that no copy has a hole."""
+
+    def __init__(self, registry: Registry, turning: Turning, bytes_max: int, *, holds: bool) -> None:
+        self.registry = registry
+        self.switch = registry.switch
+        self.turning = turning
+        self.bytes_max = bytes_max
+        self.holds = holds
+        self.bytes = 0
+        self.switch.weigh = self._weigh
+
+    def get(self, client: str, source: NodeId) -> Copy | None:
+        """The copy of this client's session that this broker has made."""
+        copy = self.registry.copies.get(client)
+        return copy if copy is not None and copy.source == source else None
+
+    def on_copy(self, origin: NodeId, content: messages.Copy) -> None:
+        client, old = content.client, self.registry.copies.get(content.client)
+        cost = COPY_B + sum(len(kept.publication.payload) for kept in content.kept)
+        if (
+            not self.holds
+            or client in self.registry.sessions
+            or (old is not None and (old.fetched or old.epoch >= content.epoch))
+            or self.bytes + cost > self.bytes_max
+        ):
+            self._say_not(origin, content.client, content.epoch)
+            return
+        if old is not None:
+            self.forget(old)
+        copy = Copy(self._session(origin, content), origin, content.epoch, content.lasts_s, content.token)
+        self._hold(copy, cost)
+
+    def _session(self, origin: NodeId, content: messages.Copy) -> Session:
+        session = Session(content.client, content.epoch)
+        session.clean, session.started = content.clean, content.started
+        session.memory, session.strange = content.memory, content.strange
+        session.passages, session.since = dict.fromkeys(content.passages), self.switch.host.now()
+        session.incoming = set(content.incoming)
+        for wanted in content.subscriptions:
+            session.row += 1
+            sub = remembered(session, wanted, session.row)
+            if sub is not None:
+                session.subscriptions[wanted.key] = sub
+        for kept in content.kept:
+            session.flying[kept.number] = item_of(kept, under_way=True)
+            session.number = kept.number
+        origins = {*content.origins, self.switch.name, *self.switch.sources(session)}
+        session.gates = {name: Gate() for name in sorted(origins)}
+        session.upstreams.append(Upstream(content.epoch, origin, (), origins, main=True, copy=True))
+        return session
+
+    def _hold(self, copy: Copy, cost: int) -> None:
+        session, switch = copy.session, self.switch
+        session.copy, copy.bytes = copy, cost
+        session.review()
+        self.bytes += cost
+        self.registry.copies[session.client] = copy
+        switch.counts.copies += 1
+        for sub in session.subscriptions.values():
+            switch.add_sub(sub)
+        if not isinf(copy.lasts_s):
+            copy.expiry_timer = switch.host.after(min(copy.lasts_s, TIMER_MAX_S), partial(self._expire, copy))
+        self.turning.turn_all(session, session.upstreams[0])
+
+    def _expire(self, copy: Copy) -> None:
+        copy.lasts_s -= TIMER_MAX_S
+        if copy.session.ended or copy.fetched:
+            return
+        if copy.lasts_s > 0:
+            copy.expiry_timer = self.switch.host.after(min(copy.lasts_s, TIMER_MAX_S), partial(self._expire, copy))
+        else:
+            self.forget(copy)
+
+    def _weigh(self, copy: Copy, item: Item) -> None:
+        """One more has come. Where that is too much, the copy goes when this turn is over: somebody may be in the midst
+        of giving to all who want the same."""
+        cost, session = size_b(item), copy.session
+        copy.bytes += cost
+        self.bytes += cost
+        if self.bytes > self.bytes_max or len(session.waiting) > self.registry.limits.queue_max:
+            self.switch.host.after(0.0, partial(self._refuse, copy))
+
+    def _refuse(self, copy: Copy) -> None:
+        if not copy.session.ended and not copy.fetched:
+            self.forget(copy)
+            self._say_not(copy.source, copy.session.client, copy.epoch)
+
+    def _say_not(self, source: NodeId, client: str, epoch: int) -> None:
+        self.switch.counts.copies_refused += 1
+        self.switch.say((source,), Uncopied(client, epoch))
+
+    def on_drop(self, origin: NodeId, drop: Drop) -> None:
+        """Where the session has been asked for, the answer says what becomes of the copy."""
+        copy = self.get(drop.client, origin)
+        if copy is not None and copy.epoch <= drop.epoch and not copy.fetched:
+            self.forget(copy)
+
+    def commit(self, copy: Copy) -> None:
+        """Onto the disk, with the packet identifiers of what the client gets first: its source is about to be told that
+        it need not send what is in it."""
+        if copy.fetched:
+            return
+        session, switch = copy.session, self.switch
+        copy.fetched = True
+        self.bytes -= copy.bytes
+        if copy.expiry_timer is not None:
+            copy.expiry_timer.cancel()
+        session.copy = None
+        session.owner = copy_owner(session.client, copy.epoch)
+        session.limits = self.registry.limits
+        session.expiry_s, session.left = copy.lasts_s, switch.clock()
+        session.review()
+        switch.counts.waiting += len(session.flying) + len(session.waiting)
+        switch.flows.number_first(session)
+        switch.ledger.save_together(session)
+
+    def enliven(self, copy: Copy, epoch: int) -> Session:
+        """It is the session from now on."""
+        self.commit(copy)
+        session, registry = copy.session, self.registry
+        del registry.copies[session.client]
+        self.switch.counts.copies -= 1
+        session.epoch = epoch
+        session.sequence = registry.first_sequence()
+        registry.sessions[session.client] = session
+        self.switch.counts.sessions += 1
+        self.switch.counts.copies_used += 1
+        self.switch.counts.moved_in += 1
+        return session
+
+    def forget(self, copy: Copy) -> None:
+        session, switch = copy.session, self.switch
+        del self.registry.copies[session.client]
+        session.ended = True
+        switch.counts.copies -= 1
+        if copy.fetched:
+            switch.counts.waiting -= len(session.flying) + len(session.waiting)
+            switch.ledger.forget(session)
+        else:
+            self.bytes -= copy.bytes
+        if copy.expiry_timer is not None:
+            copy.expiry_timer.cancel()
+        self.turning.forget(session)
+        for sub in session.subscriptions.values():
+            switch.remove_sub(sub)
+
+    def loaded(self, session: Session) -> None:
+        """A copy that was asked for before a crash; the answer is still to come."""
+        way = session.upstreams[0]
+        copy = Copy(session, way.source, way.epoch, session.expiry_s, session.token)
+        copy.fetched = True
+        session.limits = self.registry.limits
+        self.registry.copies[session.client] = copy
+        self.switch.counts.copies += 1
+        self.switch.counts.waiting += len(session.flying) + len(session.waiting)
+        for sub in session.subscriptions.values():
+            self.switch.add_sub(sub)
+
+    def met(self, brokers: Iterable[NodeId]) -> None:
+        """New brokers, of which a copy's source may know or not."""
+        for session in [*(copy.session for copy in self.registry.copies.values()), *self.registry.sessions.values()]:
+            if session.upstreams:
+                self.turning.met(session, brokers)
+
+    def given_up(self, broker: NodeId) -> None:
+        for copy in list(self.registry.copies.values()):
+            if copy.source == broker:
+                self.forget(copy)
+
+
+def is_pending(session: Session) -> bool:
+    """Whether it is a copy that was asked for: until the answer comes its epoch is the copy's."""
+    return any(way.copy and way.epoch == session.epoch for way in session.upstreams)
+
+
+# How a client gets its session from a copy: docs/broker.md, "Copies".
+
+
+class Taking:
+    """A copy becomes the session when its source has said so (`Given`), or before: at once where the client shows that
+    nobody can have had the session since, and without the source where that is away."""
+
+    def __init__(self, moves: Moves) -> None:
+        self.moves = moves
+        self.registry = moves.registry
+        self.switch = moves.switch
+
+    def open(self, copy: Copy, opening: Opening, outlet: Outlet) -> None:
+        """The client is here and shows that it was nowhere else since the copy was made. So nobody else can get the
+        session, and the client need not wait until the source says that. The other brokers hear of it afterwards: if
+        the client does not learn that it is in, and tries elsewhere, they must go by what the source says."""
+        epoch = self.moves.new_epoch(opening.client)
+        session = self._take_up(copy, epoch, given=False)
+        self.switch.say((copy.source,), Fetch(opening.client, epoch, copy.epoch, held=True))
+        self.expect(session)
+        self.registry.attach(session, opening, outlet, present=True)
+
+    def take_reserved(self, copy: Copy, opening: Opening, outlet: Outlet) -> None:
+        """The same for a client that shows nothing: the source has said that nobody else gets the session, and is asked
+        for it already. All that is under way first is on the disk."""
+        for item in copy.session.flying.values():
+            item.safe = True
+        session = self._take_up(copy, copy.asked_epoch, given=False)
+        self.expect(session)
+        self.registry.attach(session, opening, outlet, present=True)
+
+    def claim(self, copy: Copy) -> Session:
+        """The source is away, and the client has waited long enough."""
+        session = self._take_up(copy, self.moves.new_epoch(copy.session.client), given=False)
+        self._go_on(session)
+        return session
+
+    def _take_up(self, copy: Copy, epoch: int, *, given: bool) -> Session:
+        """What the client says is kept back until the source tells that all have what it said there."""
+        session = self.moves.holding.enliven(copy, epoch)
+        if not given:
+            self.registry.reunion.begin_with(session, copy)
+        session.unheard, session.came_from = {(copy.epoch, copy.source)}, copy.source
+        self.switch.ledger.put_session(session)
+        self.moves.speaking.arrive(session)
+        self.moves.copying.came(copy.source)
+        return session
+
+    def expect(self, session: Session) -> None:
+        """The source should confirm before long. If it does not, it is away."""
+        self.switch.host.after(self.moves.session_wait_s, partial(self._go_on_without, session))
+
+    def _go_on_without(self, session: Session) -> None:
+        if self.registry.sessions.get(session.client) is not session or not any(way.copy for way in session.upstreams):
+            return  # it has ended or moved on; or it is still only a copy, asked for before a crash
+        self._go_on(session)
+        if not self.moves.pass_on(session):
+            self.moves.announce(session)
+
+    def _go_on(self, session: Session) -> None:
+        """The source hears of the claim when it is back, and passes on then what has not come through. Nobody waits for
+        that any longer."""
+        session.claims = self.moves.leaving.claims(session)
+        for origin, gate in session.gates.items():
+            gate.through = True
+            self.moves.turning.release(session, origin)
+        if session.durable:
+            self.switch.ledger.put_session(session)
+
+    def on_given(self, origin: NodeId, given: Given) -> None:
+        """The copy here is the session, or was rightly taken for it."""
+        copy = self.moves.holding.get(given.client, origin)
+        present = self.registry.sessions.get(given.client)
+        if copy is None or copy.epoch != given.copy:
+            self._confirm(origin, given)
+        elif present is None:
+            for item in copy.session.flying.values():
+                item.safe = True  # the question left when the copy was on the disk, and this answers it
+            session = self._take_up(copy, given.epoch, given=True)
+            self.moves.turning.confirm(session, way_by_copy(session, origin), given.origins)
+            self.moves.arrive(session, self.moves.stop_waiting(given.client))
+        else:
+            self._merge(present, copy, given)
+
+    def _confirm(self, origin: NodeId, given: Given) -> None:
+        for session in self.moves.turning.all_of(given.client):
+            way = way_of(session, given.copy, origin)
+            if way is None or not way.copy:
+                continue
+            self.registry.reunion.confirmed(session, origin)
+            self.moves.turning.confirm(session, way, given.origins)
+            if session.moved_to is None and not session.ended:
+                session.announced = session.announced and session.epoch >= given.epoch
+                session.epoch = max(session.epoch, given.epoch)
+                if not self.moves.pass_on(session):
+                    self.moves.announce(session)
+
+    def _merge(self, present: Session, copy: Copy, given: Given) -> None:
+        """The client has begun anew here while its session was asked for."""
+        session = copy.session
+        items = [*session.flying.values(), *session.waiting, *(one for some in session.held.values() for one in some)]
+        self.moves.holding.forget(copy)
+        if present.clean:
+            return
+        if not present.subscriptions:
+            for sub in session.subscriptions.values():
+                self.registry.adopt(present, sub.wanted)
+        way = Upstream(given.copy, copy.source, (), set(given.origins), main=False)
+        present.upstreams.append(way)
+        for item in items:
+            if not item.received:
+                self.moves.turning.pass_to(present, way, item_of(kept_of(item), under_way=False))
+        self.moves.turning.progress(present, copy.source)
+
+    def disclaim(self, source: NodeId, nothing: Nothing) -> None:
+        """The source has no session for a copy that was taken up here. If another broker has it, nobody has heard of
+        this one and the client has never answered, then the client does not know that it was in here either: there is
+        nothing to be kept. If it does know, what it has had here must not come again there."""
+        session = self.registry.sessions.get(nothing.client)
+        elsewhere = nothing.at not in ("", self.switch.name)
+        if session is None or not elsewhere or session.announced or way_by_copy(session, source) is None:
+            pass
+        elif session.answered:
+            self.moves.pass_on(session)
+        else:
+            session.will = None
+            self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+            self.registry.end(session)
+        self.void(source, nothing.client)
+
+    def void(self, source: NodeId, client: str) -> set[NodeId]:
+        """What was taken up here as a copy gets nothing more from its source as such; the brokers whose publications it
+        has nevertheless had, all that the source may send again."""
+        found: set[NodeId] = set()
+        for session in self.moves.turning.all_of(client):
+            way = way_by_copy(session, source)
+            if way is None or session.copy is not None:
+                continue
+            if session.moved_to is None and session.memory is None:
+                found = session.gates.keys() - way.origins
+            self.moves.turning.confirm(session, way, ())
+            if session.moved_to is None:
+                self.moves.announce(session)
+        return found
+
+
+def way_by_copy(session: Session, source: NodeId) -> Upstream | None:
+    """The way on which a copy of it came that this broker has made and not confirmed."""
+    return next((way for way in session.upstreams if way.copy and way.source == source), None)
+
+
+# How a client without a token is let in out of a copy before its session is handed over: docs/broker.md, "Copies".
+
+
+class Reserving:
+    """Whoever holds a copy and has the client asks for the session twice: at once, that nobody else may have it
+    (`Reserve`), and with `Fetch` when its disk has the copy. It lets the client in as soon as its disk has the copy and
+    the source has agreed; what is left of handing over happens behind the client's back, as if it had shown its token.
+
+    The source has the reservation on its disk before it agrees. From then on it does to nobody what would let the
+    client have the session anywhere else, before it has heard from the holder: that it has taken the session, or that
+    it has nothing, which after a crash may be so.
+    """
+
+    def __init__(self, moves: Moves) -> None:
+        self.moves = moves
+        self.registry = moves.registry
+        self.switch = moves.switch
+
+    # At the holder
+
+    def ask(self, copy: Copy, epoch: int) -> None:
+        """Before the copy is written, so that this need not wait for that."""
+        copy.asked_epoch = epoch
+        self.switch.fabric.send((copy.source,), Reserve(copy.session.client, copy.epoch), durable=False)
+
+    def written_soon(self, copy: Copy) -> None:
+        """It has just been written."""
+        self.switch.store.settled(partial(self._written, copy))
+
+    def _written(self, copy: Copy) -> None:
+        copy.kept = True
+        self._take_if_ready(copy)
+
+    def on_reserved(self, origin: NodeId, reserved: Reserved) -> None:
+        """It counts for the client that waits now: one that comes later asks again."""
+        copy = self.moves.holding.get(reserved.client, origin)
+        if copy is not None and copy.epoch == reserved.copy and copy.asked_epoch and copy.fetched:
+            copy.reserved = True
+            self._take_if_ready(copy)
+
+    def _take_if_ready(self, copy: Copy) -> None:
+        client = copy.session.client
+        waiting = self.moves.waiting.get(client)
+        if not (copy.kept and copy.reserved) or copy.session.ended or self.registry.copies.get(client) is not copy:
+            return
+        if waiting is None or waiting.outlet is None or waiting.wanted_by is not None:
+            return
+        if waiting.source == copy.source:
+            self.moves.stop_waiting(client)
+            self.moves.taking.take_reserved(copy, waiting.opening, waiting.outlet)
+
+    def renounce(self, client: str, source: NodeId) -> None:
+        """The source asks for the session itself, and is told that there is none here: it relies on that."""
+        copy = self.moves.holding.get(client, source)
+        if copy is not None:
+            copy.reserved = False
+
+    # At the source
+
+    def on_reserve(self, origin: NodeId, reserve: Reserve) -> None:
+        """Nothing is said where it cannot be: the answer to `Fetch`, which follows, says what is."""
+        session = self.registry.sessions.get(reserve.client)
+        if (
+            session is not None
+            and session.outlet is None
+            and session.copied == reserve.copy
+            and origin in session.copies
+            and session.reserved_for in ("", origin)
+            and reserve.client not in self.moves.waiting
+        ):
+            session.reserved_for = origin
+            self.switch.ledger.put_session(session)
+            self.switch.say((origin,), Reserved(reserve.client, reserve.copy))
+
+    def holder(self, session: Session) -> NodeId:
+        """Who must be asked before anybody has this session; empty where nobody must."""
+        holder = session.reserved_for
+        return holder if self.switch.fabric.is_known(holder) else ""
+
+    def recall(self, session: Session, epoch: int, to: NodeId) -> None:
+        """Another broker wants it: it gets it from here, or through here, when the holder has said."""
+        opening = Opening(client=session.client, clean=False, expiry_s=session.expiry_s)
+        waiting = self.moves.wait_for(opening, None, At(session.epoch, session.reserved_for))
+        waiting.wanted_by = max(waiting.wanted_by or (0, ""), (epoch, to))
+
+    def on_nothing(self, origin: NodeId, nothing: Nothing) -> bool:
+        """Whether the holder has not taken what was reserved for it, and somebody has waited to know."""
+        session = self.registry.sessions.get(nothing.client)
+        if session is None or session.reserved_for != origin:
+            return False
+        self.free(session)
+        waiting = self.moves.waiting.get(nothing.client)
+        if waiting is None or waiting.source != origin:
+            return False
+        self.moves.go_on_with(session)
+        return True
+
+    def free(self, session: Session) -> None:
+        if session.reserved_for:
+            session.reserved_for = ""
+            self.switch.ledger.put_session(session)

@@ -1,0 +1,232 @@
+"""How a session leaves a broker for another: docs/broker.md, "A session moves" and "Copies"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from godwit.protocols.broker import messages
+from godwit.protocols.broker.api import Reason
+from godwit.protocols.broker.handoff.copies import Copying
+from godwit.protocols.broker.handoff.cutover import Turning, item_of, kept_of
+from godwit.protocols.broker.handoff.directory import At, Places
+from godwit.protocols.broker.handoff.publisher_order import Speaking
+from godwit.protocols.broker.messages import Claim, Forwarded, Given, Turn
+from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.memory import lines_of, merge
+from godwit.protocols.broker.session.parse import remembered
+from godwit.protocols.broker.session.state import Gate, Item, Session, Upstream, shadow_owner
+from godwit.protocols.host import NodeId
+
+if TYPE_CHECKING:
+    from godwit.protocols.broker.handoff.coordinator import Moves
+
+
+class Leaving:
+    """What stays of a session is a shadow, which passes on what still comes."""
+
+    def __init__(
+        self, registry: Registry, places: Places, turning: Turning, speaking: Speaking, copying: Copying
+    ) -> None:
+        self.registry = registry
+        self.switch = registry.switch
+        self.name = registry.switch.name
+        self.places = places
+        self.turning = turning
+        self.speaking = speaking
+        self.copying = copying
+        self.switch.forward = self._forward
+
+    def transfer(self, session: Session, to: NodeId, epoch: int) -> None:
+        """All of it into the stream to the other broker."""
+        switch, client = self.switch, session.client
+        epoch = self._begin(session, to, epoch)
+        unheard = self.speaking.leave(session, to, epoch)
+        chain = {one for way in session.upstreams for one in (*way.chain, way.source)} - {to}
+        origins = {self.name, to, *switch.sources(session)}.union(*(way.origins for way in session.upstreams))
+        # Whoever has made a copy and not confirmed it is waited for last of all.
+        origins |= {way.source for way in session.upstreams if way.copy}
+        moved = messages.Session(
+            client,
+            epoch,
+            session.expiry_s,
+            tuple(sub.wanted for sub in session.subscriptions.values()),
+            tuple(sorted(session.incoming)),
+            tuple(kept_of(item) for item in session.flying.values()),
+            tuple(sorted(origins)),
+            session.sequence,
+            tuple(sorted(chain)),
+            session.clean,
+            unheard,
+            self.claims(session),
+            self.registry.reunion.carried(session),
+            session.started,
+            switch.had(session),
+            session.strange,
+        )
+        waiting = [kept_of(item) for item in session.waiting]
+        self._become_shadow(session, to, epoch, origins)
+        self.places.put(client, At(epoch, to))
+        switch.say((to,), moved)
+        for kept in waiting:
+            switch.say((to,), Forwarded(client, epoch, kept))
+        self.turning.go_on(session)
+        switch.trace("moved", client=client, peer=to)
+
+    def give(self, session: Session, to: NodeId, epoch: int) -> None:
+        """The copy that `to` holds is the session from now on: only what it does not get by itself is passed on."""
+        switch, client, copied = self.switch, session.client, session.copied
+        origins = {self.name, to, *switch.sources(session)} - session.copies[to]
+        epoch = self._begin(session, to, max(epoch, copied + 1))
+        unheard = self.speaking.leave_copy(session, to, copied)
+        self._become_shadow(session, to, copied, origins)
+        session.unheard = unheard
+        switch.ledger.put_session(session)
+        self.places.put(client, At(epoch, to))
+        switch.say((to,), Given(client, epoch, copied, tuple(sorted(origins))))
+        self.speaking.tell_if_heard(session)
+        self.turning.end_if_done(session)
+        switch.trace("moved", client=client, peer=to, note="copy")
+
+    def _begin(self, session: Session, to: NodeId, epoch: int) -> int:
+        """Nobody is connected any more, nobody else holds a copy; the epoch at the next place."""
+        known, shadows = self.places.get(session.client), self.registry.shadows.get(session.client, {})
+        # Two sessions of a client may go the same way after one another: they must not go under the same epoch, nor
+        # leave two shadows of the same epoch.
+        while session.epoch in shadows:
+            session.epoch += 1
+        # Nor under that of any copies, by which brokers may still turn to those; the last have the highest.
+        epoch = max(epoch, session.epoch + 1, session.copied + 1, known.epoch + 1 if known is not None else 0)
+        self.copying.went(session, to)
+        self.copying.drop(session, but=to)
+        self._hang_up(session)
+        return epoch
+
+    def _hang_up(self, session: Session) -> None:
+        """The client is at another broker. Its will is only said where it asked for no delay."""
+        connected, will = session.outlet is not None, session.will
+        self.registry.cancel_timers(session)
+        if connected and will is not None and will.delay_s == 0:
+            self.registry.say_will(session)
+        session.will = None
+        self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+
+    def claims(self, session: Session) -> tuple[Claim, ...]:
+        """The copies by which the session came that may still be thought of as such."""
+        own = [Claim(way.source, way.epoch, self.name) for way in session.upstreams if way.copy]
+        return tuple(dict.fromkeys((*session.claims, *own)))
+
+    def _become_shadow(self, session: Session, to: NodeId, epoch: int, origins: set[NodeId]) -> None:
+        switch = self.switch
+        switch.ledger.forget(session)
+        del self.registry.sessions[session.client]
+        switch.counts.waiting -= len(session.flying) + len(session.waiting)
+        session.flying, session.incoming, session.waiting_b = {}, set(), 0
+        session.waiting.clear()
+        session.unsent.clear()
+        session.moved_to, session.next_epoch = to, epoch
+        session.owner = shadow_owner(session.client, session.epoch)
+        session.open_origins, session.owed = set(origins), set(origins)
+        session.unheard, session.claims, session.reserved_for = set(), (), ""
+        session.review()
+        self.registry.add_shadow(session)
+        switch.ledger.save(session)
+        switch.directory.changed()
+        switch.counts.sessions -= 1
+        switch.counts.moved_out += 1
+
+    def _forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
+        """For a shadow: on to where the session went."""
+        assert shadow.moved_to is not None
+        self.switch.say((shadow.moved_to,), Forwarded(shadow.client, shadow.next_epoch, kept_of(item), born))
+
+
+# How a session arrives where there may be another of the same client: docs/broker.md, "A session moves".
+
+
+class Arriving:
+    """It is the client's session here from now on; or, where the client has one here already, goes into that."""
+
+    def __init__(self, moves: Moves) -> None:
+        self.moves = moves
+        self.registry = moves.registry
+        self.switch = moves.switch
+
+    def on_session(self, origin: NodeId, moved: messages.Session) -> None:
+        waiting = self.moves.stop_waiting(moved.client)
+        present, copy = self.registry.sessions.get(moved.client), self.moves.holding.get(moved.client, origin)
+        if copy is not None:
+            self.moves.holding.forget(copy)
+        way = Upstream(moved.epoch, origin, moved.chain, set(moved.origins), present is None)
+        way.lines = tuple(sorted(lines_of(moved.memory)))
+        way.had = self.moves.taking.void(origin, moved.client)
+        if present is not None:
+            self._add_to(present, moved, way)
+            if waiting is not None and (waiting.outlet is not None or waiting.wanted_by is not None):
+                self.moves.let_in(present, waiting, present=True)
+            return
+        session = self._installed(moved, way)
+        self.switch.counts.moved_in += 1
+        self.switch.counts.handoffs_missed += waiting is not None
+        self.moves.copying.came(origin)
+        self.moves.turning.turn_all(session, way)
+        self.moves.arrive(session, waiting)
+
+    def _installed(self, moved: messages.Session, way: Upstream) -> Session:
+        session = Session(moved.client, moved.epoch)
+        session.expiry_s = moved.expiry_s
+        session.sequence = max(moved.sequence, self.registry.first_sequence())
+        session.incoming = set(moved.incoming)
+        session.clean, session.started = moved.clean, moved.started
+        session.unheard = set(moved.unheard)
+        session.claims, session.strange = moved.claims, moved.strange
+        session.memory = moved.memory
+        session.passages = dict.fromkeys(moved.passages)
+        session.came_from = way.source
+        session.upstreams.append(way)
+        session.gates = {origin: Gate() for origin in moved.origins}
+        session.review()
+        for wanted in moved.subscriptions:
+            session.row += 1
+            sub = remembered(session, wanted, session.row)
+            if sub is not None:
+                session.subscriptions[wanted.key] = sub
+        for kept in moved.kept:
+            session.flying[kept.number] = item_of(kept, under_way=True)
+            session.number = kept.number
+        self.registry.add(session)
+        self.switch.counts.waiting += len(session.flying)
+        self.switch.ledger.save(session)
+        self.moves.speaking.arrive(session)
+        return session
+
+    def _add_to(self, session: Session, moved: messages.Session, way: Upstream) -> None:
+        """The client could not wait, or was at two brokers: what the other session kept goes to this one, unless the
+        client wanted to start clean. Where one of them began as a copy of the other, they have started together."""
+        if session.clean and session.started != moved.started:
+            to = sorted(filter(self.switch.fabric.is_known, way.origins))
+            turn = Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain, lines=way.lines)
+            self.switch.say(to, turn)
+            self.moves.turning.make_turn(self.switch.name, msgspec.structs.replace(turn, interest=0))
+            return
+        self.moves.copying.drop(session)
+        session.passages.update(dict.fromkeys(moved.passages))
+        if not session.subscriptions:
+            # The client may not have heard that this one is new: then it takes it for the old one, and so must we.
+            for wanted in moved.subscriptions:
+                self.registry.adopt(session, wanted)
+        if session.memory is not None:
+            merge(session.memory, moved.memory, moved.subscriptions, moved.epoch)
+            way.born = moved.memory.born if moved.memory is not None else 0
+            session.memory.source = session.memory.source if session.memory.source != way.source else ""
+        session.epoch = max(session.epoch, moved.epoch)
+        session.announced = False
+        session.upstreams.append(way)
+        if session.durable:
+            self.switch.ledger.put_session(session)
+        self.moves.turning.turn_all(session, way)
+        self.moves.announce(session)
+        for kept in moved.kept:
+            if not kept.received:
+                self.moves.turning.pass_to(session, way, item_of(kept, under_way=False))

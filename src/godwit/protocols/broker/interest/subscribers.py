@@ -1,0 +1,287 @@
+"""Who wants a publication: subscriptions by topic and by content, shared groups, and other brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from godwit.events import Value
+from godwit.filters.filters import Filter, FilterSet
+from godwit.protocols.broker.api import Outlet
+from godwit.protocols.broker.interest.conditions import Conditions
+from godwit.protocols.broker.interest.remote import Others
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.state import GroupKey, Session, Sub
+from godwit.protocols.broker.topics import Trie, meaning, problem_of_name
+from godwit.protocols.host import NodeId
+
+CACHED_MAX = 65_536
+"""Topics whose audience is remembered; beyond it all are forgotten, which costs one lookup each."""
+
+
+class Group:
+    """The members of a shared subscription. They take turns: connected ones first."""
+
+    __slots__ = ("_turn", "asked", "key", "members")
+
+    def __init__(self, key: GroupKey) -> None:
+        self.key = key
+        self.members: dict[Sub, None] = {}
+        self.asked = 0
+        self._turn = 0
+
+    def pick(self, qos: int, takes: Callable[[Session], bool]) -> Sub | None:
+        """Whose turn it is; `takes` tells for whom such a publication is at all.
+
+        What a disconnected member would lose (QoS 0) goes to it only where nobody is connected.
+        """
+        able = [sub for sub in self.members if takes(sub.session)]
+        for candidates in (
+            [sub for sub in able if sub.session.outlet is not None],
+            [sub for sub in able if min(qos, sub.wanted.qos) and sub.session.moved_to is None],
+            able,
+        ):
+            if candidates:
+                self._turn += 1
+                return candidates[self._turn % len(candidates)]
+        return None
+
+
+class Taker:
+    """One session and what its subscriptions together ask for: it gets one copy (MQTT 3.3.4)."""
+
+    __slots__ = ("as_published", "identifiers", "qos", "session")
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.qos = 0
+        self.as_published = False
+        self.identifiers: tuple[int, ...] = ()
+
+    def add(self, sub: Sub) -> None:
+        wanted = sub.wanted
+        self.qos = max(self.qos, wanted.qos)
+        self.as_published = self.as_published or wanted.retain_as_published
+        if wanted.identifier:
+            self.identifiers += (wanted.identifier,)
+
+
+Asking = Conditions[Sub | Group]
+
+
+class Audience:
+    """Who wants a topic here. Good as long as `generation` is the broker's."""
+
+    __slots__ = ("asking", "brokers", "generation", "groups", "perhaps", "problem", "straight", "subs", "takers")
+
+    def __init__(self, generation: int, straight: tuple[Outlet, ...] | None) -> None:
+        self.generation = generation
+        self.straight = straight
+        """The connections to which a QoS 0 publication without retain may be passed as it is, with nothing else to do
+        but to count it; None where more is to be done: conditions, identifiers, groups, other brokers, an archive. The
+        publisher's own grant is not looked at here."""
+        self.problem = ""
+        """Why nobody can publish to this topic."""
+        self.subs: list[Sub] = []
+        self.takers: list[Taker] | None = None
+        """What `subs` come to, where that is the same for every publisher."""
+        self.groups: list[Group] = []
+        self.asking: list[Asking] = []
+        """The conditions of those who want this topic for its content."""
+        self.perhaps = False
+        """Another broker may want it for its content."""
+        self.brokers: tuple[NodeId, ...] = ()
+        """The other brokers that want it whatever the content."""
+
+    @property
+    def contingent(self) -> bool:
+        """Somebody may want it for its content: it must be looked into."""
+        return self.perhaps or bool(self.asking)
+
+
+class Found:
+    """Who wants one publication for its content."""
+
+    __slots__ = ("brokers", "groups", "subs")
+
+    def __init__(self, wanting: Iterable[Sub | Group | NodeId]) -> None:
+        self.subs: list[Sub] = []
+        self.groups: list[Group] = []
+        self.brokers: list[NodeId] = []
+        for one in wanting:
+            if isinstance(one, Sub):
+                self.subs.append(one)
+            elif isinstance(one, Group):
+                self.groups.append(one)
+            else:
+                self.brokers.append(one)
+
+
+def takers_of(subs: Iterable[Sub], publisher: str | None) -> list[Taker]:
+    """One for each session, in the order of their first subscriptions."""
+    found: dict[Session, Taker] = {}
+    for sub in subs:
+        session = sub.session
+        if sub.wanted.no_local and session.client == publisher:
+            continue
+        taker = found.get(session)
+        if taker is None:
+            taker = found[session] = Taker(session)
+        taker.add(sub)
+    return list(found.values())
+
+
+class Directory:
+    """All subscriptions of a broker, and what the others want."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.watched = False
+        """Somebody wants to see every publication: nothing goes straight."""
+        self._plain: Trie[Sub] = Trie()
+        self._shared: Trie[Group] = Trie()
+        self._groups: dict[GroupKey, Group] = {}
+        self._asking: Trie[Asking] = Trie()
+        self._conditions: dict[str, Asking] = {}
+        """By topic filter. Topics are told apart by the trie, so that conditions need not be."""
+        self._elsewhere: Conditions[NodeId] = Conditions()
+        self._others = Others(self._elsewhere.add, self._elsewhere.remove)
+        self._prepared: Callable[[], bool] = self._elsewhere.prepared
+        self._cached: dict[str, Audience] = {}
+
+    def prepare_with(self, prepared: Callable[[], bool]) -> None:
+        """See `Conditions.prepared`."""
+        self._prepared = self._elsewhere.prepared = prepared
+        for conditions in self._conditions.values():
+            conditions.prepared = prepared
+
+    def changed(self) -> None:
+        """Whatever was found out is out of date."""
+        self.generation += 1
+        if self._cached:
+            self._cached = {}
+
+    def add(self, sub: Sub) -> None:
+        if sub.wanted.group:
+            self._join(sub)
+        elif sub.condition is not None:
+            sub.asked = self._ask(sub.wanted.topics, sub.condition, sub)
+        else:
+            self._plain.add(sub.wanted.topics, sub, sub)
+        self.changed()
+
+    def remove(self, sub: Sub) -> None:
+        if sub.wanted.group:
+            self._leave(sub)
+        elif sub.condition is not None:
+            self._ask_no_more(sub.wanted.topics, sub.asked)
+        else:
+            self._plain.remove(sub.wanted.topics, sub)
+        self.changed()
+
+    def group(self, key: GroupKey) -> Group | None:
+        return self._groups.get(key)
+
+    def follow(self, interests: Mapping[NodeId, tuple[Filter, ...]]) -> None:
+        """What the other brokers want now."""
+        self._others.follow(interests)
+        self.changed()
+
+    def audience(self, topic: str) -> Audience:
+        audience = self._cached.get(topic)
+        if audience is None:
+            if len(self._cached) >= CACHED_MAX:
+                self._cached = {}
+            audience = self._cached[topic] = self._find(topic)
+        return audience
+
+    def look_into(self, publications: Sequence[Publication]) -> list[Found]:
+        """Who wants each of them for its content."""
+        values: list[Mapping[str, Value]] = [one.values() for one in publications]
+        found: list[list[Sub | Group | NodeId]] = [[] for _ in publications]
+        asked: dict[Conditions[Any], list[int]] = {}
+        for at, publication in enumerate(publications):
+            audience = self.audience(publication.topic)
+            for conditions in audience.asking:
+                asked.setdefault(conditions, []).append(at)
+            if audience.perhaps:
+                asked.setdefault(self._elsewhere, []).append(at)
+        for any_conditions, places in asked.items():
+            answers = any_conditions.match([values[at] for at in places])
+            for at, wanting in zip(places, answers, strict=True):
+                found[at] += wanting
+        return [Found(wanting) for wanting in found]
+
+    def _find(self, topic: str) -> Audience:
+        audience = Audience(self.generation, None)
+        audience.problem = problem_of_name(topic)
+        if audience.problem:
+            return audience
+        audience.subs = self._plain.find(topic)
+        if not any(sub.wanted.no_local for sub in audience.subs):
+            audience.takers = takers_of(audience.subs, None)
+        audience.groups = self._shared.find(topic)
+        audience.brokers, audience.perhaps = self._others.find(topic)
+        audience.asking = self._asking.find(topic)
+        if not (self.watched or audience.groups or audience.brokers or audience.contingent):
+            audience.straight = _straight(audience.takers)
+        return audience
+
+    def _ask(self, topics: str, filters: FilterSet, asked_by: Sub | Group) -> int:
+        conditions = self._conditions.get(topics)
+        if conditions is None:
+            conditions = self._conditions[topics] = Conditions()
+            conditions.prepared = self._prepared
+            self._asking.add(topics, topics, conditions)
+        return conditions.add(_content(topics, filters), asked_by)
+
+    def _ask_no_more(self, topics: str, number: int) -> None:
+        conditions = self._conditions[topics]
+        conditions.remove(number)
+        if not conditions:
+            del self._conditions[topics]
+            self._asking.remove(topics, topics)
+
+    def _join(self, sub: Sub) -> None:
+        wanted = sub.wanted
+        key = (wanted.group, wanted.topics, wanted.condition)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(key)
+            if sub.condition is not None:
+                group.asked = self._ask(wanted.topics, sub.condition, group)
+            else:
+                self._shared.add(wanted.topics, key, group)
+        group.members[sub] = None
+        sub.group = group
+
+    def _leave(self, sub: Sub) -> None:
+        group = sub.group
+        if group is None:
+            return
+        group.members.pop(sub, None)
+        sub.group = None
+        if group.members:
+            return
+        del self._groups[group.key]
+        topics = group.key[1]
+        if group.asked:
+            self._ask_no_more(topics, group.asked)
+        else:
+            self._shared.remove(topics, group.key)
+
+
+def _content(topics: str, filters: FilterSet) -> FilterSet:
+    """What is left to ask of a publication whose topic is wanted."""
+    levels = meaning(topics).attributes
+    return FilterSet(tuple(Filter(tuple(own for own in one if own not in levels)) for one in filters))
+
+
+def _straight(takers: list[Taker] | None) -> tuple[Outlet, ...] | None:
+    if takers is None:
+        return None
+    # At QoS 0 nothing is kept for whoever is not connected: neither here nor for another place or copy of a session.
+    connected = [(t, t.session.outlet) for t in takers if t.session.outlet is not None]
+    if any(t.identifiers or not t.session.plain for t, _ in connected):
+        return None
+    return tuple(outlet for _, outlet in connected)

@@ -1,0 +1,323 @@
+"""What brokers say to one another through streams (docs/broker.md): publications, and how sessions move."""
+
+from __future__ import annotations
+
+import msgspec
+
+from godwit.protocols.broker.api import Subscription
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.host import NodeId
+
+Stamp = tuple[NodeId, int]
+"""A broker, and a number in its stream."""
+
+
+class Claim(msgspec.Struct, frozen=True, array_like=True):
+    """A copy that `source` had made under an epoch was taken up by its `holder`, and the source may not know it yet."""
+
+    source: NodeId
+    epoch: int
+    holder: NodeId
+
+
+class Place(msgspec.Struct, frozen=True, tag="place", array_like=True):
+    """The session of this client is mine since this epoch; a higher (epoch, broker) wins. Whoever has one of a lower
+    epoch gives it to me, or forgets it where the client wants to start clean, or where mine is gone too: it has ended.
+    Whoever made a copy that is claimed gives its session to the holder of that copy.
+    """
+
+    client: str
+    epoch: int
+    gone: bool = False
+    clean: bool = False
+    claims: tuple[Claim, ...] = ()
+
+
+class Fetch(msgspec.Struct, frozen=True, tag="fetch", array_like=True):
+    """The client has come to me: give me its session, which will be mine at this epoch or, where it is already newer
+    than I know, at the next.
+
+    `copy` is the epoch of the copy that I hold of it, on my disk by now; 0: none that you made. `held`: the client is
+    in already, since it has shown that nobody can have had the session since the copy was made.
+    """
+
+    client: str
+    epoch: int
+    copy: int = 0
+    held: bool = False
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """A delivery that waits, or is under way: `number` and `received` are then its packet id and whether the client has
+    it (QoS 2)."""
+
+    publication: Publication
+    qos: int
+    retain: bool = False
+    identifiers: tuple[int, ...] = ()
+    number: int = 0
+    received: bool = False
+    group: tuple[str, str, str] | None = None
+    """The shared subscription that it came by: name, topics, condition."""
+    stamp: tuple[NodeId, int] | None = None
+    """The broker that published it, and its number in that broker's stream, where it came by one."""
+
+
+class Past(msgspec.Struct, array_like=True):
+    """A subscription that was given up, and of each broker's stream behind which number and up to which it was met."""
+
+    wanted: Subscription
+    firsts: dict[NodeId, int]
+    lasts: dict[NodeId, int]
+
+
+class Part(msgspec.Struct, array_like=True):
+    """What a session has had that began at an epoch and has come, under another, to go into a newer one."""
+
+    born: int
+    epoch: int
+    past: list[Past]
+    open: int
+    """So many, the last of them, it had until the brokers have turned from it."""
+    wanted: tuple[Subscription, ...] = ()
+    """What it asked for when it came."""
+    reached: dict[NodeId, int] = msgspec.field(default_factory=dict)
+    """Up to which number of each broker's stream it has passed on here all that it had."""
+    early: dict[str, dict[NodeId, int]] = msgspec.field(default_factory=dict)
+    """The same, by subscription, as long as it was not known what the newer session has by that."""
+    seen: set[tuple[str, int]] = msgspec.field(default_factory=set)
+    """The few that it has passed on beside what is past, by their own names."""
+
+
+class Mark(msgspec.Struct, array_like=True):
+    """What brokers were asked to turn to, and whether they knew by then that the session is where it is."""
+
+    keys: set[str]
+    announced: bool
+
+
+class Memory(msgspec.Struct, array_like=True):
+    """What a session has by itself that began while an older one of its client was out of reach."""
+
+    born: int
+    """The epoch at which it began."""
+    mark: int
+    """The last under which brokers were asked to turn to it."""
+    source: NodeId
+    """Who was asked in vain for the older one, until that has come."""
+    firsts: dict[NodeId, dict[str, int]] = msgspec.field(default_factory=dict)
+    """By broker and subscription: all that is wanted is its own that has a higher number in the broker's stream."""
+    past: list[Past] = msgspec.field(default_factory=list)
+    seen: set[tuple[str, int]] = msgspec.field(default_factory=set)
+    """The few that came beside that from where the session was before, by their own names."""
+    parts: list[Part] = msgspec.field(default_factory=list)
+    marks: dict[int, Mark] = msgspec.field(default_factory=dict)
+    answered: set[NodeId] = msgspec.field(default_factory=set)
+    """The brokers that have no older session any more."""
+    lines: set[int] = msgspec.field(default_factory=set)
+    """By the epochs at which they began, the sessions that have gone into it."""
+    reached: dict[NodeId, int] = msgspec.field(default_factory=dict)
+    """How far each stream had come where the session was before."""
+
+
+class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
+    """Here it is: what it wants, what it has taken and not released, and what is under way to the client.
+
+    What waits follows as `Forwarded`. `origins` are the brokers, the sender and the receiver among them, whose events
+    reach it through the sender, each until `Through`. `chain` are the brokers where it was before and that may still
+    pass on to the sender.
+    """
+
+    client: str
+    epoch: int
+    expiry_s: float
+    subscriptions: tuple[Subscription, ...]
+    incoming: tuple[int, ...]
+    kept: tuple[Kept, ...]
+    origins: tuple[NodeId, ...]
+    sequence: int = 0
+    """The last number of a publication of this client."""
+    chain: tuple[NodeId, ...] = ()
+    clean: bool = False
+    """The client has started it clean: what earlier ones kept is not for it."""
+    unheard: tuple[tuple[int, NodeId], ...] = ()
+    """The brokers that may not have all yet that the client said elsewhere; each tells the receiver with `Heard`."""
+    claims: tuple[Claim, ...] = ()
+    memory: Memory | None = None
+    """Where an older session may turn up."""
+    started: int = 0
+    """The epoch at which the client has started it clean."""
+    passages: tuple[tuple[str, int], ...] = ()
+    """What it has had of what bridges bring from the air."""
+    strange: bool = False
+    """The client may not have heard that it is new."""
+
+
+class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
+    """A session that rests with me, for you to hold until the client comes to you or I say `Drop`. It stays mine.
+
+    What waits follows as `Forwarded`, and so does all that I take for it from each broker until that one has turned to
+    you as well. `epoch` is the copy's; `origins` are the brokers that I know, both of us among them. `lasts_s` is how
+    long the session has left, and `token` what the client was given when it was in last.
+    """
+
+    client: str
+    epoch: int
+    lasts_s: float
+    token: str
+    subscriptions: tuple[Subscription, ...]
+    incoming: tuple[int, ...]
+    kept: tuple[Kept, ...]
+    origins: tuple[NodeId, ...]
+    clean: bool = False
+    memory: Memory | None = None
+    started: int = 0
+    passages: tuple[tuple[str, int], ...] = ()
+    strange: bool = False
+
+
+class Drop(msgspec.Struct, frozen=True, tag="drop", array_like=True):
+    """Forget the copy that I made under this epoch."""
+
+    client: str
+    epoch: int
+
+
+class Uncopied(msgspec.Struct, frozen=True, tag="uncopied", array_like=True):
+    """I do not hold the copy that you made under this epoch."""
+
+    client: str
+    epoch: int
+
+
+class Reserve(msgspec.Struct, frozen=True, tag="reserve", array_like=True):
+    """The client has come to me, where I hold the copy that you made under this epoch: let nobody else have the session
+    until I have asked for it. It may get lost: `Fetch` follows when my disk has the copy."""
+
+    client: str
+    copy: int
+
+
+class Reserved(msgspec.Struct, frozen=True, tag="reserved", array_like=True):
+    """The answer: whoever wants the session waits until you have told me whether you have taken it."""
+
+    client: str
+    copy: int
+
+
+class Given(msgspec.Struct, frozen=True, tag="given", array_like=True):
+    """The answer to `Fetch` with a copy, in place of `Session`: your copy is the session now, at this epoch. `origins`
+    are the brokers whose publications still come to it through me, each until `Through`. `Heard` follows when all have
+    what the client said here."""
+
+    client: str
+    epoch: int
+    copy: int
+    origins: tuple[NodeId, ...]
+
+
+class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
+    """I have no session of this client; `at` where I believe it to be, since an epoch."""
+
+    client: str
+    epoch: int
+    at: NodeId = ""
+    since: int = 0
+
+
+class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):
+    """One more for a session that has moved from me to you; in the order in which the client must see them.
+
+    `born`: it was kept by another session of the client, that has gone into this one and began at this epoch, or
+    before all that are known (0).
+    """
+
+    client: str
+    epoch: int
+    kept: Kept
+    born: int | None = None
+
+
+class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
+    """To every broker: as soon as you know my interest of this number, turn the session's events from `source` to me,
+    and say so to both of us, and to those of the chain before, with `Turned`."""
+
+    client: str
+    epoch: int
+    source: NodeId
+    interest: int
+    chain: tuple[NodeId, ...] = ()
+    copy: bool = False
+    """It is only a copy that I have: `source` goes on collecting, and no other place is concerned."""
+    lines: tuple[int, ...] = (0,)
+    """Whose places are concerned: by the epochs at which they began, the session and those that have gone into it; 0
+    for one that did not begin while an older was away."""
+
+
+class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
+    """What I sent before this is for the session's earlier places to pass on; what I send from now on is for the
+    place of this epoch. With `copy`, the name of a broker, only for the copy there; `lines` are those of `Turn`."""
+
+    client: str
+    epoch: int
+    copy: NodeId = ""
+    lines: tuple[int, ...] = (0,)
+
+
+class Through(msgspec.Struct, frozen=True, tag="through", array_like=True):
+    """All that came from this origin for the session has been passed on to you."""
+
+    client: str
+    epoch: int
+    origin: NodeId
+
+
+class Said(msgspec.Struct, frozen=True, tag="said", array_like=True):
+    """The client has moved to another broker, and what you got before this is all that it said here: tell `to`."""
+
+    client: str
+    epoch: int
+    to: NodeId
+
+
+class Heard(msgspec.Struct, frozen=True, tag="heard", array_like=True):
+    """This broker has all that the client said where it was before this epoch."""
+
+    client: str
+    epoch: int
+    broker: NodeId
+    hops: int = 0
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """Never sent: another bridge's copy of what was taken here before. A session that moves may not have had that."""
+
+    publication: Publication
+
+
+class Retained(msgspec.Struct, frozen=True, tag="retained", array_like=True):
+    """To a broker that is new: keep this as the last of its topic. It is no news to anybody."""
+
+    publication: Publication
+
+
+Content = (
+    Publication
+    | Place
+    | Fetch
+    | Session
+    | Nothing
+    | Forwarded
+    | Turn
+    | Turned
+    | Through
+    | Said
+    | Heard
+    | Retained
+    | Copy
+    | Drop
+    | Uncopied
+    | Given
+    | Reserve
+    | Reserved
+)

@@ -1,0 +1,1 @@
+"""One client at one broker: its state, its queue, its rows on the disk."""

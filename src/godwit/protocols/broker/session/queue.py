@@ -1,0 +1,263 @@
+"""How deliveries reach clients: windows, packet identifiers, the two handshakes of MQTT, and what must wait for the
+disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from godwit.protocols.broker.api import Delivery, Outlet
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.counts import Counts
+from godwit.protocols.broker.session.rows import DONE_WITH, Ledger, size_b
+from godwit.protocols.broker.session.state import Item, Session
+from godwit.protocols.host import Host, Record
+
+BOUNDS = ("queue", "age")
+"""Why something is dropped though client and publisher would have it: too much waits, or too long."""
+
+
+LAUNCHING_MAX = 32
+"""So many of one session wait for the disk at once: the first of a backlog need not wait until all have numbers."""
+
+
+class Deliveries:
+    """What needs no disk never waits for one: QoS 0, QoS 1, and everything to sessions that end with the connection.
+
+    Whatever else goes to one client above QoS 0 keeps its order: what could leave waits behind what cannot yet.
+    `on_bound(session, reason)` is called when a bound drops the first of a session for that reason.
+    """
+
+    def __init__(self, host: Host, ledger: Ledger, counts: Counts, clock: Callable[[], float], tracing: bool) -> None:
+        self.host = host
+        self.ledger = ledger
+        self.counts = counts
+        self.clock = clock
+        self.tracing = tracing
+        self.on_bound: Callable[[Session, str], None] = lambda session, reason: None
+        self._steps: list[tuple[Session, Outlet, Item]] = []
+        self._completed: list[tuple[Session, Outlet, int]] = []
+
+    def pass_on(self, session: Session, publication: Publication, retain: bool, identifiers: tuple[int, ...]) -> None:
+        """QoS 0: now or never."""
+        outlet = session.outlet
+        if outlet is None:
+            self._drop(session, publication, "offline")
+        elif publication.expires is not None and publication.expires <= self.clock():
+            self._drop(session, publication, "expired")
+        else:
+            outlet.deliver(Delivery(publication, 0, retain, identifiers))
+            self._delivered(session, publication, 0)
+
+    def take(self, session: Session, item: Item) -> None:
+        """Above QoS 0: it is the session's from now on."""
+        self.counts.waiting += 1
+        outlet = session.outlet
+        if outlet is None or session.waiting or session.unsent or session.window >= session.inflight_max:
+            if session.durable:
+                self.ledger.put_item(session, item)
+            session.waiting.append(item)
+            session.waiting_b += size_b(item)
+            self._bound(session)
+        elif self._is_expired(item.publication):
+            self._dropped(session, item, "expired")
+        else:
+            self._give_number(session, item)
+            if session.durable:
+                self.ledger.put_item(session, item)
+            self._send(session, outlet, item)
+
+    def acknowledged(self, session: Session, number: int) -> bool:
+        item = session.flying.pop(number, None)
+        if item is None:
+            return False
+        self._answered(session)
+        session.window -= item.out
+        self.counts.waiting -= 1
+        self.ledger.delete_item(session, item)
+        self.pump(session)
+        return True
+
+    def received(self, session: Session, number: int) -> bool:
+        item, outlet = session.flying.get(number), session.outlet
+        if item is None or item.qos != 2:
+            return False
+        if not item.received:
+            self._answered(session)
+            item.received, item.safe = True, False
+            item.publication = DONE_WITH
+            if item.position:
+                self.ledger.let_go(item)
+                self.ledger.put_item(session, item)
+        if outlet is not None:
+            self._step(session, outlet, item)
+        return True
+
+    def _answered(self, session: Session) -> None:
+        """Only of a copy that was taken up before its source has said so does anybody ask this. There it becomes
+        durable with the acknowledgement: after a crash the one must not be known without the other."""
+        if session.strange or not session.answered:
+            asked_for = session.strange or any(way.copy for way in session.upstreams)
+            session.answered, session.strange = True, False
+            if session.durable and asked_for:
+                self.ledger.put_session(session)
+
+    def released(self, session: Session, number: int) -> bool:
+        known, outlet = number in session.incoming, session.outlet
+        session.incoming.discard(number)
+        if known and session.durable:
+            self.ledger.delete_incoming(session, number)
+            if outlet is not None:
+                self._later()
+                self._completed.append((session, outlet, number))
+        elif outlet is not None:
+            outlet.completed(number)
+        return known
+
+    def number_first(self, session: Session) -> None:
+        """The client is about to come: what it will get first has its number from now on. Whoever calls this writes the
+        session afterwards, numbers and all, so that nobody needs to wait for the disk a second time."""
+        for _ in range(min(LAUNCHING_MAX, len(session.waiting))):
+            item = self._next(session)
+            if reason := self._staleness(session, item):
+                self._dropped(session, item, reason)
+            else:
+                self._give_number(session, item)
+
+    def attached(self, session: Session) -> None:
+        """All that is under way goes again, at once and in order; then what waits."""
+        session.unsent.extend(session.flying.values())
+        self.pump(session)
+
+    def detached(self, session: Session) -> None:
+        session.unsent.clear()
+        session.window = 0
+        for item in session.flying.values():
+            item.out = False
+
+    def pump(self, session: Session) -> None:
+        """Send whatever the window allows."""
+        outlet = session.outlet
+        while outlet is not None and session.window < session.inflight_max and session.launching < LAUNCHING_MAX:
+            if session.unsent:
+                item = session.unsent.popleft()
+                if session.flying.get(item.number) is item:
+                    self._send_again(session, outlet, item)
+            elif session.waiting:
+                self._launch(session, outlet, self._next(session))
+            else:
+                break
+
+    def _send_again(self, session: Session, outlet: Outlet, item: Item) -> None:
+        """What has a number; though it may have got that for a client that was not let in then, and be stale by now."""
+        if not item.sent and (reason := self._staleness(session, item)):
+            del session.flying[item.number]
+            self._dropped(session, item, reason)
+        else:
+            self._send(session, outlet, item)
+
+    def _launch(self, session: Session, outlet: Outlet, item: Item) -> None:
+        if reason := self._staleness(session, item):
+            self._dropped(session, item, reason)
+            return
+        self._give_number(session, item)
+        if session.durable and item.qos == 2:
+            self.ledger.put_item(session, item)
+        self._send(session, outlet, item)
+
+    def _give_number(self, session: Session, item: Item) -> None:
+        item.number = session.next_number()
+        session.flying[item.number] = item
+
+    def _send(self, session: Session, outlet: Outlet, item: Item) -> None:
+        session.window += 1
+        item.out = True
+        self._step(session, outlet, item)
+
+    def _step(self, session: Session, outlet: Outlet, item: Item) -> None:
+        """Take the next step now, or when what it rests on is on the disk."""
+        if session.launching or (item.qos == 2 and not item.safe and session.durable):
+            session.launching += 1
+            self._later()
+            self._steps.append((session, outlet, item))
+        else:
+            self._emit(session, outlet, item)
+
+    def _emit(self, session: Session, outlet: Outlet, item: Item) -> None:
+        if item.received:
+            outlet.release(item.number)
+            return
+        publication, again = item.publication, item.sent
+        item.sent = True
+        outlet.deliver(Delivery(publication, item.qos, item.retain, item.identifiers, item.number, again))
+        if again:
+            self.counts.repeated += 1
+        else:
+            self._delivered(session, publication, item.qos)
+
+    def _later(self) -> None:
+        """Ask for the disk once for all that a turn needs it for."""
+        if not self._steps and not self._completed:
+            self.host.after(0.0, self._ask)
+
+    def _ask(self) -> None:
+        steps, self._steps = self._steps, []
+        completed, self._completed = self._completed, []
+        self.ledger.store.settled(partial(self._settled, steps, completed))
+
+    def _settled(self, steps: list[tuple[Session, Outlet, Item]], completed: list[tuple[Session, Outlet, int]]) -> None:
+        for session, outlet, item in steps:
+            session.launching -= 1
+            item.safe = True
+            if session.outlet is outlet and session.flying.get(item.number) is item:
+                self._emit(session, outlet, item)
+        for session in dict.fromkeys(session for session, _, _ in steps):
+            self.pump(session)
+        for session, outlet, number in completed:
+            if session.outlet is outlet:
+                outlet.completed(number)
+
+    def _next(self, session: Session) -> Item:
+        item = session.waiting.popleft()
+        session.waiting_b -= size_b(item)
+        return item
+
+    def _bound(self, session: Session) -> None:
+        limits, now = session.limits, self.clock()
+        while session.waiting:
+            if len(session.waiting) > limits.queue_max or session.waiting_b > limits.queue_bytes_max:
+                reason = "queue"
+            elif now - session.waiting[0].publication.time > limits.queue_age_max_s:
+                reason = "age"
+            else:
+                break
+            self._dropped(session, self._next(session), reason)
+
+    def _staleness(self, session: Session, item: Item) -> str:
+        if self._is_expired(item.publication):
+            return "expired"
+        if self.clock() - item.publication.time > session.limits.queue_age_max_s:
+            return "age"
+        return ""
+
+    def _is_expired(self, publication: Publication) -> bool:
+        return publication.expires is not None and publication.expires <= self.clock()
+
+    def _dropped(self, session: Session, item: Item, reason: str) -> None:
+        self.counts.waiting -= 1
+        self.ledger.delete_item(session, item)
+        self._drop(session, item.publication, reason)
+
+    def _drop(self, session: Session, publication: Publication, reason: str) -> None:
+        self.counts.drop(reason)
+        if reason in BOUNDS:
+            session.dropped[reason] = session.dropped.get(reason, 0) + 1
+            if session.dropped[reason] == 1:
+                self.on_bound(session, reason)
+        if self.tracing:
+            self.host.trace(Record("dropped", event=publication.id, client=session.client, note=reason))
+
+    def _delivered(self, session: Session, publication: Publication, qos: int) -> None:
+        self.counts.delivered[qos] += 1
+        if self.tracing:
+            self.host.trace(Record("delivered", event=publication.id, client=session.client))

@@ -1,0 +1,387 @@
+"""Sessions: what the broker keeps of a client, connected or not."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from godwit.filters.filters import FilterSet
+from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
+from godwit.protocols.broker.messages import Claim, Memory
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.host import NodeId, Timer
+
+if TYPE_CHECKING:
+    from godwit.protocols.broker.interest.subscribers import Group
+
+GroupKey = tuple[str, str, str]
+"""A shared group: its name, its topics and its condition."""
+
+NUMBER_MAX = 65_535
+
+PASSAGES_MAX = 4_096
+"""So many that were in the air a session takes along; an older one that comes by another bridge may come again."""
+
+
+class Body:
+    """A publication that several sessions wait for, kept once."""
+
+    __slots__ = ("number", "refs")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.refs = 0
+
+
+class Item:
+    """A delivery above QoS 0 that one session waits for, or that is under way to its client."""
+
+    __slots__ = (
+        "body",
+        "group",
+        "identifiers",
+        "number",
+        "out",
+        "position",
+        "publication",
+        "qos",
+        "received",
+        "retain",
+        "safe",
+        "sent",
+        "stamp",
+    )
+
+    def __init__(
+        self,
+        publication: Publication,
+        qos: int,
+        retain: bool = False,
+        identifiers: tuple[int, ...] = (),
+        *,
+        number: int = 0,
+        received: bool = False,
+        body: Body | None = None,
+        group: GroupKey | None = None,
+        stamp: tuple[NodeId, int] | None = None,
+    ) -> None:
+        self.publication = publication
+        self.qos = qos
+        self.retain = retain
+        self.identifiers = identifiers
+        self.number = number
+        """The packet identifier, 0 while it waits."""
+        self.received = received
+        """The client has it and must still be told to forget the number (QoS 2)."""
+        self.body = body
+        self.group = group
+        self.stamp = stamp
+        """The broker from whose stream it came, and its number there."""
+        self.position = 0
+        """Its place in the session's queue, by which the store knows it."""
+        self.safe = False
+        """Its number is on the disk (QoS 2 of a durable session)."""
+        self.sent = False
+        """It has left the broker over some connection."""
+        self.out = False
+        """It is under way over the present connection."""
+
+
+class Sub:
+    """A subscription of a session, as the broker holds it."""
+
+    __slots__ = ("asked", "condition", "group", "row", "session", "wanted")
+
+    def __init__(self, session: Session, wanted: Subscription, condition: FilterSet | None, row: int) -> None:
+        self.session = session
+        self.wanted = wanted
+        self.condition = condition
+        """Topics and condition together, where there is a condition."""
+        self.row = row
+        self.asked = 0
+        """Its number among the conditions."""
+        self.group: Group | None = None
+
+
+class Gate(msgspec.Struct):
+    """How far a session that has moved here has come with one broker's publications (docs/broker.md, "A session
+    moves")."""
+
+    begun: bool = False
+    """That broker has turned: what it sends here from now on is for this session."""
+    through: bool = False
+    """All that it sent before has been passed on by the old broker."""
+    number: int = 0
+    """Under which number of its stream it has turned."""
+
+
+class Upstream(msgspec.Struct):
+    """A way on which what was meant for a session elsewhere is passed on to it."""
+
+    epoch: int
+    source: NodeId
+    """The broker that passes on."""
+    chain: tuple[NodeId, ...]
+    """The brokers before that one which may still collect."""
+    origins: set[NodeId]
+    """The brokers of whose publications more may come this way."""
+    main: bool
+    """The session itself came this way; else only what another one of the client had kept."""
+    copy: bool = False
+    """Only a copy came this way: the source has not said yet that the session is here."""
+    had: set[NodeId] = msgspec.field(default_factory=set)
+    """The brokers of whose publications nothing is news that comes this way."""
+    born: int = 0
+    """The epoch at which the other session began, where that one too had begun while an older was out of reach."""
+    lines: tuple[int, ...] = (0,)
+    """Whose places brokers turn from."""
+
+
+class Session:
+    """One client's. It outlives connections as long as the client asked for."""
+
+    __slots__ = (
+        "announced",
+        "answered",
+        "came_from",
+        "claims",
+        "clean",
+        "client",
+        "copied",
+        "copies",
+        "copy",
+        "dropped",
+        "ended",
+        "entered",
+        "epoch",
+        "expiry_s",
+        "expiry_timer",
+        "flying",
+        "gates",
+        "grant",
+        "held",
+        "incoming",
+        "inflight_max",
+        "kept_back",
+        "launching",
+        "left",
+        "limits",
+        "memory",
+        "moved_to",
+        "next_epoch",
+        "number",
+        "open_origins",
+        "outlet",
+        "owed",
+        "owner",
+        "passages",
+        "plain",
+        "position",
+        "reserved_for",
+        "row",
+        "sequence",
+        "settling",
+        "since",
+        "started",
+        "strange",
+        "subscriptions",
+        "token",
+        "unheard",
+        "unsent",
+        "upstreams",
+        "waiting",
+        "waiting_b",
+        "will",
+        "will_timer",
+        "window",
+    )
+
+    def __init__(self, client: str, epoch: int) -> None:
+        self.client = client
+        self.owner = client
+        """Whose rows it has in the store. A client may have a session and shadows of earlier ones at one broker."""
+        self.epoch = epoch
+        self.plain = True
+        """Whatever is published and wanted is simply for this session, here and nowhere else: see `review`."""
+        self.outlet: Outlet | None = None
+        self.grant: Grant = ALL
+        self.limits = Limits()
+        self.sequence = 0
+        self.token = ""
+        """For the client to keep and to show, unread, at whichever broker it appears next; empty where the session
+        ends with the connection."""
+        self.expiry_s = 0.0
+        self.inflight_max = NUMBER_MAX
+        self.will: Will | None = None
+        self.left: float | None = None
+        """When the connection ended, by the broker's clock; None while there is one."""
+        self.ended = False
+        self.subscriptions: dict[str, Sub] = {}
+        self.row = 0
+
+        self.waiting: deque[Item] = deque()
+        self.waiting_b = 0
+        self.unsent: deque[Item] = deque()
+        """Those that have a number and must go over the present connection, again or for the first time."""
+        self.flying: dict[int, Item] = {}
+        self.window = 0
+        """How many are under way over the present connection."""
+        self.launching = 0
+        """How many of them wait for the disk before they leave."""
+        self.number = 0
+        self.position = 0
+        self.incoming: set[int] = set()
+        """QoS 2 packet identifiers taken from the client and not released yet."""
+        self.settling = 0
+        """Acknowledgements to the client that wait for the disk."""
+        self.dropped: dict[str, int] = {}
+        """What the bounds of its limits cost it here, by reason."""
+
+        self.answered = False
+        """The client has acknowledged something here, so that it knows that it is in."""
+        self.strange = False
+        """It began while an older one was out of reach, and the client has not shown that it has heard so. Until then
+        it is told so each time: it may take packet identifiers and subscriptions for those of the older one."""
+        self.unheard: set[tuple[int, NodeId]] = set()
+        """By the epoch before which the client was elsewhere: brokers that may not have all yet that it said there."""
+        self.kept_back: list[tuple[Publication, int]] = []
+        """What the client says meanwhile; it is not acknowledged."""
+
+        self.expiry_timer: Timer | None = None
+        self.will_timer: Timer | None = None
+
+        self.clean = False
+        """The client has started it clean: what an earlier one kept elsewhere is not for it."""
+        self.started = 0
+        """The epoch of that."""
+        self.came_from: NodeId = ""
+        """The broker where the client was before; empty where it was at none, or has been here for long."""
+        self.announced = False
+        """The other brokers know that it is here."""
+        self.entered = epoch
+        """The epoch at which it moved here."""
+        self.gates: dict[NodeId, Gate] = {}
+        """The brokers whose publications do not simply go to this session; empty unless it has moved here lately."""
+        self.held: dict[NodeId, list[Item]] = {}
+        """What came from such a broker and must wait for what it sent before."""
+        self.upstreams: list[Upstream] = []
+
+        self.moved_to: NodeId | None = None
+        """Where it went: this is only its shadow, which passes on what still comes."""
+        self.next_epoch = 0
+        self.open_origins: set[NodeId] = set()
+        """A shadow's: the brokers that have not turned from it yet."""
+        self.owed: set[NodeId] = set()
+        """A shadow's: the brokers of which it has not said yet that all is passed on."""
+
+        self.copied = 0
+        """The epoch of the last copies made of it."""
+        self.copies: dict[NodeId, set[NodeId]] = {}
+        """Who holds such a copy, and which brokers' publications come to it there by themselves."""
+        self.reserved_for: NodeId = ""
+        """Who holds a copy and may have let the client in: nobody else gets the session before that one has said."""
+        self.copy: Copy | None = None
+        """What it is only a copy of."""
+        self.passages: dict[tuple[str, int], None] = {}
+        """What it had elsewhere, and takes while it moves, of what bridges bring from the air; the oldest first."""
+        self.since = 0.0
+        """Since when it takes all that its broker does, by the host's time: what else it has had the fabric knows."""
+        self.memory: Memory | None = None
+        """What it has by itself, where an older session of the client may turn up."""
+        self.claims: tuple[Claim, ...] = ()
+        """The copies by which it came from brokers that may not know it yet."""
+
+    @property
+    def line(self) -> int:
+        """Tells its places from those of other sessions of the client: the epoch at which it began, where an older one
+        was out of reach."""
+        return self.memory.born if self.memory is not None else 0
+
+    @property
+    def durable(self) -> bool:
+        return self.expiry_s > 0 or self.moved_to is not None
+
+    def review(self) -> None:
+        """After a change of what `plain` rests on."""
+        self.plain = (
+            not self.gates and self.moved_to is None and not self.copies and self.copy is None and self.memory is None
+        )
+
+    def passes(self, passage: tuple[str, int]) -> bool:
+        """Whether it is the first of its name that this session takes; it is remembered."""
+        if passage in self.passages:
+            return False
+        self.passages[passage] = None
+        if len(self.passages) > PASSAGES_MAX:
+            del self.passages[next(iter(self.passages))]
+        return True
+
+    def next_sequence(self) -> int:
+        """The number of this client's next publication."""
+        self.sequence += 1
+        return self.sequence
+
+    def next_number(self) -> int:
+        """A packet identifier that is free."""
+        number, flying = self.number, self.flying
+        while True:
+            number = number % NUMBER_MAX + 1
+            if number not in flying:
+                self.number = number
+                return number
+
+    def expires_after(self, now: float) -> float:
+        """How long it has left without a connection."""
+        return self.expiry_s if self.left is None else max(0.0, self.left + self.expiry_s - now)
+
+    @property
+    def everlasting(self) -> bool:
+        return self.expiry_s == inf
+
+
+class Copy:
+    """A session of another broker, held here in case its client comes. Until the source is asked for the session this
+    is only in memory; from then on it has rows, and waits for the answer."""
+
+    __slots__ = (
+        "asked_epoch",
+        "bytes",
+        "epoch",
+        "expiry_timer",
+        "fetched",
+        "kept",
+        "lasts_s",
+        "reserved",
+        "session",
+        "source",
+        "token",
+    )
+
+    def __init__(self, session: Session, source: NodeId, epoch: int, lasts_s: float, token: str) -> None:
+        self.session = session
+        self.source = source
+        self.epoch = epoch
+        self.lasts_s = lasts_s
+        self.token = token
+        self.bytes = 0
+        """What it costs, about."""
+        self.fetched = False
+        self.asked_epoch = 0
+        """At which the session was asked for."""
+        self.kept = False
+        """It is on the disk."""
+        self.reserved = False
+        """The source gives the session to nobody else."""
+        self.expiry_timer: Timer | None = None
+
+
+def shadow_owner(client: str, epoch: int) -> str:
+    """A client's name cannot contain NUL."""
+    return f"{client}\0{epoch}"
+
+
+def copy_owner(client: str, epoch: int) -> str:
+    return f"{client}\0copy {epoch}"

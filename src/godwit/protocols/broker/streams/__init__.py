@@ -1,0 +1,1 @@
+"""Numbered streams from broker to broker: in order, once, kept until confirmed."""

@@ -1,0 +1,160 @@
+"""What travels between brokers: the frames of streams, those that keep the tree, and what brokers tell of their load.
+
+A frame of a stream crosses several links and is decoded as far as each broker needs it: whoever passes it on reads who
+it is for, and only the receiver what is in it. Over sockets everything is msgpack; `decode` is the one door for
+it and refuses whatever is none of these.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from itertools import pairwise
+from typing import Annotated
+
+import msgspec
+
+from godwit.protocols.broker.messages import Content
+from godwit.protocols.host import Message, NodeId, RemoteError
+from godwit.protocols.routing.process import Enclosed
+
+NUMBER_MAX = 2**62
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+Number = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
+
+
+class Item(msgspec.Struct, frozen=True, array_like=True):
+    """One content of a stream. `durable`: the sender keeps it until it is on the receiver's disk."""
+
+    number: Number
+    durable: bool
+    content: Content
+
+
+class Leg(msgspec.Struct, frozen=True, array_like=True):
+    """One receiver of a run: the life of it that the sender knows, and the number before the run's first in its stream.
+
+    Nothing that lies between `previous` and that first number will ever come.
+    """
+
+    to: NodeId
+    life: Count
+    previous: Count
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """Items that follow one another in the streams to all these receivers."""
+
+    legs: tuple[Leg, ...]
+    items: msgspec.Raw
+    """`tuple[Item, ...]`, encoded."""
+
+
+class Parcels(Message, frozen=True):
+    """Runs of the origin's stream; `stream` names the disk on which it keeps what is not confirmed."""
+
+    origin: NodeId
+    stream: Count
+    runs: tuple[Run, ...]
+    hops: Count = 0
+
+
+class Ask(Message, frozen=True):
+    """How far has my stream come? It follows whatever was sent before it, so the answer says what of that was lost."""
+
+    origin: NodeId
+    stream: Count
+    to: NodeId
+    serial: Count = 0
+    hops: Count = 0
+
+
+class Taken(Message, frozen=True):
+    """From `by` to the origin of a stream: everything up to `number` is done with, up to `given` has arrived.
+
+    `life` is drawn anew at each start of the receiver, and what is sent to another life is not taken. `serial` is that
+    of the question, where this answers one; `gap`: something has arrived that leaves one.
+    """
+
+    by: NodeId
+    life: Count
+    origin: NodeId
+    stream: Count
+    number: Count
+    given: Count
+    serial: Count = 0
+    gap: bool = False
+    hops: Count = 0
+
+
+TEXT_MAX = 1_024
+Text = Annotated[str, msgspec.Meta(max_length=TEXT_MAX)]
+
+
+class Transport(StrEnum):
+    """How a client is connected; a client that is sent elsewhere is told where it can be so there."""
+
+    MQTT = "mqtt"
+    MQTTS = "mqtts"
+    WS = "ws"
+    WSS = "wss"
+
+
+class Load(Message, frozen=True):
+    """What I have to do. `address` is where clients reach me, and with TLS `address_tls`, as host:port; within
+    WebSocket `address_ws` and `address_wss`, as URLs. Empty: nowhere."""
+
+    clients: Count
+    events_per_s: Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+    address: Text = ""
+    address_tls: Text = ""
+    open: bool = True
+    """I take more clients."""
+    address_ws: Text = ""
+    address_wss: Text = ""
+
+    def at(self, over: Transport) -> str:
+        """Where clients of this kind reach me."""
+        match over:
+            case Transport.MQTT:
+                return self.address
+            case Transport.MQTTS:
+                return self.address_tls
+            case Transport.WS:
+                return self.address_ws
+            case Transport.WSS:
+                return self.address_wss
+
+
+class Sent(Message, frozen=True):
+    """I have told this client to go to you."""
+
+    client: Text
+
+
+Frame = Enclosed | Parcels | Ask | Taken | Load | Sent
+"""Everything that may come over a link: what `TreeFabric.receive` understands, and the two of `broker.balance`."""
+
+_decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
+_items = msgspec.msgpack.Decoder(tuple[Item, ...])
+
+encode = msgspec.msgpack.Encoder().encode
+
+
+def decode(data: bytes | bytearray | memoryview) -> Frame:
+    """A frame as it came over a socket; `RemoteError` says what is wrong with it."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RemoteError(f"no frame between brokers: {error}") from error
+
+
+def decode_items(run: Run) -> tuple[Item, ...]:
+    """The items of a run, at its receiver."""
+    try:
+        items = _items.decode(run.items)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RemoteError(f"no items of a stream: {error}") from error
+    if any(one.number >= other.number for one, other in pairwise(items)):
+        raise RemoteError("the numbers of a stream must grow")
+    return items

@@ -1,0 +1,236 @@
+"""The receiving half of streams: takes each content once and in order, and confirms what is safe."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from heapq import heappop, heappush
+
+import msgspec
+
+from godwit.protocols.broker.messages import Content
+from godwit.protocols.broker.store import Store
+from godwit.protocols.broker.streams.frames import Ask, Item, Parcels, Taken, decode_items
+from godwit.protocols.broker.streams.sender import Carry, Counts, StreamOptions
+from godwit.protocols.host import Host, LocalError, NodeId, RemoteError
+
+TABLE = "marks"
+RETIRED_MAX = 16
+"""How many former streams of an origin are remembered: one for each disk that it has lost."""
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True):
+    """How far a stream has come: the row at (origin, 0)."""
+
+    stream: int
+    number: int
+
+
+class Source:
+    """The stream from one origin."""
+
+    __slots__ = ("dirty", "given", "held", "held_order", "mark", "pending", "retired", "safe", "settling", "stream")
+
+    def __init__(self, stream: int, number: int = 0) -> None:
+        self.retired: deque[int] = deque(maxlen=RETIRED_MAX)
+        self._begin(stream, number)
+
+    def _begin(self, stream: int, number: int) -> None:
+        self.stream = stream
+        self.given = number
+        """The last that was passed to the broker."""
+        self.mark = number
+        """The last that the broker has done with."""
+        self.safe = number
+        """The last that may be confirmed."""
+        self.pending: deque[tuple[int, bool]] = deque()
+        self.held: dict[int, tuple[int, Item]] = {}
+        self.held_order: list[int] = []
+        self.dirty = False
+        """Whether a mark has been written that nobody has asked the disk for yet."""
+        self.settling = 0
+
+    def follow(self, stream: int) -> bool:
+        """Whether this is the origin's present stream. One never heard of is, as soon as the broker has done with the
+        last: the origin has lost its disk and begins again."""
+        if stream == self.stream:
+            return True
+        if stream in self.retired or self.pending:
+            return False
+        self.retired.append(self.stream)
+        self._begin(stream, 0)
+        return True
+
+    def hold(self, previous: int, item: Item) -> None:
+        if item.number not in self.held:
+            heappush(self.held_order, item.number)
+        self.held[item.number] = (previous, item)
+
+    def next_held(self) -> Item | None:
+        """What was kept back and follows now."""
+        while self.held_order:
+            number = self.held_order[0]
+            previous, item = self.held[number]
+            if number > self.given and previous > self.given:
+                return None
+            heappop(self.held_order)
+            del self.held[number]
+            if number > self.given:
+                return item
+        return None
+
+
+class Receiver:
+    """`on_content` gets everything once and in order, and `taken` says when it is done with.
+
+    What was sent to a former life of this broker is not taken: nobody knows whether that life had it. The answer names
+    this one, and what is durable comes again.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        store: Store,
+        options: StreamOptions,
+        counts: Counts,
+        carry: Carry,
+        on_content: Callable[[NodeId, int, Content], None],
+    ) -> None:
+        self.host = host
+        self.store = store
+        self.options = options
+        self.counts = counts
+        self.carry = carry
+        self.on_content = on_content
+        self.life = 1 + host.random.getrandbits(60)
+        self.sources: dict[NodeId, Source] = {}
+        self._owed: dict[NodeId, bool] = {}
+        self._announced: set[NodeId] = set()
+        self._giving: Source | None = None
+        """The one whose items are being given to the broker in this turn."""
+        for origin, _, value in store.load(TABLE):
+            mark = msgspec.msgpack.decode(value, type=Mark)
+            self.sources[origin] = Source(mark.stream, mark.number)
+
+    def asked(self, ask: Ask) -> None:
+        """Answer. A stream never heard of has come nowhere; it is followed only when it speaks to this life, since a
+        question may be old."""
+        source = self.sources.get(ask.origin)
+        if source is None or (ask.stream != source.stream and ask.stream not in source.retired):
+            source = Source(ask.stream)
+        if ask.stream == source.stream:
+            self._tell(ask.origin, source, serial=ask.serial)
+
+    def announce(self, origin: NodeId) -> None:
+        """A way to this origin has appeared: let it know, once, of this life, so that it sends nothing to the last."""
+        if origin in self.sources and origin not in self._announced:
+            self._announced.add(origin)
+            self._owe(origin)
+
+    def receive(self, parcels: Parcels) -> None:
+        """Take what is for this broker. Nothing has changed where `RemoteError` is raised."""
+        runs = [
+            (leg.life, leg.previous, decode_items(run))
+            for run in parcels.runs
+            for leg in run.legs
+            if leg.to == self.host.name
+        ]
+        for _, previous, items in runs:
+            if items and items[0].number <= previous:
+                raise RemoteError(f"{parcels.origin} puts {items[0].number} behind {previous}")
+        for life, previous, items in runs:
+            if life == self.life:
+                self._take_run(parcels.origin, parcels.stream, previous, items)
+            else:
+                self.asked(Ask(parcels.origin, parcels.stream, self.host.name))
+
+    def taken(self, origin: NodeId, number: int) -> None:
+        """The broker has done with everything up to this number, and written what came of it."""
+        source = self.sources.get(origin)
+        if source is None or number > source.given:
+            raise LocalError(f"{number} has not come from {origin}")
+        if number <= source.mark:
+            return
+        pending = source.pending
+        while pending and pending[0][0] <= number:
+            if pending.popleft()[1]:
+                source.dirty = True
+        source.mark = number
+        if source is not self._giving:
+            self._write(origin, source)
+
+    def _take_run(self, origin: NodeId, stream: int, previous: int, items: tuple[Item, ...]) -> None:
+        source = self.sources.get(origin)
+        if source is None:
+            source = self.sources[origin] = Source(stream)
+        if not source.follow(stream):
+            return
+        self._giving = source
+        try:
+            self._take_items(origin, source, previous, items)
+        finally:
+            self._giving = None
+            self._write(origin, source)
+
+    def _take_items(self, origin: NodeId, source: Source, previous: int, items: tuple[Item, ...]) -> None:
+        for item in items:
+            if item.number <= source.given:
+                self.counts.repetitions += 1
+            elif previous <= source.given:
+                self._give(origin, source, item)
+            elif len(source.held) < self.options.held_max or item.number in source.held:
+                source.hold(previous, item)
+            else:
+                self.counts.overflowed += 1
+            previous = item.number
+        while source.held and (held := source.next_held()) is not None:
+            self._give(origin, source, held)
+
+    def _write(self, origin: NodeId, source: Source) -> None:
+        """Put the mark beside what the broker has written in this turn: once for all that it was given in it."""
+        if source.dirty:
+            self.store.put(TABLE, origin, 0, msgspec.msgpack.encode(Mark(source.stream, source.mark)))
+        self._owe(origin, gap=bool(source.held))
+
+    def _give(self, origin: NodeId, source: Source, item: Item) -> None:
+        source.given = item.number
+        source.pending.append((item.number, item.durable))
+        self.counts.given += 1
+        self.on_content(origin, item.number, item.content)
+
+    def _owe(self, origin: NodeId, *, gap: bool = False) -> None:
+        """Tell the origin soon how far its stream has come."""
+        if not self._owed:
+            self.host.after(self.options.confirm_s, self._confirm)
+        self._owed[origin] = self._owed.get(origin, False) or gap
+
+    def _confirm(self) -> None:
+        """Confirm what needs no disk now, and the rest when the disk has it."""
+        owed, self._owed = self._owed, {}
+        written: list[tuple[NodeId, Mark]] = []
+        for origin, gap in owed.items():
+            source = self.sources[origin]
+            if source.dirty or source.settling:
+                source.dirty = False
+                source.settling += 1
+                written.append((origin, Mark(source.stream, source.mark)))
+                if not gap:
+                    continue
+            else:
+                source.safe = source.mark
+            self._tell(origin, source, gap=gap and bool(source.held))
+        if written:
+            self.store.settled(partial(self._on_settled, written))
+
+    def _on_settled(self, written: list[tuple[NodeId, Mark]]) -> None:
+        for origin, mark in written:
+            source = self.sources[origin]
+            if source.stream == mark.stream:
+                source.settling -= 1
+                source.safe = max(source.safe, mark.number)
+                self._tell(origin, source)
+
+    def _tell(self, origin: NodeId, source: Source, *, serial: int = 0, gap: bool = False) -> None:
+        name = self.host.name
+        self.carry(Taken(name, self.life, origin, source.stream, source.safe, source.given, serial, gap))

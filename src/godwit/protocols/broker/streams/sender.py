@@ -1,0 +1,292 @@
+"""The sending half of streams: numbers, keeps, sends, asks, and forgets what is confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import msgspec
+
+from godwit.protocols.broker.messages import Content
+from godwit.protocols.broker.store import Store
+from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken, encode
+from godwit.protocols.broker.streams.outbox import Lane, Outbox, Parcel
+from godwit.protocols.broker.streams.sequence import Numbers
+from godwit.protocols.host import Host, LocalError, NodeId, RemoteError
+
+
+class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
+    window: int = 8_192
+    """How many parcels may be under way to one receiver, unconfirmed."""
+    window_b: int = 4 * 1024 * 1024
+    held_max: int = 8_192
+    """How many that leave a gap a receiver keeps back for each origin; what is beyond comes again."""
+    frame_b: int = 64 * 1024
+    """About how much travels in one frame."""
+    retry_s: float = 1.0
+    """How long a receiver may be silent before it is asked; twice as long each time it does not answer."""
+    retry_max_s: float = 30.0
+    confirm_s: float = 0.002
+    """How long confirmations gather."""
+    outbox_bytes_max: int = 256 * 1024 * 1024
+    """What one receiver may leave unconfirmed; beyond it the oldest is dropped and counted."""
+    outbox_age_max_s: float = 7 * 24 * 3600.0
+    """How long, by this broker's clock and since its start."""
+
+
+class Counts(msgspec.Struct):
+    """Of one broker since its start."""
+
+    sent: int = 0
+    """Parcels, once for each receiver."""
+    repeated: int = 0
+    confirmed: int = 0
+    given: int = 0
+    """Contents that came in through streams."""
+    repetitions: int = 0
+    """That came again, and were dropped."""
+    overflowed: int = 0
+    """That left a gap, and for which there was no room."""
+    refused: int = 0
+    """Frames that cannot be true, passed on by others than who made them."""
+    dropped_full: int = 0
+    dropped_old: int = 0
+    dropped_gone: int = 0
+    """Kept for a receiver that was given up."""
+    dropped_uncertain: int = 0
+    """Not durable, and under way to a receiver that has restarted: it may have had them, and none comes twice."""
+
+
+Carry = Callable[[Parcels | Ask | Taken], None]
+
+
+class Sender:
+    """`carry` takes a frame one step towards whoever it is for, or loses it; `has_way` says whether it is worth trying.
+
+    Durable parcels leave once they are on the disk; until `start` nothing leaves.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        store: Store,
+        stream: int,
+        options: StreamOptions,
+        counts: Counts,
+        carry: Carry,
+        has_way: Callable[[NodeId], bool],
+    ) -> None:
+        self.host = host
+        self.store = store
+        self.stream = stream
+        self.options = options
+        self.counts = counts
+        self.carry = carry
+        self.has_way = has_way
+        self.outbox = Outbox(store, host.now())
+        self.numbers = Numbers(store, "numbers")
+        self._first = self._settled = self.numbers.last
+        self._started = self._awake = self._unsettled = False
+        self._busy: dict[NodeId, Lane] = {}
+        self._serial = host.random.getrandbits(31)
+
+    def start(self) -> None:
+        """The numbers are reserved on the disk: begin."""
+        self._started = True
+        self._busy = dict(self.outbox.lanes)
+        self._wake()
+        self.host.after(self.options.retry_s, self._tick)
+
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+        names = tuple(dict.fromkeys(to))
+        if self.host.name in names:
+            raise LocalError(f"{self.host.name} cannot send to itself")
+        if not names:
+            return
+        bytes_max = self.options.outbox_bytes_max
+        parcel = Parcel(self.numbers.next(), encode(content), durable, self.host.now())
+        self.outbox.add(parcel, names)
+        self._unsettled = self._unsettled or durable
+        for name in names:
+            lane = self._busy[name] = self.outbox.lanes[name]
+            while lane.bytes > bytes_max:
+                self.counts.dropped_full += self._drop_oldest(lane)
+        self._wake()
+
+    def again(self, to: NodeId) -> None:
+        """A way to this receiver has appeared, or another: what was under way may be lost."""
+        if not self._started:
+            return
+        lane = self.outbox.lane(to)
+        if lane.under_way or not lane.life:
+            lane.ask_wait_s = 0.0
+            self._ask(lane)
+        self._push(lane)
+
+    def forget(self, to: NodeId) -> None:
+        """Give this receiver up."""
+        lane = self.outbox.lanes.get(to)
+        if lane is not None:
+            self._busy.pop(to, None)
+            self.counts.dropped_gone += self.outbox.forget(lane)
+
+    def confirmed(self, taken: Taken) -> None:
+        """What a receiver says of the stream to it."""
+        lane = self.outbox.lanes.get(taken.by)
+        if taken.stream != self.stream:
+            return  # It has not heard yet that this broker has lost its disk.
+        if not taken.number <= taken.given <= self.numbers.last:
+            raise RemoteError(f"{taken.by} has {taken.given} and confirms {taken.number} of {self.numbers.last}")
+        if lane is None:
+            return
+        if taken.given > max(lane.sent_max, self._first):
+            raise RemoteError(f"{taken.by} says it has {taken.given}, which was not sent to it")
+        self._confirm(lane, taken)
+        lane.ask_wait_s = 0.0
+        lane.ask_at_s = self.host.now() + self.options.retry_s
+        self._push(lane)
+
+    def _confirm(self, lane: Lane, taken: Taken) -> None:
+        if taken.life != lane.life:
+            self.counts.confirmed += self.outbox.release(lane, taken.number)
+            self.counts.dropped_uncertain += lane.reopen(taken.life, taken.number, taken.given)
+            return
+        lane.confirmed = max(lane.confirmed, taken.number)
+        self.counts.confirmed += self.outbox.release(lane, taken.number)
+        if taken.serial and taken.serial == lane.asking:
+            lane.asking = 0
+            if taken.given < lane.asked_to:
+                lane.rewind(taken.given)
+        elif taken.gap and not lane.asking:
+            self._ask(lane)
+
+    def _push(self, lane: Lane) -> None:
+        if lane.waiting:
+            self._busy[lane.to] = lane
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._started and not self._awake:
+            self._awake = True
+            self.host.after(0.0, self._pump)
+
+    def _pump(self) -> None:
+        """Once a turn: everything that can leave now leaves, together where it has the same receivers."""
+        self._awake = False
+        if self._unsettled:
+            self._unsettled = False
+            self.store.settled(partial(self._on_settled, self.numbers.last))
+        found: dict[int, list[tuple[Lane, int]]] = {}
+        for lane in list(self._busy.values()):
+            self._gather(lane, found)
+        if found:
+            self._send_runs(found)
+
+    def _on_settled(self, number: int) -> None:
+        self._settled = number
+        if self._busy and not self._awake:
+            self._pump()  # whoever waits for these has waited for the disk, and need not wait for another turn
+
+    def _gather(self, lane: Lane, found: dict[int, list[tuple[Lane, int]]]) -> None:
+        """What one receiver may get now. Whoever cannot get anything is left until something changes for it."""
+        if not self.has_way(lane.to):
+            del self._busy[lane.to]
+        elif not lane.life:
+            del self._busy[lane.to]
+            if self.host.now() >= lane.ask_at_s:
+                self._ask(lane)
+        else:
+            self._fill(lane, found)
+
+    def _fill(self, lane: Lane, found: dict[int, list[tuple[Lane, int]]]) -> None:
+        if not lane.under_way:
+            lane.ask_at_s = self.host.now() + self.options.retry_s
+        left, window_b = self.options.window - lane.under_way, self.options.window_b
+        while left > 0 and lane.sent_bytes < window_b:
+            parcel = lane.next(self._settled)
+            if parcel is None:
+                break
+            if parcel.number <= lane.sent_max:
+                self.counts.repeated += 1
+            else:
+                self.counts.sent += 1
+            found.setdefault(parcel.number, []).append((lane, lane.tail))
+            lane.sent(parcel)
+            left -= 1
+        if not lane.waiting or left <= 0 or lane.sent_bytes >= window_b:
+            del self._busy[lane.to]
+
+    def _send_runs(self, found: dict[int, list[tuple[Lane, int]]]) -> None:
+        frames = _Frames(partial(Parcels, self.host.name, self.stream), self.options.frame_b, self.carry)
+        for number in sorted(found):
+            legs = found[number]
+            frames.add(legs[0][0].parcels[number], legs)
+        frames.close()
+
+    def _ask(self, lane: Lane) -> None:
+        lane.ask_wait_s = min(max(2 * lane.ask_wait_s, self.options.retry_s), self.options.retry_max_s)
+        lane.ask_at_s = self.host.now() + lane.ask_wait_s * self.host.random.uniform(1.0, 1.25)
+        if self.has_way(lane.to):
+            self._serial += 1
+            lane.asking, lane.asked_to = self._serial, lane.tail
+            self.carry(Ask(self.host.name, self.stream, lane.to, self._serial))
+
+    def _tick(self) -> None:
+        """Ask whoever has been silent, and drop what has become too old."""
+        now = self.host.now()
+        oldest = now - self.options.outbox_age_max_s
+        for lane in list(self.outbox.lanes.values()):
+            while lane.parcels and lane.oldest.since_s < oldest:
+                self.counts.dropped_old += self._drop_oldest(lane)
+            if lane.parcels and now >= lane.ask_at_s and (lane.under_way or not lane.life):
+                self._ask(lane)
+            self._push(lane)
+        self.host.after(self.options.retry_s / 2, self._tick)
+
+    def _drop_oldest(self, lane: Lane) -> int:
+        """What follows it will say that nothing comes before."""
+        return self.outbox.release(lane, lane.oldest.number)
+
+
+class _Frames:
+    """Puts parcels into runs and runs into frames, and lets each frame go when it is full."""
+
+    def __init__(self, frame: Callable[[tuple[Run, ...]], Parcels], frame_b: int, carry: Carry) -> None:
+        self.frame = frame
+        self.frame_b = frame_b
+        self.carry = carry
+        self._runs: list[Run] = []
+        self._lanes: list[Lane] = []
+        self._legs: tuple[Leg, ...] = ()
+        self._items: list[tuple[int, bool, msgspec.Raw]] = []
+        self._bytes = 0
+
+    def add(self, parcel: Parcel, legs: list[tuple[Lane, int]]) -> None:
+        if not (self._items and self._follows(legs)):
+            self._end_run()
+            self._lanes = [lane for lane, _ in legs]
+            self._legs = tuple(Leg(lane.to, lane.life, previous) for lane, previous in legs)
+        self._items.append((parcel.number, parcel.durable, msgspec.Raw(parcel.body)))
+        self._bytes += len(parcel.body)
+        if self._bytes >= self.frame_b:
+            self.close()
+
+    def _follows(self, legs: list[tuple[Lane, int]]) -> bool:
+        last = self._items[-1][0]
+        if len(legs) != len(self._lanes):
+            return False
+        for (lane, previous), mine in zip(legs, self._lanes, strict=True):
+            if lane is not mine or previous != last:
+                return False
+        return True
+
+    def _end_run(self) -> None:
+        if self._items:
+            self._runs.append(Run(self._legs, msgspec.Raw(encode(self._items))))
+            self._items = []
+
+    def close(self) -> None:
+        self._end_run()
+        if self._runs:
+            self.carry(self.frame(tuple(self._runs)))
+        self._runs, self._bytes = [], 0

@@ -1,0 +1,1 @@
+"""Where clients go from here: the neighbor graph, foresight and nearness."""

@@ -1,0 +1,1 @@
+"""The product in the simulator: deployed brokers on simulated links and disks, with clients that roam."""

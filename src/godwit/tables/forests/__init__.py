@@ -1,0 +1,1 @@
+"""Filters ordered by covering: the poset and the forests of the specification."""

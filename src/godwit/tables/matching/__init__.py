@@ -1,0 +1,1 @@
+"""Which filters an event matches: the compiled index and its baselines."""

@@ -1,0 +1,410 @@
+"""The compiled index: which of very many subscriptions want this event, or each event of a batch.
+
+    index = Index()
+    index.add_many(ids, filters)
+    index.match({"pm25": 180, "kind": "reading"})            one event
+    index.match_batch(Batch.from_arrow(record_batch))        many at once, the fast way
+
+Answers are those of `Filter.matches`, for every predicate there is, your own included. `compiled.layout` tells how it
+works.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from godwit.events import EventError, Value
+from godwit.filters.clauses import AttributeFilter
+from godwit.filters.filters import Filter, FilterSet
+from godwit.filters.predicates import place_of
+from godwit.tables.compiled import layout, state
+from godwit.tables.compiled.kernels import KERNELS
+from godwit.tables.compiled.programs import Names, Programmer
+from godwit.tables.compiled.state import Arrays
+from godwit.tables.matching.batch import Batch, Piece
+
+Ints = npt.NDArray[np.int64]
+Wanted = Filter | FilterSet
+
+TOGETHER = 4096
+"""How many subscriptions are turned into programs before they are filed."""
+
+
+@dataclass(slots=True, frozen=True)
+class Matches:
+    """The ids of the subscriptions that want each event: those of event i are `ids[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: Ints
+    ids: Ints
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, event: int) -> Ints:
+        return self.ids[self.offsets[event] : self.offsets[event + 1]]
+
+    def __iter__(self) -> Iterator[Ints]:
+        return (self[event] for event in range(len(self)))
+
+    @property
+    def counts(self) -> Ints:
+        return np.diff(self.offsets)
+
+
+class Index:
+    """Subscriptions by id, each a filter or a set of alternatives; ids are integers of 64 bits.
+
+    One thread uses an index at a time; between two calls anything may be added or removed.
+    """
+
+    def __init__(self) -> None:
+        self._names = Names()
+        self._outer: dict[int, AttributeFilter] = {}
+        self._outer_terms: dict[AttributeFilter, int] = {}
+        self._absent: set[int] = set()
+        self._state = state.empty_state()
+        self._matcher = _Matcher(self._names, self._outer, self._absent, self._state)
+
+    def add(self, id: int, wanted: Wanted) -> None:  # noqa: A002
+        """File a subscription; `KeyError` where the id is in use."""
+        self.add_many((id,), (wanted,))
+
+    def add_many(self, ids: Iterable[int], wanteds: Iterable[Wanted]) -> None:
+        """File subscriptions together, which is faster than one by one; all of them, or none where an id is in use."""
+        numbers, filters = list(ids), list(wanteds)
+        if len(numbers) != len(filters):
+            raise ValueError(f"{len(numbers)} ids and {len(filters)} filters: there must be one filter for each id")
+        self._check_new(numbers)
+        for begin in range(0, len(numbers), TOGETHER):
+            self._add(numbers[begin : begin + TOGETHER], filters[begin : begin + TOGETHER])
+
+    def remove(self, id: int) -> None:  # noqa: A002
+        """Take a subscription out; `KeyError` where it is not there."""
+        if not _is_id(id) or not KERNELS.remove(self._state.address, id):
+            raise KeyError(f"subscription {id} is not in the index")
+        self._drop_outer()
+
+    def __len__(self) -> int:
+        return int(self._state["heads"][layout.SUBSCRIPTIONS])
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002
+        return _is_id(id) and KERNELS.knows(self._state.address, id)
+
+    def match(self, values: Mapping[str, Value]) -> Ints:
+        """The ids of the subscriptions that want this event, each once."""
+        return self._matcher.match(values)
+
+    def match_batch(self, batch: Batch) -> Matches:
+        """The same for every event of a batch."""
+        return self._matcher.match_batch(batch)
+
+    def count_batch(self, batch: Batch) -> Ints:
+        """How many subscriptions want each event of a batch."""
+        return self._matcher.count_batch(batch)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the index holds, its scratch and its names included."""
+        names = sum(sys.getsizeof(name) for names in (self._names.values, self._names.places) for name in names)
+        tables = (self._names.values, self._names.places, self._outer, self._outer_terms, self._absent)
+        return self._state.nbytes + self._matcher.nbytes + names + sum(map(sys.getsizeof, tables))
+
+    def __getstate__(self) -> dict[str, Any]:
+        arrays = {name: self._state[name] for name in self._state if name != "rows"}
+        return {"names": self._names, "outer": self._outer, "absent": self._absent, "arrays": arrays}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self._names, self._outer, self._absent = kept["names"], kept["outer"], kept["absent"]
+        self._outer_terms = {attribute: term for term, attribute in self._outer.items() if _is_hashable(attribute)}
+        self._state = Arrays(layout.State, kept["arrays"])
+        state.make_rows(self._state)
+        self._matcher = _Matcher(self._names, self._outer, self._absent, self._state)
+
+    def _check_new(self, numbers: list[int]) -> None:
+        if not all(map(_is_id, numbers)):
+            raise KeyError("ids must be integers of 64 bits")
+        known = KERNELS.first_known(self._state.address, np.array(numbers, np.int64))
+        if known >= 0:
+            raise KeyError(f"subscription {numbers[known]} is in the index already")
+        if len(set(numbers)) < len(numbers):
+            twice = next(number for number in numbers if numbers.count(number) > 1)
+            raise KeyError(f"subscription {twice} is given twice")
+
+    def _add(self, numbers: list[int], filters: list[Wanted]) -> None:
+        programmer = Programmer(self._names, self._outer_term, self._absent.add)
+        for number, wanted in zip(numbers, filters, strict=True):
+            programmer.add(number, wanted)
+        self._fit_names()
+        program, done = programmer.program(), 0
+        while True:
+            done, short = KERNELS.add(self._state.address, program.address, done)
+            if not short:
+                break
+            state.make_room(self._state, short)
+        self._drop_outer()
+
+    def _fit_names(self) -> None:
+        """Make room for the attributes that were named since, and number the places."""
+        state.make_attributes(self._state, self._names.count)
+        places, attrs = self._names.places, self._state["attrs"]
+        if places and attrs["place"][next(reversed(places.values()))] != len(places) - 1:
+            for number, attr in enumerate(places.values()):
+                attrs["place"][attr : attr + 3] = number
+
+    def _outer_term(self, attribute: AttributeFilter, attr: int) -> int:
+        known = self._outer_terms.get(attribute) if _is_hashable(attribute) else None
+        if known is not None:
+            return known
+        self._fit_names()
+        if self._state["heads"][layout.TERM_TOP] >= len(self._state["terms"]):
+            state.make_room(self._state, layout.SHORT_TERMS)
+        term = KERNELS.new_outer(self._state.address, attr)
+        self._outer[term] = attribute
+        if _is_hashable(attribute):
+            self._outer_terms[attribute] = term
+        return term
+
+    def _drop_outer(self) -> None:
+        """Forget the attribute filters that only Python can decide and that nobody asks for any more."""
+        if not self._outer:
+            return
+        terms = self._state["terms"]
+        for term in [term for term in self._outer if terms[term]["refs"] == 0]:
+            attribute = self._outer.pop(term)
+            if terms[term]["kind"] == layout.OUTER:
+                KERNELS.drop_outer(self._state.address, term)
+            if _is_hashable(attribute):
+                self._outer_terms.pop(attribute, None)
+
+
+def _is_id(number: object) -> TypeGuard[int]:
+    return isinstance(number, int) and -(2**63) <= number < 2**63
+
+
+def _is_hashable(attribute: AttributeFilter) -> bool:
+    try:
+        hash(attribute)
+    except TypeError:
+        return False
+    return True
+
+
+_pack_value = struct.Struct("<dqiiq").pack
+_VALUES_MAX = 64
+
+
+class _Matcher:
+    """Matches events against a state; its scratch grows with what the events need."""
+
+    def __init__(
+        self, names: Names, outer: Mapping[int, AttributeFilter], absent: set[int], subscriptions: Arrays
+    ) -> None:
+        self._names = names
+        self._outer = outer
+        self._absent = absent
+        self._state = subscriptions
+        self._rows, self._text = 1 << 12, 1 << 10
+        self._scratch: Arrays | None = None
+        self._out = np.empty(layout.SLICE * 24, np.int64)
+        self._event = Arrays(layout.SingleEvent, {})
+
+    @property
+    def nbytes(self) -> int:
+        return self._out.nbytes + self._event.nbytes + (self._scratch.nbytes if self._scratch else 0)
+
+    def match(self, values: Mapping[str, Value]) -> Ints:
+        self._take(values)
+        while True:
+            scratch = self._ready()
+            ids, self._out = KERNELS.match_event(self._state.address, scratch.address, self._event.address, self._out)
+            if not self._overflows(scratch):
+                return ids
+
+    def match_batch(self, batch: Batch) -> Matches:
+        counts, ids = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)]
+        for piece, source in self._sources(batch):
+            for start in range(0, piece.length, layout.SLICE):
+                self._match(piece, source, start, min(layout.SLICE, piece.length - start), counts, ids)
+        found = ids[1] if len(ids) == 2 else np.concatenate(ids)
+        return Matches(np.cumsum(np.concatenate(counts)), found)
+
+    def count_batch(self, batch: Batch) -> Ints:
+        counts = [np.zeros(0, np.int64)]
+        for piece, source in self._sources(batch):
+            for start in range(0, piece.length, layout.SLICE):
+                self._count(piece, source, start, min(layout.SLICE, piece.length - start), counts)
+        return np.concatenate(counts)
+
+    def _match(self, piece: Piece, source: Arrays, start: int, n: int, counts: list[Ints], ids: list[Ints]) -> None:
+        while True:
+            scratch = self._ready()
+            found, lengths, self._out = KERNELS.match_slice(
+                self._state.address,
+                scratch.address,
+                source.address,
+                piece.schema,
+                piece.array,
+                start,
+                n,
+                piece.length,
+                self._out,
+            )
+            if not self._overflows(scratch):
+                counts.append(lengths)
+                ids.append(found)
+                return
+            if self._rows >= state.ROWS_MAX and n > 1:
+                self._match(piece, source, start, n // 2, counts, ids)
+                self._match(piece, source, start + n // 2, n - n // 2, counts, ids)
+                return
+
+    def _count(self, piece: Piece, source: Arrays, start: int, n: int, counts: list[Ints]) -> None:
+        while True:
+            scratch = self._ready()
+            lengths = KERNELS.count_slice(
+                self._state.address,
+                scratch.address,
+                source.address,
+                piece.schema,
+                piece.array,
+                start,
+                n,
+                piece.length,
+            )
+            if not self._overflows(scratch):
+                counts.append(lengths)
+                return
+            if self._rows >= state.ROWS_MAX and n > 1:
+                self._count(piece, source, start, n // 2, counts)
+                self._count(piece, source, start + n // 2, n - n // 2, counts)
+                return
+
+    def _ready(self) -> Arrays:
+        """The scratch, made anew where the state has outgrown it."""
+        scratch, known = self._scratch, self._state
+        if (
+            scratch is None
+            or len(scratch["touched"]) != len(known["terms"])
+            or len(scratch["dirty"]) != len(known["attrs"])
+            or len(scratch["raised"]) != len(known["multis"])
+            or len(scratch["places"]) != len(self._names.places) * layout.PLACE_PARTS
+        ):
+            state.make_rows(known)
+            scratch = self._scratch = state.scratch_for(known, self._rows, len(self._names.places), self._text)
+        return scratch
+
+    def _overflows(self, scratch: Arrays) -> bool:
+        """Whether the last call had too little scratch; the next has more."""
+        counters = scratch["counters"]
+        why = counters[layout.OVERFLOW]
+        if why == layout.FITS:
+            return False
+        if why == layout.SHORT_TEXT:
+            self._text = 2 * int(counters[layout.TEXT_NEEDED])
+        else:
+            self._rows = min(2 * self._rows, state.ROWS_MAX)
+        self._scratch = None
+        return True
+
+    def _sources(self, batch: Batch) -> Iterator[tuple[Piece, Arrays]]:
+        outer, begin = self._outer_answers(batch), 0
+        for piece in batch.pieces(self._columns_wanted()):
+            yield piece, self._source(piece, outer[:, begin : begin + piece.length])
+            begin += piece.length
+
+    def _columns_wanted(self) -> Mapping[str, int]:
+        wanted = self._names.values
+        if not self._names.places:
+            return wanted
+        halves = {half: 0 for name in self._names.places for half in name.partition(",")[::2]}
+        return {**halves, **wanted}
+
+    def _source(self, piece: Piece, outer: npt.NDArray[np.bool_]) -> Arrays:
+        known, at, fields, spans = self._names.values, 0, [], {}
+        for name, group in groupby(piece.names):
+            end = at + sum(1 for _ in group)
+            spans[name] = (at, end)
+            if name in known:
+                fields.append((at, end, known[name]))
+            at = end
+        fields += [(0, 0, attr) for attr in self._absent.difference(attr for _, _, attr in fields)]
+        places = []
+        for name, attr in self._names.places.items():
+            lat, _, lon = name.partition(",")
+            if lat in spans and lon in spans:
+                places.append((*spans[lat], *spans[lon], attr))
+        return Arrays(
+            layout.Source,
+            {
+                "fields": np.array(fields, np.int32).reshape(-1, 3),
+                "places": np.array(places, np.int32).reshape(-1, 5),
+                "outer_terms": np.fromiter(self._outer, np.int32, len(self._outer)),
+                "outer": np.ascontiguousarray(outer).view(np.uint8).reshape(-1),
+            },
+        )
+
+    def _outer_answers(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        answers = np.zeros((len(self._outer), len(batch)), np.bool_)
+        if self._outer:
+            rows = batch.rows()
+            for at, attribute in enumerate(self._outer.values()):
+                answers[at] = [attribute.matches(row) for row in rows]
+        return answers
+
+    def _take(self, values: Mapping[str, Value]) -> None:
+        """Lay one event out for compiled code."""
+        known, packed, texts = self._names.values, [], []
+        for name, value in values.items():
+            attr = known.get(name)
+            if attr is None or value is None:
+                continue
+            if isinstance(value, str):
+                text = value.encode("utf-8", "surrogatepass")
+                texts.append(text)
+                packed.append(_pack_value(0.0, 0, attr, layout.STRING, len(text)))
+            elif isinstance(value, bool):
+                packed.append(_pack_value(0.0, 0, attr, layout.TRUE if value else layout.FALSE, 0))
+            elif isinstance(value, int):
+                packed.append(_pack_value(*_parts(name, value), attr, layout.NUMBER, 0))
+            elif isinstance(value, float) and value == value:
+                packed.append(_pack_value(value, 0, attr, layout.NUMBER, 0))
+            else:
+                packed.append(_pack_value(0.0, 0, attr, layout.UNMATCHABLE, 0))
+        self._event.put(
+            {
+                "values": np.frombuffer(b"".join(packed), layout.EVENT_VALUE),
+                "text": np.frombuffer(b"".join((*texts, b"\0")), np.uint8),
+            }
+        )
+        if self._names.places:
+            places = [(attr, place_of(name, values)) for name, attr in self._names.places.items()]
+            there = [(attr, place) for attr, place in places if place is not None]
+            self._event.put(
+                {
+                    "places": np.array([attr for attr, _ in there], np.int32),
+                    "degrees": np.array([place for _, place in there], np.float64).reshape(-1, 2),
+                }
+            )
+        else:
+            self._event.resize("places", 0)
+        if self._outer:
+            holding = [term for term, one in self._outer.items() if one.matches(values)]
+            self._event.put({"outer": np.array(holding, np.int32)})
+        else:
+            self._event.resize("outer", 0)
+
+
+def _parts(name: str, number: int) -> tuple[float, int]:
+    """An integer as the nearest float and the rest."""
+    if not -(2**63) <= number < 2**64:
+        raise EventError(f"attribute {name!r} = {number} does not fit 64 bits")
+    high = float(number)
+    return high, number - int(high)

@@ -1,0 +1,1 @@
+"""Filters made fewer: merging rules and what a broker states of its interest."""

@@ -1,0 +1,345 @@
+"""Real sockets between stations: links come up, stay single, come back, and cost nobody else anything."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from pathlib import Path
+
+import pytest
+from tests.net.certificates import Authority
+from tests.net.stations import QUICK, Station, played, until
+
+from godwit.net.peers.frames import Kind, framed
+from godwit.net.peers.links import Club, LinkOptions
+from godwit.protocols.host import Message
+from godwit.protocols.routing.messages import Ack
+from godwit.protocols.topology.election import Heartbeat
+
+
+def beat(number: int) -> Heartbeat:
+    return Heartbeat("x", 1, number, 0)
+
+
+def test_what_is_sent_arrives_in_order_at_both_ends() -> None:
+    async def scene() -> None:
+        a, b = Station("a"), Station("b")
+        b.dialler.dial(await a.listen())
+        await until(lambda: a.peers == {"b"} and b.peers == {"a"})
+        for number in range(1_000):
+            a.links.send("b", beat(number))
+            b.links.broadcast(Ack(number))
+        await until(lambda: len(a.heard) == len(b.heard) == 1_000)
+        assert b.heard == [("a", beat(number)) for number in range(1_000)]
+        assert a.heard == [("b", Ack(number)) for number in range(1_000)]
+        assert a.changes == [("linked", "b")]
+        await a.stop()
+        await until(lambda: b.changes == [("linked", "a"), ("unlinked", "a")])
+        await b.stop()
+
+    played(scene)
+
+
+def test_large_messages_pass_and_too_large_ones_are_counted() -> None:
+    async def scene() -> None:
+        options = LinkOptions(frame_b_max=1_000_000)
+        a, b = Station("a", options=options), Station("b", options=options)
+        b.dialler.dial(await a.listen())
+        await until(lambda: a.peers and b.peers)
+        large, larger = (Heartbeat("x" * size, 1, 1, 0) for size in (900_000, 1_100_000))
+        a.links.send("b", larger)
+        a.links.send("b", large)
+        await until(lambda: b.heard == [("a", large)])
+        assert a.links.dropped == {"too large": 1}
+        await a.stop()
+        await b.stop()
+
+    played(scene)
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"] * 3)
+def test_one_link_stays_when_both_dial_at_once(names: str) -> None:
+    async def scene() -> None:
+        a, b = Station(names[0]), Station(names[1])
+        to_a, to_b = await a.listen(), await b.listen()
+        a.dialler.dial(to_b)
+        b.dialler.dial(to_a)
+        await until(lambda: a.peers == {b.name} and b.peers == {a.name})
+        await asyncio.sleep(0.1)
+        assert a.links.up[b.name].handshake.dialled != b.links.up[a.name].handshake.dialled
+        assert len(a.links._all) == len(b.links._all) == 1
+        a.links.send(b.name, beat(1))
+        b.links.send(a.name, beat(2))
+        await until(lambda: a.heard and b.heard)
+        await a.stop()
+        await b.stop()
+
+    played(scene)
+
+
+def test_links_come_back_when_a_broker_does() -> None:
+    async def scene() -> None:
+        a, b = Station("a"), Station("b")
+        address = await a.listen()
+        b.dialler.dial(address)
+        await until(lambda: b.peers)
+        await a.stop()
+        await until(lambda: not b.peers)
+        again = Station("a", incarnation=2)
+        await again.links.listen("127.0.0.1", int(address.rpartition(":")[2]))
+        await until(lambda: b.peers == {"a"} and again.peers == {"b"})
+        assert b.changes == [("linked", "a"), ("unlinked", "a"), ("linked", "a")]
+        await again.stop()
+        await b.stop()
+
+    played(scene)
+
+
+def test_a_restarted_peer_takes_the_place_of_its_dead_link() -> None:
+    """The old connection is still open here, as after a crash of the machine; the new one need not wait for it."""
+
+    async def scene() -> None:
+        a, before, after = Station("a"), Station("b"), Station("b", incarnation=2)
+        address = await a.listen()
+        before.dialler.dial(address)
+        await until(lambda: a.peers)
+        await before.dialler.stop()
+        after.dialler.dial(address)
+        await until(lambda: after.peers == {"a"})
+        assert a.changes == [("linked", "b"), ("unlinked", "b"), ("linked", "b")]
+        for station in (a, before, after):
+            await station.stop()
+
+    played(scene)
+
+
+async def proxied(address: str) -> tuple[asyncio.Server, str, asyncio.Event]:
+    """A wire to that address that can fall silent without breaking: clear the event."""
+    host, _, port = address.rpartition(":")
+    open_ = asyncio.Event()
+    open_.set()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            await open_.wait()
+            writer.write(data)
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        try:
+            await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+        except (OSError, asyncio.CancelledError):
+            writer.close()
+            far_writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    return server, f"127.0.0.1:{server.sockets[0].getsockname()[1]}", open_
+
+
+def test_a_silent_peer_counts_as_dead_and_a_quiet_one_does_not() -> None:
+    async def scene() -> None:
+        a, b = Station("a"), Station("b")
+        address = await a.listen()
+        a.links.address = ""
+        server, wire, is_open = await proxied(address)
+        b.dialler.dial(wire)
+        await until(lambda: a.peers and b.peers)
+        await asyncio.sleep(QUICK.idle_s * 2)
+        assert a.changes == [("linked", "b")]
+        is_open.clear()
+        await until(lambda: a.changes[-1] == ("unlinked", "b") and ("unlinked", "a") in b.changes)
+        is_open.set()
+        await until(lambda: a.peers and b.peers)
+        await a.stop()
+        await b.stop()
+        server.close()
+
+    played(scene)
+
+
+def test_what_a_slow_peer_cannot_take_is_dropped_and_counted_and_what_follows_arrives() -> None:
+    async def scene() -> None:
+        options = LinkOptions(queue_b_max=200_000, idle_s=30)
+        a, b = Station("a", options=options), Station("b", options=options)
+        address = await a.listen()
+        a.links.address = ""
+        server, wire, is_open = await proxied(address)
+        b.dialler.dial(wire)
+        await until(lambda: a.peers and b.peers)
+        is_open.clear()
+        for number in range(600):
+            a.links.send("b", Heartbeat("x" * 100_000, 1, number, 0))
+            await asyncio.sleep(0)
+        assert a.links.dropped["queue full"] > 0
+        is_open.set()
+        await until(lambda: len(b.heard) == 600 - a.links.dropped["queue full"])
+        a.links.send("b", beat(7))
+        await until(lambda: b.heard[-1] == ("a", beat(7)))
+        rounds = [message.round for _, message in b.heard[:-1] if isinstance(message, Heartbeat)]
+        assert rounds == sorted(rounds)
+        await a.stop()
+        await b.stop()
+        server.close()
+
+    played(scene)
+
+
+async def answered(address: str, data: bytes) -> bytes:
+    """What a stranger gets who says this, until it is hung up on."""
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(data)
+    async with asyncio.timeout(5):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"a frame of 1,195,725,856 bytes; between 1 and 65,536 are allowed"),
+        (struct.pack(">IB", 5, 9) + b"what", b"a frame of kind 9; there are 0 and 1"),
+        (framed(Kind.CONTROL, b"\xc1 nonsense"), b"malformed control frame"),
+        (framed(Kind.MESSAGE, b"too early"), b"a message came while greeting"),
+        (b"", b"no complete greeting within 0.5 s"),
+    ],
+)
+def test_strangers_and_nonsense_are_told_why_and_nobody_else_notices(data: bytes, reason: bytes) -> None:
+    async def scene() -> None:
+        a, b = Station("a"), Station("b")
+        address = await a.listen()
+        b.dialler.dial(address)
+        await until(lambda: a.peers)
+        assert reason in await answered(address, data)
+        b.links.send("a", beat(1))
+        await until(lambda: a.heard)
+        assert a.changes == [("linked", "b")]
+        await a.stop()
+        await b.stop()
+
+    played(scene)
+
+
+def test_a_crowd_of_strangers_is_kept_small() -> None:
+    async def scene() -> None:
+        a, b = Station("a", options=LinkOptions(strangers_max=3, greeting_s=30)), Station("b")
+        address = await a.listen()
+        host, _, port = address.rpartition(":")
+        crowd = [await asyncio.open_connection(host, int(port)) for _ in range(3)]
+        assert b"too many peers greet at a time; try again" in await answered(address, b"")
+        crowd[0][1].close()
+        b.dialler.dial(address)
+        await until(lambda: a.peers == {"b"})
+        for _, writer in crowd:
+            writer.close()
+        await a.stop()
+        await b.stop()
+
+    played(scene)
+
+
+def test_a_malformed_message_costs_that_link_only() -> None:
+    async def scene() -> None:
+        a, b, c = Station("a"), Station("b"), Station("c")
+        address = await a.listen()
+        b.dialler.dial(address)
+        c.dialler.dial(address)
+        await until(lambda: a.peers == {"b", "c"})
+        b.links.up["a"].write(framed(Kind.MESSAGE, b"\xc1"))
+        await until(lambda: ("unlinked", "b") in a.changes)
+        await until(lambda: "b" in a.peers)
+        assert ("unlinked", "c") not in a.changes
+        for station in (a, b, c):
+            await station.stop()
+
+    played(scene)
+
+
+def test_a_peer_without_the_secret_stays_outside_and_is_complained_about_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        a, b = Station("a", Club(secret=b"sesame")), Station("b", Club(secret=b"barley"))
+        b.dialler.dial(await a.listen())
+        await asyncio.sleep(0.5)
+        assert not a.changes
+        assert not b.changes
+        await a.stop()
+        await b.stop()
+
+    with caplog.at_level(logging.WARNING):
+        played(scene)
+    complaints = [record.getMessage() for record in caplog.records]
+    assert len(complaints) == 2
+    assert all("the cluster secrets of" in complaint for complaint in complaints)
+
+
+def test_two_brokers_of_one_name_do_not_take_each_others_links() -> None:
+    async def scene() -> None:
+        a, b, other = Station("a"), Station("b"), Station("b", disk_name="another disk")
+        address = await a.listen()
+        b.dialler.dial(address)
+        await until(lambda: a.peers)
+        other.dialler.dial(address)
+        await asyncio.sleep(0.3)
+        assert a.changes == [("linked", "b")]
+        assert not other.peers
+        for station in (a, b, other):
+            await station.stop()
+
+    played(scene)
+
+
+def test_tls_wants_a_certificate_of_the_cluster(tmp_path: Path) -> None:
+    ours, foreign = Authority(tmp_path / "ours"), Authority(tmp_path / "foreign")
+
+    def club(authority: Authority, name: str) -> Club:
+        return Club(serving=authority.context(name, server=True), dialling=authority.context(name, server=False))
+
+    async def scene() -> None:
+        a, b, stranger, plain = (
+            Station("a", club(ours, "a")),
+            Station("b", club(ours, "b")),
+            Station("s", club(foreign, "s")),
+            Station("p"),
+        )
+        address = await a.listen()
+        for station in (b, stranger, plain):
+            station.dialler.dial(address)
+        await until(lambda: a.peers == {"b"} and b.peers == {"a"})
+        b.links.send("a", beat(1))
+        await until(lambda: a.heard == [("b", beat(1))])
+        await asyncio.sleep(0.3)
+        assert a.peers == {"b"}
+        for station in (a, b, stranger, plain):
+            await station.stop()
+
+    played(scene)
+
+
+def test_a_stopped_broker_lets_its_last_words_leave() -> None:
+    async def scene() -> None:
+        a, b = Station("a"), Station("b")
+        b.dialler.dial(await a.listen())
+        await until(lambda: a.peers and b.peers)
+        for number in range(100):
+            a.links.send("b", beat(number))
+        await asyncio.sleep(0)
+        await a.stop()
+        await until(lambda: len(b.heard) == 100)
+        await b.stop()
+
+    played(scene)
+
+
+def test_a_message_to_nobody_is_counted() -> None:
+    async def scene() -> None:
+        a = Station("a")
+        message: Message = beat(1)
+        a.links.send("nobody", message)
+        a.links.broadcast(message)
+        assert a.links.dropped == {"no link": 1}
+        await a.stop()
+
+    played(scene)

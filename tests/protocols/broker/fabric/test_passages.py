@@ -1,0 +1,35 @@
+"""Of what bridges bring each broker takes one copy, and none of what its own tree owes it."""
+
+from __future__ import annotations
+
+from godwit.protocols.broker.fabric.passages import Passages, entrance, is_owed, passage_of
+
+TREE = {"b1", "b2", "t"}
+
+
+def test_the_first_bridge_that_brings_it_wins() -> None:
+    passages, passage = Passages(), passage_of("x", 7, 1)
+    assert is_owed(passage, "b1", TREE)
+    assert passages.admit(passage, 0.0)
+    assert not passages.admit(passage, 1.0)
+    assert passages.admit(passage_of("x", 7, 2), 1.0)
+    assert passages.admit(passage_of("x", 8, 1), 2.0)
+
+
+def test_what_was_taken_since_a_session_came_goes_with_it() -> None:
+    passages = Passages()
+    names = [passage_of("x", 7, number) for number in range(4)]
+    for at_s, name in enumerate(names):
+        passages.admit(name, float(at_s))
+    assert passages.since(2.0) == [names[3], names[2]]
+
+
+def test_what_a_broker_of_the_tree_published_comes_from_itself_only() -> None:
+    passage = passage_of("b1", 7, 1)
+    assert not is_owed(passage, "b2", TREE)
+    assert is_owed(passage, "b1", TREE)
+
+
+def test_a_name_says_where_it_entered() -> None:
+    assert entrance(passage_of("van-7.north", 255, 3)) == "van-7.north"
+    assert passage_of("a", 255, 3) == ("a/ff", 3)

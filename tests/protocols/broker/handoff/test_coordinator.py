@@ -1,0 +1,265 @@
+"""Sessions that move between brokers: nothing lost, nothing twice, in order, and nothing left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.protocols.broker.chaos import Chaos, Wild
+
+from godwit.protocols.broker.api import Reason, Will
+from godwit.protocols.broker.publication import Publication
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import World
+
+SEEDS_TOGETHER = 20
+
+
+@pytest.mark.parametrize("first", range(0, 60, SEEDS_TOGETHER))
+def test_hopping_subscribers_get_everything_once_and_in_order(first: int) -> None:
+    _run(range(first, first + SEEDS_TOGETHER), crashes=False)
+
+
+@pytest.mark.parametrize("first", range(1000, 1140, SEEDS_TOGETHER))
+def test_crashing_brokers_lose_and_repeat_nothing(first: int) -> None:
+    _run(range(first, first + SEEDS_TOGETHER))
+
+
+@pytest.mark.parametrize("first", range(2000, 2060, SEEDS_TOGETHER))
+def test_publishers_that_hop_are_heard_once(first: int) -> None:
+    _run(range(first, first + SEEDS_TOGETHER), publishers_hop=True)
+
+
+@pytest.mark.parametrize("first", range(3000, 3008, 4))
+def test_all_of_it_holds_over_the_tree_fabric_too(first: int) -> None:
+    _run(range(first, first + 4), trees=True)
+
+
+@pytest.mark.parametrize("first", range(0, 120, SEEDS_TOGETHER))
+def test_whatever_clients_do_nothing_breaks_and_nothing_is_left_behind(first: int) -> None:
+    for seed in range(first, first + SEEDS_TOGETHER):
+        wild = Wild(seed)
+        try:
+            wild.run()
+            wild.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+
+
+def _run(seeds: range, **options: Any) -> None:
+    for seed in seeds:
+        chaos = Chaos(seed, **options)
+        try:
+            chaos.run()
+            chaos.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed} {options}: {error}") from error
+
+
+def settled_world(count: int = 3) -> tuple[World, Client, Client]:
+    """A subscriber at b1, a publisher at b2, and all brokers know what it wants."""
+    world = World(count)
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
+    publisher = Client(world, "p").connect("b2")
+    world.run()
+    return world, subscriber, publisher
+
+
+def nothing_is_left(world: World) -> None:
+    for site in [site for site in world.sites.values() if site.up]:
+        assert not site.broker.shadows
+        for session in site.broker.sessions.values():
+            assert not session.gates
+            assert not session.upstreams
+
+
+def test_what_waited_at_the_old_broker_follows_to_the_new_one() -> None:
+    world, subscriber, publisher = settled_world()
+    subscriber.drop()
+    for payload in (b"1", b"2"):
+        publisher.publish("a/x", payload, qos=2)
+    world.run()
+    subscriber.connect("b3")
+    world.run(20)
+    assert subscriber.payloads == [b"1", b"2"]
+    assert subscriber.presents == [False, True]
+    nothing_is_left(world)
+
+
+def test_the_old_connection_ends_when_the_client_appears_elsewhere() -> None:
+    world, subscriber, publisher = settled_world()
+    subscriber.drop(notice_s=None)
+    connection_lost_on_one_side = world.sites["b1"].broker.sessions["s"].outlet
+    assert connection_lost_on_one_side is not None
+    subscriber.connect("b3")
+    world.run(20)
+    assert subscriber.closed == [Reason.SESSION_TAKEN_OVER]
+    assert "s" not in world.sites["b1"].broker.sessions
+    assert subscriber.inside
+    publisher.publish("a/x", b"1", qos=1)
+    world.run()
+    assert subscriber.payloads == [b"1"]
+
+
+def test_a_delivery_under_way_is_repeated_by_the_new_broker_under_its_number() -> None:
+    world, subscriber, publisher = settled_world()
+    subscriber.holding = True
+    publisher.publish("a/x", b"1", qos=2)
+    world.run()
+    (first,) = subscriber.all
+    subscriber.holding = False
+    subscriber.drop().connect("b3")
+    world.run(20)
+    assert [(d.number, d.again) for d in subscriber.all] == [(first.number, False), (first.number, True)]
+    assert subscriber.payloads == [b"1"]
+
+
+def test_a_release_under_way_is_repeated_by_the_new_broker() -> None:
+    world, subscriber, publisher = settled_world()
+    publisher.publish("a/x", b"1", qos=2)
+    while not subscriber.got:
+        world.run(0.01)
+    subscriber.drop(notice_s=None)
+    world.run(1)
+    subscriber.connect("b2")
+    world.run(20)
+    assert subscriber.payloads == [b"1"]
+    assert not subscriber.incoming
+
+
+def test_a_packet_taken_by_the_old_broker_is_only_acknowledged_by_the_new_one() -> None:
+    world, subscriber, publisher = settled_world()
+    publisher.publish("a/x", b"1", qos=2)
+    publisher.drop(notice_s=None)
+    world.run()
+    publisher.connect("b3")
+    world.run(20)
+    assert subscriber.payloads == [b"1"]
+    assert not publisher.outgoing
+
+
+def test_the_interest_of_the_old_broker_shrinks() -> None:
+    world, subscriber, _ = settled_world()
+    subscriber.drop().connect("b3")
+    world.run(20)
+    assert world.sites["b2"].heard["b1"][1] == ()
+    assert world.sites["b2"].heard["b3"][1] != ()
+
+
+def test_a_client_that_leaves_before_it_is_let_in_finds_its_session_there() -> None:
+    world, subscriber, publisher = settled_world()
+    subscriber.drop().connect("b3").drop()
+    publisher.publish("a/x", b"1", qos=2)
+    world.run(20)
+    assert "s" in world.sites["b3"].broker.sessions
+    subscriber.connect("b3")
+    world.run()
+    assert subscriber.payloads == [b"1"]
+    assert subscriber.presents == [False, True]
+
+
+def test_a_client_at_two_brokers_at_once_ends_with_one_session() -> None:
+    world, subscriber, publisher = settled_world(4)
+    subscriber.drop().connect("b3").drop(notice_s=None).connect("b4")
+    publisher.publish("a/x", b"1", qos=2)
+    world.run(30)
+    assert [name for name, site in world.sites.items() if "s" in site.broker.sessions] == ["b4"] or subscriber.closed
+    subscriber.drop(notice_s=None).connect("b4")
+    world.run(30)
+    assert subscriber.payloads == [b"1"]
+    nothing_is_left(world)
+
+
+def test_where_the_old_broker_is_away_the_client_gets_a_new_session_and_later_what_the_old_one_kept() -> None:
+    world, subscriber, publisher = settled_world()
+    subscriber.drop()
+    publisher.publish("a/x", b"1", qos=2)
+    world.run()
+    world.sites["b1"].crash()
+    subscriber.connect("b3")
+    world.run(9)
+    assert not subscriber.inside
+    world.run(2)
+    assert subscriber.presents == [False, False]
+    assert subscriber.payloads == []
+    world.sites["b1"].start()
+    world.run(30)
+    assert subscriber.payloads == [b"1"]
+    nothing_is_left(world)
+
+
+def test_a_clean_start_elsewhere_forgets_the_old_session() -> None:
+    world, subscriber, publisher = settled_world()
+    subscriber.drop()
+    publisher.publish("a/x", b"1", qos=2)
+    world.run()
+    subscriber.connect("b3", clean=True)
+    world.run(20)
+    assert subscriber.payloads == []
+    assert [name for name, site in world.sites.items() if "s" in site.broker.sessions] == ["b3"]
+
+
+def test_what_an_absent_broker_kept_is_not_for_a_client_that_started_clean() -> None:
+    world, subscriber, publisher = settled_world()
+    subscriber.drop()
+    publisher.publish("a/x", b"1", qos=2)
+    world.run()
+    world.sites["b1"].crash()
+    subscriber.connect("b3").drop(notice_s=None).connect("b3", clean=True)
+    world.run(5)
+    world.sites["b1"].start()
+    world.run(30)
+    assert subscriber.payloads == []
+    nothing_is_left(world)
+
+
+def test_a_session_that_ends_is_looked_for_no_more() -> None:
+    world, subscriber, _ = settled_world()
+    subscriber.drop(expiry_s=1.0)
+    world.run(20)
+    assert all("s" not in site.broker.sessions for site in world.sites.values())
+    subscriber.connect("b3")
+    assert subscriber.inside or subscriber.presents == [False, False]
+
+
+def test_a_broker_that_is_new_hears_where_sessions_are() -> None:
+    world = World(2)
+    one, other = world.sites.values()
+    for site in (one, other):
+        site.known = {site.name}
+    world.run(1)
+    Client(world, "s").connect("b1").subscribe("a/#").drop()
+    for site in (one, other):
+        site.known = {"b1", "b2"}
+        site.wire.on_change()
+    world.run(20)
+    roamer = Client(world, "s").connect("b2")
+    world.run(20)
+    assert roamer.presents == [True]
+
+
+def test_a_broker_that_was_given_up_holds_nobody_back() -> None:
+    world, subscriber, publisher = settled_world(4)
+    world.sites["b4"].crash()
+    subscriber.drop().connect("b3")
+    world.run(20)
+    assert world.sites["b1"].broker.shadows
+    world.give_up("b4")
+    world.run(20)
+    nothing_is_left(world)
+    publisher.publish("a/x", b"1", qos=2)
+    world.run()
+    assert subscriber.payloads == [b"1"]
+
+
+def test_a_will_with_delay_is_not_said_where_the_client_is_back_elsewhere_in_time() -> None:
+    world, subscriber, _ = settled_world()
+    will = Will(Publication("w", 0, "a/will", b"gone", 1), delay_s=5.0)
+    leaving = Client(world, "w").connect("b2", will=will)
+    world.run()
+    leaving.drop(will=True).connect("b3", will=will)
+    world.run(20)
+    assert subscriber.payloads == []
+    leaving.drop(will=True)
+    world.run(20)
+    assert subscriber.payloads == [b"gone"]

@@ -1,0 +1,144 @@
+"""What a client says keeps its order when the client moves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+import pytest
+from tests.protocols.broker.chaos import Chaos
+
+from godwit.protocols.host import NodeId
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import World
+
+
+class SlowWorld(World):
+    """Some streams are as slow as a test wants them to be."""
+
+    slow: frozenset[tuple[NodeId, NodeId]] = frozenset()
+
+    def _delay(self, sender: NodeId, receiver: NodeId) -> float:
+        return 3.0 if (sender, receiver) in self.slow else super()._delay(sender, receiver)
+
+
+def moved(seed: int = 0, *, crash: NodeId = "", session_wait_s: float = 1e6) -> tuple[SlowWorld, Client, Client]:
+    """A publisher has said 0, 1, 2 at b1, from where it is a long way to the subscriber at b3, and 3, 4, 5 at b2."""
+    world = SlowWorld(3, seed, session_wait_s=session_wait_s)
+    subscriber = Client(world, "s").connect("b3").subscribe("a/#", qos=2)
+    publisher = Client(world, "p").connect("b1")
+    world.run()
+    world.slow = frozenset({("b1", "b3")})
+    say(publisher, range(3))
+    world.run(0.5)
+    publisher.drop(notice_s=None).connect("b2")
+    while not publisher.inside:
+        world.run(0.1)
+    if crash:
+        world.sites[crash].crash()
+        world.run(0.1)
+        world.sites[crash].start()
+    if crash == "b2":
+        publisher.drop(notice_s=None).connect("b2")
+        world.run(0.5)
+    say(publisher, range(3, 6))
+    return world, subscriber, publisher
+
+
+def say(publisher: Client, numbers: range) -> None:
+    for number in numbers:
+        publisher.publish("a/x", str(number).encode(), qos=2)
+
+
+@pytest.mark.parametrize("crash", ["", "b1", "b2", "b3"])
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_said_at_the_old_broker_is_heard_before_what_is_said_at_the_new_one(seed: int, crash: str) -> None:
+    world, subscriber, publisher = moved(seed, crash=crash)
+    world.run(60)
+    if crash == "b3":
+        subscriber.drop(notice_s=None).connect("b3")
+        world.run(10)
+    assert subscriber.payloads == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    assert not publisher.outgoing
+    assert not publisher.session.unheard
+
+
+def test_a_client_that_moves_on_at_once_keeps_its_order_too() -> None:
+    world, subscriber, publisher = moved()
+    publisher.drop(notice_s=None).connect("b1")
+    while not publisher.inside:
+        world.run(0.1)
+    say(publisher, range(6, 8))
+    world.run(60)
+    assert subscriber.payloads == [str(number).encode() for number in range(8)]
+    assert not publisher.outgoing
+
+
+def test_a_broker_that_is_away_does_not_silence_a_client_for_ever() -> None:
+    world, _, publisher = moved(session_wait_s=10.0)
+    world.sites["b3"].crash()
+    world.run(5)
+    assert publisher.outgoing
+    world.run(10)
+    assert not publisher.outgoing
+    assert world.sites["b2"].broker.counts.overtaken == 1
+
+
+def test_a_broker_that_was_given_up_is_not_waited_for() -> None:
+    world, _, publisher = moved()
+    world.sites["b3"].crash()
+    world.run(5)
+    assert publisher.outgoing
+    world.give_up("b3")
+    world.run(5)
+    assert not publisher.outgoing
+
+
+def test_a_client_that_has_said_nothing_waits_for_nobody() -> None:
+    world = World(3)
+    silent = Client(world, "p").connect("b1")
+    Client(world, "s").connect("b3").subscribe("a/#")
+    world.run()
+    world.sites["b3"].crash()
+    silent.drop().connect("b2")
+    world.run()
+    silent.publish("a/x", b"first", qos=1)
+    world.run(1)
+    assert not silent.outgoing
+
+
+class Wandering(Chaos):
+    """Publishers hop from broker to broker, subscribers stay where they are, brokers crash."""
+
+    def _hop(self) -> None:
+        client = self.dice.choice(self.publishers)
+        client.drop(notice_s=self.dice.choice((0.0, 0.2, None)))
+        self._reconnect(client)
+
+    def _reconnect(self, client: Client) -> None:
+        client.drop(notice_s=None)
+        name = client.home if client in self.subscribers else self.dice.choice(self.names)
+        if self.world.sites[name].up:
+            client.connect(name)
+
+    def check_order(self) -> None:
+        """Of all that one publisher said at QoS 2, wherever it said it."""
+        for client in self.subscribers:
+            said: dict[str, list[int]] = defaultdict(list)
+            for delivery in client.got:
+                if delivery.publication.qos == 2:
+                    said[delivery.publication.publisher].append(msgspec.json.decode(delivery.publication.payload)["n"])
+            for publisher, numbers in said.items():
+                assert numbers == sorted(numbers), f"{client.name} got {numbers} from {publisher}"
+
+
+@pytest.mark.parametrize("first", range(3000, 3060, 20))
+def test_publishers_that_wander_among_crashing_brokers_are_heard_in_order(first: int) -> None:
+    for seed in range(first, first + 20):
+        chaos = Wandering(seed, publishers_hop=True)
+        chaos.run()
+        try:
+            chaos.check()
+            chaos.check_order()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error

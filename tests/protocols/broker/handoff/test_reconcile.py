@@ -1,0 +1,157 @@
+"""A client that could not wait for its session gets a new one; when the old one turns up, the two become one."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from tests.protocols.broker.apart import Apart
+
+from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import World
+
+
+class Away:
+    """A subscriber whose broker, b1, goes away; publishers at all the others. It gets a new session at b3."""
+
+    def __init__(self, seed: int = 0, handoff: Handoff = "reactive") -> None:
+        self.world = World(4, seed, session_wait_s=3.0, handoff=handoff)
+        self.dice = Random(seed)
+        self.subscriber = Client(self.world, "s").connect("b1").subscribe("a/#", qos=2).subscribe("b/#", qos=2)
+        self.publishers = [Client(self.world, f"p{at}").connect(at) for at in ("b2", "b3", "b4")]
+        self.published: list[bytes] = []
+        self.world.run(10)
+
+    def publish(self, seconds: float = 5.0, topics: str = "ab") -> None:
+        until = self.world.engine.now + seconds
+        while self.world.engine.now < until:
+            topic, payload = f"{self.dice.choice(topics)}/x", b"%d" % len(self.published)
+            self.dice.choice(self.publishers).publish(topic, payload, qos=2)
+            self.published.append(payload)
+            self.world.run(self.dice.uniform(0.01, 0.2))
+
+    def leave(self) -> None:
+        """Its broker goes before it can make copies."""
+        self.subscriber.drop(notice_s=None)
+        self.world.run(1)
+        self.world.sites["b1"].crash()
+
+    def come_back(self) -> None:
+        self.world.sites["b1"].start()
+        self.world.run(40)
+
+    @property
+    def late_duplicates(self) -> int:
+        return sum(site.broker.counts.late_duplicates for site in self.world.sites.values())
+
+    def all_came_once(self) -> None:
+        assert sorted(self.subscriber.payloads, key=int) == self.published
+        for site in self.world.sites.values():
+            assert not site.broker.shadows
+            for session in site.broker.sessions.values():
+                assert session.memory is None
+                assert not session.upstreams
+
+
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+@pytest.mark.parametrize("first", range(0, 40, 20))
+def test_clients_that_do_not_wait_lose_nothing_and_get_nothing_twice(first: int, handoff: Handoff) -> None:
+    for seed in range(first, first + 20):
+        apart = Apart(seed, handoff)
+        try:
+            apart.run()
+            apart.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+
+
+@pytest.mark.parametrize(
+    ("seed", "handoff"), [(189, "reactive"), (221, "proactive"), (507, "proactive"), (534, "proactive")]
+)
+def test_worlds_that_once_lost_or_repeated_something_do_not(seed: int, handoff: Handoff) -> None:
+    apart = Apart(seed, handoff)
+    apart.run()
+    apart.check()
+
+
+def test_a_client_is_told_that_its_session_is_new_until_it_shows_that_it_has_heard() -> None:
+    away = Away(0)
+    away.leave()
+    away.subscriber.connect("b3")
+    away.world.run(4)
+    away.subscriber.drop()
+    away.subscriber.connect("b3")
+    away.world.run(1)
+    assert away.subscriber.presents[-2:] == [False, False]
+    away.subscriber.subscribe("a/#", qos=2)
+    away.publish()
+    away.world.run(4)
+    away.subscriber.drop()
+    away.subscriber.connect("b3")
+    away.world.run(1)
+    assert away.subscriber.presents[-1]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_both_sessions_were_owed_comes_once_and_nothing_is_lost(seed: int) -> None:
+    away = Away(seed)
+    away.leave()
+    away.publish()
+    away.subscriber.connect("b3")
+    away.world.run(4)
+    assert away.subscriber.presents == [False, False]
+    away.subscriber.subscribe("a/#", qos=2)
+    away.publish()
+    away.subscriber.subscribe("b/#", qos=2)
+    away.publish()
+    away.come_back()
+    assert away.late_duplicates > 0
+    away.publish()
+    away.world.run(20)
+    away.all_came_once()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_published_while_the_new_session_does_not_want_it_comes_from_the_old_one(seed: int) -> None:
+    """What was had before that is forgotten with the subscription, and comes again: never too little."""
+    away = Away(seed)
+    away.leave()
+    away.subscriber.connect("b3")
+    away.world.run(4)
+    for topics in ("a/#", "b/#"):
+        away.subscriber.subscribe(topics, qos=2)
+    away.publish(topics="b")
+    away.world.sites["b3"].broker.unsubscribe(away.subscriber.session, ["a/#"])
+    away.publish()
+    away.subscriber.subscribe("a/#", qos=2)
+    away.publish()
+    away.come_back()
+    away.all_came_once()
+
+
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+def test_a_new_session_that_moves_on_remembers_what_it_has_had(handoff: Handoff) -> None:
+    away = Away(5, handoff)
+    away.leave()
+    away.subscriber.connect("b3")
+    away.world.run(4)
+    for topics in ("a/#", "b/#"):
+        away.subscriber.subscribe(topics, qos=2)
+    away.publish()
+    away.subscriber.drop()
+    away.world.run(5)
+    away.subscriber.connect("b2")
+    away.publish()
+    away.world.sites["b2"].crash()
+    away.subscriber.drop(notice_s=None)
+    away.world.run(1)
+    away.world.sites["b2"].start()
+    away.publishers[0].connect("b2")
+    away.world.run(1)
+    away.subscriber.connect("b2")
+    away.world.run(1)
+    away.publish()
+    away.come_back()
+    assert away.late_duplicates > 0
+    away.all_came_once()

@@ -1,0 +1,72 @@
+"""Whoever wants a publication is found, and nobody else: by topic, by content, and by both."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from godwit.protocols.broker.api import Limits, Subscription
+from godwit.protocols.broker.interest.subscribers import Directory
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.parse import understood
+from godwit.protocols.broker.session.state import Session, Sub
+from godwit.protocols.broker.topics import matches
+
+TOPIC_FILTERS = ["#", "a/#", "a/+", "a/b", "+/b", "b/#", "a/b/#"]
+TOPICS = ["a", "a/b", "a/c", "b/b", "a/b/c", "$a/b"]
+CONDITIONS = [
+    "",
+    "x > 1",
+    "x = 1 OR y = 'u'",
+    "topic_1 = 'a' AND x > 0",
+    "topic LIKE 'a/b%'",
+    "y IS NULL",
+    "x < 0 OR x >= 0",
+]
+PAYLOADS = [b"", b'{"x": 1}', b'{"x": 2, "y": "u"}', b'{"y": "v"}', b"not json"]
+
+wishes = st.lists(st.tuples(st.sampled_from(TOPIC_FILTERS), st.sampled_from(CONDITIONS)), max_size=12)
+told = st.lists(st.tuples(st.sampled_from(TOPICS), st.sampled_from(PAYLOADS)), min_size=1, max_size=6)
+
+
+def subscribed(directory: Directory, number: int, topics: str, condition: str) -> Sub:
+    wanted = Subscription(str(number), topics, condition)
+    sub = Sub(Session(f"c{number}", 1), wanted, understood(wanted, Limits()), 1)
+    directory.add(sub)
+    return sub
+
+
+def wants(sub: Sub, publication: Publication) -> bool:
+    wanted = sub.wanted
+    right_topic = matches(wanted.topics, publication.topic)
+    return right_topic and (sub.condition is None or sub.condition.matches(publication.values()))
+
+
+def found(directory: Directory, publications: list[Publication]) -> list[set[Sub]]:
+    return [
+        {*directory.audience(one.topic).subs, *looked.subs}
+        for one, looked in zip(publications, directory.look_into(publications), strict=True)
+    ]
+
+
+@given(wishes, told, st.data())
+def test_what_is_found_is_what_asking_everybody_gives(
+    wished: list[tuple[str, str]], said: list[tuple[str, bytes]], data: st.DataObject
+) -> None:
+    directory = Directory()
+    subs = [subscribed(directory, number, *wish) for number, wish in enumerate(wished)]
+    publications = [Publication("p", number, *one) for number, one in enumerate(said)]
+    assert found(directory, publications) == [{sub for sub in subs if wants(sub, one)} for one in publications]
+    left = data.draw(st.sets(st.sampled_from(subs))) if subs else set()
+    for sub in left:
+        directory.remove(sub)
+    stayed = [sub for sub in subs if sub not in left]
+    assert found(directory, publications) == [{sub for sub in stayed if wants(sub, one)} for one in publications]
+
+
+def test_content_is_looked_at_only_where_somebody_of_that_topic_asks_for_it() -> None:
+    directory = Directory()
+    subscribed(directory, 1, "a/#", "x > 1")
+    subscribed(directory, 2, "b/#", "")
+    assert directory.audience("a/b").contingent
+    assert not directory.audience("b/b").contingent

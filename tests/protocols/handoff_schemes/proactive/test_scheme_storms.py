@@ -1,0 +1,148 @@
+"""Any order of moves, events and deliveries: nothing lost, nothing twice, nothing left behind (spec F47)."""
+
+from __future__ import annotations
+
+from math import inf
+
+import msgspec
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from tests.protocols.handoff_schemes.stages import UNBOUNDED, Stage
+
+from godwit.protocols.handoff_schemes.broker import HandoffOptions
+from godwit.protocols.handoff_schemes.lifecycle import Life
+from godwit.protocols.handoff_schemes.rules import HARDENED, LITERAL, OURS, Rules
+from godwit.protocols.neighbors.graph import GraphOptions
+
+BROKERS = "ABCD"
+SUBSCRIBERS = ("s", "t")
+brokers, subscribers = st.sampled_from(BROKERS), st.sampled_from(SUBSCRIBERS)
+
+
+class Storm(RuleBasedStateMachine):
+    """Links keep their order and lose nothing; everything else may happen at any time, in any number: clients jump
+    before anybody notices, vanish before they hear that they were let in, edges age while copies are woken."""
+
+    under: HandoffOptions = msgspec.structs.replace(UNBOUNDED, graph=GraphOptions(edge_timeout_s=5))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stage = Stage(BROKERS, self.under)
+        self.unnoticed: list[tuple[str, str, int]] = []
+        for i, name in enumerate(SUBSCRIBERS):
+            self.stage.client(name, BROKERS[i])
+
+    @rule(publisher=st.sampled_from("PQ"))
+    def publish(self, publisher: str) -> None:
+        self.stage.publish(publisher=publisher)
+
+    @rule(data=st.data(), count=st.integers(1, 4))
+    def carry(self, data: st.DataObject, count: int) -> None:
+        routes = sorted(route for route, queue in self.stage.mail.items() if queue)
+        if routes:
+            route = data.draw(st.sampled_from(routes))
+            self.stage.carry(*route, min(count, len(self.stage.mail[route])))
+
+    @rule(name=subscribers)
+    def vanish(self, name: str) -> None:
+        client = self.stage.clients[name]
+        if client.broker:
+            self.unnoticed.append((name, client.broker, client.number))
+            client.vanish()
+
+    @rule()
+    def notice(self) -> None:
+        if self.unnoticed:
+            name, broker, number = self.unnoticed.pop(0)
+            client = self.stage.clients[name]
+            if not (client.broker == broker and client.number > number):
+                self.stage.brokers[broker].lost(name)
+
+    @rule(name=subscribers, place=brokers)
+    def appear(self, name: str, place: str) -> None:
+        if not self.stage.clients[name].broker:
+            self.stage.clients[name].connect(place)
+
+    @rule(name=subscribers, place=brokers)
+    def jump(self, name: str, place: str) -> None:
+        self.vanish(name)
+        self.stage.clients[name].connect(place)
+
+    @rule(name=subscribers, place=brokers)
+    def slip(self, name: str, place: str) -> None:
+        """Let in, and gone before it hears of it."""
+        self.vanish(name)
+        self.stage.deaf.add(name)
+        self.stage.clients[name].connect(place)
+        self.vanish(name)
+        self.stage.deaf.discard(name)
+
+    @rule(seconds=st.integers(1, 3))
+    def age(self, seconds: int) -> None:
+        self.stage.pass_time(seconds)
+        for broker in self.stage.brokers.values():
+            broker.sweep()
+
+    def teardown(self) -> None:
+        while self.unnoticed:
+            self.notice()
+        for i, name in enumerate(SUBSCRIBERS):
+            self.appear(name, BROKERS[-1 - i])
+        gone = SUBSCRIBERS[1]
+        self.stage.clients[gone].unsubscribe()
+        self.stage.settle()
+        self.judge(SUBSCRIBERS[0])
+        assert all(gone not in broker.records for broker in self.stage.brokers.values())
+
+    def judge(self, name: str) -> None:
+        got = self.stage.got[name]
+        assert sorted(got) == list(range(self.stage.published))
+        for publisher in "PQ":
+            own = [sequence for sequence in got if self.stage.publishers[sequence] == publisher]
+            assert own == sorted(own)
+        place = self.stage.clients[name].broker
+        record = self.stage.brokers[place].records[name]
+        assert (record.is_real, record.life, record.whole) == (True, Life.CONNECTED, True)
+        for other in BROKERS:
+            record = self.stage.brokers[other].records.get(name)
+            assert other == place or record is None or not (record.is_real or record.is_active)
+
+
+def ruled(rules: Rules, **others: object) -> HandoffOptions:
+    return msgspec.structs.replace(Storm.under, rules=rules, **others)
+
+
+class LiteralStorm(Storm):
+    under = ruled(LITERAL)
+
+
+class OurStorm(Storm):
+    """With a memory of three events, so that it often reaches back far enough and often does not."""
+
+    under = ruled(OURS, latest_b=3, pool=True, pool_wait_s=inf)
+
+
+class NearStorm(Storm):
+    under = ruled(HARDENED, nearest_holder=True)
+
+
+class WeighedStorm(Storm):
+    """Copies for the likeliest neighbor only, summaries instead of wishes."""
+
+    under = ruled(OURS, latest_b=1, summaries=True, graph=GraphOptions(edge_timeout_s=5, degree_max=1))
+
+
+@pytest.mark.feature("proactive-handoff F47", "proactive-handoff F24", "proactive-handoff F22")
+@pytest.mark.parametrize("storm", [Storm, OurStorm, NearStorm, WeighedStorm])
+def test_whatever_happens_everything_arrives_once_in_order_and_nothing_is_left_behind(storm: type[Storm]) -> None:
+    run_state_machine_as_test(storm, settings=settings(stateful_step_count=50, max_examples=60))
+
+
+@pytest.mark.feature("proactive-handoff F47")
+def test_the_text_alone_does_not_hold() -> None:
+    with pytest.raises((AssertionError, KeyError)):
+        run_state_machine_as_test(
+            LiteralStorm, settings=settings(stateful_step_count=60, max_examples=200, phases=[Phase.generate])
+        )
