@@ -9,7 +9,7 @@ CORE := .venv/core.stamp
 DEV := .venv/dev.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench features lock
+.PHONY: help demo test check bench features walk lock
 # Targets given together share one environment and two cores: one after the other.
 .NOTPARALLEL:
 
@@ -37,6 +37,9 @@ bench: $(DEV) ## speed of matching, simulator and broker beside baselines measur
 
 features: $(DEV) ## each feature of the specs with the tests that prove it; ARGS="--spec content-routing" for one spec
 	@$(BIN)/python -m tools.features $(ARGS)
+
+walk: $(DEV) ## how far a publication, a handoff, a matched event and a lab run travel through the code; ARGS=--hops
+	@$(BIN)/python -m tools.walk $(ARGS)
 
 lock: $(DEV) ## renew uv.lock after a change of pyproject.toml; ARGS=--upgrade for newer versions of everything
 	@$(BIN)/python tools/lock.py $(ARGS)

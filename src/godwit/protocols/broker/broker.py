@@ -14,7 +14,6 @@ from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.handoff.coordinator import Moves
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
 from godwit.protocols.broker.handoff.reconcile import Reunion
-from godwit.protocols.broker.handoff.standby import is_pending
 from godwit.protocols.broker.interest.subscribers import Audience as Audience
 from godwit.protocols.broker.messages import (
     Content,
@@ -38,6 +37,7 @@ from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.registry import Granted as Granted
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.counts import Counts
+from godwit.protocols.broker.session.lifecycle import Cause, State
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import Host, NodeId, Record
@@ -386,15 +386,17 @@ class Broker:
                 self._known = set(msgspec.msgpack.decode(row, type=list[str]))
         for session in self._switch.ledger.load():
             session.sequence = self._registry.first_sequence()
-            if session.moved_to is not None:
+            if session.state is State.SHADOW:
                 self._registry.add_shadow(session)
                 for sub in session.subscriptions.values():
                     self._switch.add_sub(sub)
-            elif is_pending(session):
+            elif session.state is State.COMMITTED:
                 self._moves.holding.loaded(session)
             else:
                 self._registry.add(session)
                 self.counts.waiting += len(session.flying) + len(session.waiting)
+                if session.state is State.ATTACHED:
+                    session.become(Cause.LEFT)
                 session.left = now if session.left is None else session.left
                 # To whom the client's publications went is not on the disk: to anybody, perhaps.
                 self._switch.said_to[session.client] = set(self._known)
@@ -403,7 +405,7 @@ class Broker:
             self._moves.loaded(session)
 
     def _rest(self, session: Session) -> None:
-        if session.outlet is None and not session.ended and session.moved_to is None:
+        if session.state in (State.RESTING, State.RESERVED):
             self._registry.rest(session)
 
     def _clean(self) -> None:

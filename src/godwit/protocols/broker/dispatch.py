@@ -11,6 +11,7 @@ from godwit.protocols.broker.interest.subscribers import Audience, Directory, Fo
 from godwit.protocols.broker.messages import Content
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import is_own
 from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.queue import Deliveries
@@ -217,11 +218,11 @@ class Switch:
     def _passes(self, session: Session, origin: NodeId, publication: Publication) -> bool:
         """Whether it is the first of its name that is for this session. One that stays takes what its broker does."""
         assert publication.passage is not None
-        if session.plain or session.moved_to is not None or not takes(session, origin):
+        if session.plain or session.state is State.SHADOW or not takes(session, origin):
             return publication.passage not in session.passages
         if not is_own(session, self.stamp, publication) or not session.passes(publication.passage):
             return False
-        if publication.qos and session.durable and session.copy is None:
+        if publication.qos and session.durable and session.state is not State.STANDBY:
             self.ledger.put_session(session)
         return True
 
@@ -239,7 +240,7 @@ class Switch:
     def take(self, session: Session, item: Item, origin: NodeId = "") -> None:
         """What is the session's: to its client, or to where it went. Without origin it comes from no broker's stream
         at this moment, and nobody else has it."""
-        if session.moved_to is not None:
+        if session.state is State.SHADOW:
             self.forward(session, item, None)
         elif session.copy is not None:
             session.waiting.append(item)
@@ -253,7 +254,7 @@ class Switch:
 
 def takes(session: Session, origin: NodeId) -> bool:
     """Whether what comes from this broker now is the session's here, or only at an earlier or later place of it."""
-    if session.moved_to is not None and origin not in session.open_origins:
+    if session.state is State.SHADOW and origin not in session.open_origins:
         return False
     gate = session.gates.get(origin)
     if gate is None:

@@ -21,6 +21,7 @@ from godwit.protocols.broker.api import (
 )
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.parse import filters_of, remembered, understood, wanted_filters
 from godwit.protocols.broker.session.rows import items_of
 from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
@@ -63,6 +64,7 @@ class Registry:
 
     def create(self, opening: Opening, epoch: int, *, clean: bool = False) -> Session:
         session = Session(opening.client, epoch)
+        session.become(Cause.OPENED)
         session.clean, session.started = clean, epoch if clean else 0
         session.expiry_s = opening.expiry_s
         session.sequence = self.first_sequence()
@@ -89,7 +91,8 @@ class Registry:
         was_durable = session.durable
         session.strange = session.strange and (not opening.token or opening.token != session.token)
         present = present and not session.strange
-        session.outlet = outlet
+        session.become(Cause.ADMITTED)
+        session.outlet, session.reserved_for = outlet, ""
         session.grant, session.limits = opening.grant, opening.limits
         session.expiry_s, session.left = opening.expiry_s, None
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
@@ -120,6 +123,7 @@ class Registry:
     def detach(self, session: Session) -> None:
         """There is no connection any more, for whatever reason."""
         if session.outlet is not None:
+            session.become(Cause.LEFT)
             session.outlet = None
             session.kept_back.clear()
             session.left = self.switch.clock()
@@ -165,7 +169,7 @@ class Registry:
             session.will_timer = None
         if will is None:
             return
-        if session.durable and not session.ended and session.moved_to is None:
+        if session.durable and session.state in OURS:
             self.switch.ledger.put_session(session)
         publication = will.publication
         now, lasts_s = self.switch.clock(), (publication.expires or 0.0) - publication.time
@@ -198,11 +202,14 @@ class Registry:
 
     def end(self, session: Session) -> None:
         """Nothing of it remains; what it owed to a shared group goes to another member."""
-        if session.ended:
+        if session.state is State.ENDED:
             return
-        session.ended = True
+        was_shadow, was_durable = session.state is State.SHADOW, session.durable
+        if was_shadow:
+            self._withdraw(session)  # first: what a shadow wants is wanted for a while yet, what a session wants is not
+        session.become(Cause.OVER)
         self.cancel_timers(session)
-        if session.moved_to is None:
+        if not was_shadow:
             if self.sessions.get(session.client) is session:
                 del self.sessions[session.client]
             self.switch.counts.sessions -= 1
@@ -211,11 +218,15 @@ class Registry:
             self.switch.said_to.pop(session.client, None)
         else:
             self._remove_shadow(session)
-        if session.durable:
+        if was_durable:
             self.switch.ledger.forget(session)
+        if not was_shadow:
+            self._withdraw(session)
+        self._hand_over(session)
+
+    def _withdraw(self, session: Session) -> None:
         for sub in session.subscriptions.values():
             self.switch.remove_sub(sub)
-        self._hand_over(session)
 
     def add_shadow(self, session: Session) -> None:
         self.shadows.setdefault(session.client, {})[session.epoch] = session
@@ -314,13 +325,13 @@ class Registry:
     def _give_retained(self, session: Session, wanted: Subscription, found: Sequence[Publication]) -> None:
         """After the answer to the subscription. Where another has come meanwhile, the client has that one already."""
         sub, switch = session.subscriptions.get(wanted.key), self.switch
-        if session.ended or sub is None or sub.wanted is not wanted:
+        if session.state is State.ENDED or sub is None or sub.wanted is not wanted:
             return
         identifiers = (wanted.identifier,) if wanted.identifier else ()
         for one in found:
             if switch.retained.get(one.topic) is one and not (wanted.no_local and one.publisher == session.client):
                 qos = min(one.qos, wanted.qos)
-                if session.moved_to is None and qos == 0:
+                if session.state in OURS and qos == 0:
                     switch.flows.pass_on(session, one, True, identifiers)
                 elif qos:
                     switch.take(session, Item(one, qos, True, identifiers))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from godwit.protocols.broker.handoff.copies import AWAY_S, Handoff
 from godwit.protocols.broker.handoff.prediction import BEFORES_MAX, HABITS, Neighbors, Paths
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.rows import SessionRow
 from godwit.protocols.broker.store import MemoryStore
 from godwit.sim.brokers.client import Client
@@ -58,7 +59,7 @@ def test_it_remembers_that_over_a_crash(handoff: Handoff) -> None:
 
 
 def test_a_row_that_says_nothing_of_it_can_be_read() -> None:
-    row = SessionRow(1, 60.0, None, None, False, False, 1, {}, [], None, 0, set(), set(), came_from="b1")
+    row = SessionRow(1, 60.0, None, None, False, False, 1, {}, [], State.RESTING, "", 0, set(), set(), came_from="b1")
     told = SessionRow.__struct_fields__.index("came_from")
     encoded = msgspec.msgpack.encode(msgspec.structs.astuple(row)[:told])
     assert msgspec.msgpack.decode(encoded, type=SessionRow).came_from == ""

@@ -16,6 +16,7 @@ from godwit.protocols.broker.handoff.standby import Holding, Reserving, Taking
 from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
 from godwit.protocols.broker.messages import Claim, Fetch, Heard, Nothing, Place
 from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.state import Copy, Session
 from godwit.protocols.host import NodeId, Timer
 
@@ -206,7 +207,7 @@ class Moves:
         if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
             return
         session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
-        if session is None and copy is not None and copy.fetched and not _is_outdated(copy, waiting.opening):
+        if session is None and copy is not None and _is_good(copy, waiting.opening):
             self.arrive(self.taking.claim(copy), waiting)
             return
         present = session is not None
@@ -279,7 +280,7 @@ class Moves:
         if nothing.at and nothing.at != self.name:
             self.places.put(client, At(nothing.since, nothing.at))
         copy = self.holding.get(client, origin)
-        if copy is not None and copy.fetched:
+        if copy is not None and copy.session.state is State.COMMITTED:
             self.holding.forget(copy)
         self.taking.disclaim(origin, nothing)
         if self.reserving.on_nothing(origin, nothing):
@@ -373,9 +374,9 @@ class Moves:
         self.switch.say(to, content)
 
 
-def _is_outdated(copy: Copy, opening: Opening) -> bool:
-    """Whether the client shows that it was let in somewhere after the copy was made."""
-    return opening.token.removeprefix(UNSURE) not in ("", copy.token)
+def _is_good(copy: Copy, opening: Opening) -> bool:
+    """Whether the session was asked for, and the client does not show that it was in elsewhere since the copy."""
+    return copy.session.state is State.COMMITTED and opening.token.removeprefix(UNSURE) in ("", copy.token)
 
 
 def _is_valid(claim: Claim, session: Session) -> bool:

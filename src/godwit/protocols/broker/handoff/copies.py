@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 from godwit.protocols.broker.handoff.cutover import kept_of
 from godwit.protocols.broker.messages import Copy, Drop, Forwarded, Through, Turned, Uncopied
 from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.state import Item, Session
 from godwit.protocols.host import NodeId
 
@@ -75,10 +76,7 @@ class Copying:
     def _is_due(self, session: Session) -> bool:
         """Shared subscriptions are dealt out at each broker by itself, so that a copy would get other events."""
         return (
-            session.outlet is None
-            and not session.ended
-            and session.moved_to is None
-            and session.copy is None
+            session.state in (State.RESTING, State.RESERVED)
             and session.expiry_s > 0
             and not (session.copies or session.gates or session.upstreams or session.unheard)
             and bool(session.subscriptions)

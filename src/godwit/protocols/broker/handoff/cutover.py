@@ -8,6 +8,7 @@ from godwit.protocols.broker.handoff.directory import Asked, Places
 from godwit.protocols.broker.handoff.reconcile import born_of, key_of
 from godwit.protocols.broker.messages import Forwarded, Kept, Through, Turn, Turned
 from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import had, is_late, note, passes
 from godwit.protocols.broker.session.rows import DONE_WITH
 from godwit.protocols.broker.session.state import Gate, Item, Session, Upstream
@@ -78,7 +79,10 @@ class Turning:
         if turned.copy:
             self.on_copy_turned(origin, turned)
         for session in self.all_of(turned.client):
-            if self.registry.reunion.answered(session, origin, turned.epoch, number) and session.moved_to is None:
+            if (
+                self.registry.reunion.answered(session, origin, turned.epoch, number)
+                and session.state is not State.SHADOW
+            ):
                 self.go_on(session)
 
     def _begins(self, session: Session, turned: Turned) -> bool:
@@ -109,14 +113,14 @@ class Turning:
     def progress(self, session: Session, origin: NodeId) -> None:
         """One origin has come further: keep that, and what follows from it."""
         self._leave_behind(session)
-        if session.memory is not None and session.moved_to is None and session.copy is None:
+        if session.memory is not None and session.state not in (State.SHADOW, State.STANDBY):
             self.go_on(session)
-        if session.moved_to is not None and self._is_through(session, origin):
+        if session.state is State.SHADOW and self._is_through(session, origin):
             session.owed.discard(origin)
             self.switch.say((session.moved_to,), Through(session.client, session.next_epoch, origin))
-        if session.moved_to is not None:
+        if session.state is State.SHADOW:
             self.end_if_done(session)
-        if session.durable and not session.ended:
+        if session.durable and session.state is not State.ENDED:
             self.switch.ledger.put_session(session)
         if not session.upstreams and not session.gates:
             self.on_settled(session)
@@ -141,7 +145,7 @@ class Turning:
 
     def end_if_done(self, shadow: Session) -> None:
         """A shadow that owes nothing to anybody."""
-        if not shadow.owed and not shadow.unheard and not shadow.ended:
+        if not shadow.owed and not shadow.unheard and shadow.state is not State.ENDED:
             self.registry.end(shadow)
 
     def _is_through(self, shadow: Session, origin: NodeId) -> bool:
@@ -162,7 +166,7 @@ class Turning:
 
     def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
         """What came on this way."""
-        passage, is_here = item.publication.passage, session.moved_to is None
+        passage, is_here = item.publication.passage, session.state is not State.SHADOW
         if way.main and (is_late(session, item) or (passage is not None and is_here and not session.passes(passage))):
             self.switch.counts.late_duplicates += 1
         elif way.main:
@@ -176,7 +180,7 @@ class Turning:
     def pass_older(self, session: Session, born: int, item: Item) -> None:
         """What another session kept that began at this epoch; unless this one, or a newer than that, has had it."""
         reunion = self.registry.reunion
-        if session.moved_to is not None and session.memory is not None:
+        if session.state is State.SHADOW and session.memory is not None:
             self.switch.forward(session, item, born)
         elif reunion.must_wait(session, item, born):
             session.held.setdefault(key_of(born), []).append(item)
@@ -184,7 +188,9 @@ class Turning:
                 self.switch.ledger.put_item(session, item, key_of(born))
         else:
             is_had, passage = had(session, item, born), item.publication.passage
-            is_had = is_had or (passage is not None and session.moved_to is None and not session.passes(passage))
+            is_had = is_had or (
+                passage is not None and session.state is not State.SHADOW and not session.passes(passage)
+            )
             news = passes(session, item, born)
             if is_had:
                 self.switch.counts.late_duplicates += 1
@@ -199,7 +205,7 @@ class Turning:
             self._write(session)
 
     def _write(self, session: Session) -> None:
-        if session.durable and session.copy is None:
+        if session.durable and session.state is not State.STANDBY:
             self.switch.ledger.put_session(session)
 
     def go_on(self, session: Session) -> None:
@@ -208,7 +214,7 @@ class Turning:
         for born, key in sorted(kept, reverse=True):
             items, free = session.held.pop(key), []
             for item in items:
-                if session.moved_to is not None or not self.registry.reunion.must_wait(session, item, born):
+                if session.state is State.SHADOW or not self.registry.reunion.must_wait(session, item, born):
                     free.append(item)
                 else:
                     session.held.setdefault(key, []).append(item)
@@ -266,9 +272,9 @@ class Turning:
                 self.places.done(key)
                 self.make_turn(asked.by, asked.turn)
         for session in list(self._arriving):
-            if session.ended:
+            if session.state is State.ENDED:
                 del self._arriving[session]
-            for way in () if session.ended else list(session.upstreams):
+            for way in () if session.state is State.ENDED else list(session.upstreams):
                 self._ask(session, way)
 
     def given_up(self, broker: NodeId) -> None:

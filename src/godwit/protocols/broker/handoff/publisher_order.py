@@ -10,6 +10,7 @@ import msgspec
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.messages import Heard, Said
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.lifecycle import OURS, State
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.host import NodeId
 
@@ -52,7 +53,7 @@ class Speaking:
         return {one for one in said_to if one != to and self.switch.fabric.is_known(one)}
 
     def tell_if_heard(self, shadow: Session) -> None:
-        if not shadow.unheard and shadow.moved_to is not None:
+        if not shadow.unheard and shadow.state is State.SHADOW:
             self.switch.say((shadow.moved_to,), Heard(shadow.client, shadow.next_epoch, self.switch.name))
 
     def heard_for(self, shadow: Session, heard: set[tuple[int, NodeId]]) -> bool:
@@ -91,7 +92,7 @@ class Speaking:
 
     def _give_up(self, session: Session, awaited: set[tuple[int, NodeId]]) -> None:
         missing = awaited & session.unheard
-        if missing and not session.ended and session.moved_to is None:
+        if missing and session.state in OURS:
             self.switch.counts.overtaken += 1
             self._forget(session, missing)
 

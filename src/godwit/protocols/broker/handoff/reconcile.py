@@ -15,6 +15,7 @@ from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.messages import Mark, Memory, Turn
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import end_part, give_up, is_same, note
 from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
@@ -161,7 +162,7 @@ class Reunion:
         return {**reached, self.switch.name: self.fabric.sent}
 
     def _write(self, session: Session) -> None:
-        if session.durable and session.copy is None:
+        if session.durable and session.state is not State.STANDBY:
             self.switch.ledger.put_session(session)
 
 

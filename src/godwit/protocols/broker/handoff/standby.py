@@ -13,6 +13,7 @@ from godwit.protocols.broker.handoff.cutover import Turning, item_of, kept_of, w
 from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
+from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.rows import size_b
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
@@ -51,7 +52,7 @@ class Holding:
         if (
             not self.holds
             or client in self.registry.sessions
-            or (old is not None and (old.fetched or old.epoch >= content.epoch))
+            or (old is not None and (old.session.state is State.COMMITTED or old.epoch >= content.epoch))
             or self.bytes + cost > self.bytes_max
         ):
             self._say_not(origin, content.client, content.epoch)
@@ -82,8 +83,8 @@ class Holding:
 
     def _hold(self, copy: Copy, cost: int) -> None:
         session, switch = copy.session, self.switch
+        session.become(Cause.COPIED)
         session.copy, copy.bytes = copy, cost
-        session.review()
         self.bytes += cost
         self.registry.copies[session.client] = copy
         switch.counts.copies += 1
@@ -95,7 +96,7 @@ class Holding:
 
     def _expire(self, copy: Copy) -> None:
         copy.lasts_s -= TIMER_MAX_S
-        if copy.session.ended or copy.fetched:
+        if copy.session.state is not State.STANDBY:
             return
         if copy.lasts_s > 0:
             copy.expiry_timer = self.switch.host.after(min(copy.lasts_s, TIMER_MAX_S), partial(self._expire, copy))
@@ -112,7 +113,7 @@ class Holding:
             self.switch.host.after(0.0, partial(self._refuse, copy))
 
     def _refuse(self, copy: Copy) -> None:
-        if not copy.session.ended and not copy.fetched:
+        if copy.session.state is State.STANDBY:
             self.forget(copy)
             self._say_not(copy.source, copy.session.client, copy.epoch)
 
@@ -123,16 +124,16 @@ class Holding:
     def on_drop(self, origin: NodeId, drop: Drop) -> None:
         """Where the session has been asked for, the answer says what becomes of the copy."""
         copy = self.get(drop.client, origin)
-        if copy is not None and copy.epoch <= drop.epoch and not copy.fetched:
+        if copy is not None and copy.epoch <= drop.epoch and copy.session.state is State.STANDBY:
             self.forget(copy)
 
     def commit(self, copy: Copy) -> None:
         """Onto the disk, with the packet identifiers of what the client gets first: its source is about to be told that
         it need not send what is in it."""
-        if copy.fetched:
+        if copy.session.state is not State.STANDBY:
             return
         session, switch = copy.session, self.switch
-        copy.fetched = True
+        session.become(Cause.ASKED)
         self.bytes -= copy.bytes
         if copy.expiry_timer is not None:
             copy.expiry_timer.cancel()
@@ -149,6 +150,7 @@ class Holding:
         """It is the session from now on."""
         self.commit(copy)
         session, registry = copy.session, self.registry
+        session.become(Cause.TAKEN_UP)
         del registry.copies[session.client]
         self.switch.counts.copies -= 1
         session.epoch = epoch
@@ -162,9 +164,12 @@ class Holding:
     def forget(self, copy: Copy) -> None:
         session, switch = copy.session, self.switch
         del self.registry.copies[session.client]
-        session.ended = True
+        was_committed = session.state is State.COMMITTED
+        for sub in session.subscriptions.values():
+            switch.remove_sub(sub)
+        session.become(Cause.OVER)
         switch.counts.copies -= 1
-        if copy.fetched:
+        if was_committed:
             switch.counts.waiting -= len(session.flying) + len(session.waiting)
             switch.ledger.forget(session)
         else:
@@ -172,14 +177,11 @@ class Holding:
         if copy.expiry_timer is not None:
             copy.expiry_timer.cancel()
         self.turning.forget(session)
-        for sub in session.subscriptions.values():
-            switch.remove_sub(sub)
 
     def loaded(self, session: Session) -> None:
         """A copy that was asked for before a crash; the answer is still to come."""
         way = session.upstreams[0]
         copy = Copy(session, way.source, way.epoch, session.expiry_s, session.token)
-        copy.fetched = True
         session.limits = self.registry.limits
         self.registry.copies[session.client] = copy
         self.switch.counts.copies += 1
@@ -197,11 +199,6 @@ class Holding:
         for copy in list(self.registry.copies.values()):
             if copy.source == broker:
                 self.forget(copy)
-
-
-def is_pending(session: Session) -> bool:
-    """Whether it is a copy that was asked for: until the answer comes its epoch is the copy's."""
-    return any(way.copy and way.epoch == session.epoch for way in session.upstreams)
 
 
 # How a client gets its session from a copy: docs/broker.md, "Copies".
@@ -295,7 +292,7 @@ class Taking:
                 continue
             self.registry.reunion.confirmed(session, origin)
             self.moves.turning.confirm(session, way, given.origins)
-            if session.moved_to is None and not session.ended:
+            if session.state in OURS:
                 session.announced = session.announced and session.epoch >= given.epoch
                 session.epoch = max(session.epoch, given.epoch)
                 if not self.moves.pass_on(session):
@@ -340,12 +337,12 @@ class Taking:
         found: set[NodeId] = set()
         for session in self.moves.turning.all_of(client):
             way = way_by_copy(session, source)
-            if way is None or session.copy is not None:
+            if way is None or session.state is State.STANDBY:
                 continue
-            if session.moved_to is None and session.memory is None:
+            if session.state is not State.SHADOW and session.memory is None:
                 found = session.gates.keys() - way.origins
             self.moves.turning.confirm(session, way, ())
-            if session.moved_to is None:
+            if session.state is not State.SHADOW:
                 self.moves.announce(session)
         return found
 
@@ -391,14 +388,16 @@ class Reserving:
     def on_reserved(self, origin: NodeId, reserved: Reserved) -> None:
         """It counts for the client that waits now: one that comes later asks again."""
         copy = self.moves.holding.get(reserved.client, origin)
-        if copy is not None and copy.epoch == reserved.copy and copy.asked_epoch and copy.fetched:
+        if copy is None or copy.session.state is not State.COMMITTED:
+            return
+        if copy.epoch == reserved.copy and copy.asked_epoch:
             copy.reserved = True
             self._take_if_ready(copy)
 
     def _take_if_ready(self, copy: Copy) -> None:
         client = copy.session.client
         waiting = self.moves.waiting.get(client)
-        if not (copy.kept and copy.reserved) or copy.session.ended or self.registry.copies.get(client) is not copy:
+        if not (copy.kept and copy.reserved) or copy.session.state is not State.COMMITTED:
             return
         if waiting is None or waiting.outlet is None or waiting.wanted_by is not None:
             return
@@ -419,12 +418,13 @@ class Reserving:
         session = self.registry.sessions.get(reserve.client)
         if (
             session is not None
-            and session.outlet is None
+            and session.state in (State.RESTING, State.RESERVED)
             and session.copied == reserve.copy
             and origin in session.copies
             and session.reserved_for in ("", origin)
             and reserve.client not in self.moves.waiting
         ):
+            session.become(Cause.RESERVED)
             session.reserved_for = origin
             self.switch.ledger.put_session(session)
             self.switch.say((origin,), Reserved(reserve.client, reserve.copy))
@@ -432,7 +432,7 @@ class Reserving:
     def holder(self, session: Session) -> NodeId:
         """Who must be asked before anybody has this session; empty where nobody must."""
         holder = session.reserved_for
-        return holder if self.switch.fabric.is_known(holder) else ""
+        return holder if session.state is State.RESERVED and self.switch.fabric.is_known(holder) else ""
 
     def recall(self, session: Session, epoch: int, to: NodeId) -> None:
         """Another broker wants it: it gets it from here, or through here, when the holder has said."""
@@ -443,7 +443,7 @@ class Reserving:
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> bool:
         """Whether the holder has not taken what was reserved for it, and somebody has waited to know."""
         session = self.registry.sessions.get(nothing.client)
-        if session is None or session.reserved_for != origin:
+        if session is None or session.state is not State.RESERVED or session.reserved_for != origin:
             return False
         self.free(session)
         waiting = self.moves.waiting.get(nothing.client)
@@ -453,6 +453,7 @@ class Reserving:
         return True
 
     def free(self, session: Session) -> None:
-        if session.reserved_for:
+        if session.state is State.RESERVED:
+            session.become(Cause.FREED)
             session.reserved_for = ""
             self.switch.ledger.put_session(session)

@@ -14,6 +14,7 @@ from godwit.protocols.broker.handoff.directory import At, Places
 from godwit.protocols.broker.handoff.publisher_order import Speaking
 from godwit.protocols.broker.messages import Claim, Forwarded, Given, Turn
 from godwit.protocols.broker.registry import Registry
+from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import lines_of, merge
 from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.state import Gate, Item, Session, Upstream, shadow_owner
@@ -125,6 +126,7 @@ class Leaving:
         session.flying, session.incoming, session.waiting_b = {}, set(), 0
         session.waiting.clear()
         session.unsent.clear()
+        session.become(Cause.MOVED)
         session.moved_to, session.next_epoch = to, epoch
         session.owner = shadow_owner(session.client, session.epoch)
         session.open_origins, session.owed = set(origins), set(origins)
@@ -138,7 +140,6 @@ class Leaving:
 
     def _forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
         """For a shadow: on to where the session went."""
-        assert shadow.moved_to is not None
         self.switch.say((shadow.moved_to,), Forwarded(shadow.client, shadow.next_epoch, kept_of(item), born))
 
 
@@ -175,6 +176,7 @@ class Arriving:
 
     def _installed(self, moved: messages.Session, way: Upstream) -> Session:
         session = Session(moved.client, moved.epoch)
+        session.become(Cause.ARRIVED)
         session.expiry_s = moved.expiry_s
         session.sequence = max(moved.sequence, self.registry.first_sequence())
         session.incoming = set(moved.incoming)

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from godwit.filters.filters import Filter, FilterSet
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.parse import wanted_filters
 from godwit.protocols.broker.session.state import Session, Sub
 from godwit.protocols.host import Host
@@ -172,4 +173,4 @@ class Lingering:
 
 def _may_return(session: Session) -> bool:
     """Its client is at another broker, and known to move."""
-    return session.copy is not None or session.moved_to is not None
+    return session.state in (State.STANDBY, State.SHADOW)

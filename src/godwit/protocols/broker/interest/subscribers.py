@@ -11,6 +11,7 @@ from godwit.protocols.broker.api import Outlet
 from godwit.protocols.broker.interest.conditions import Conditions
 from godwit.protocols.broker.interest.remote import Others
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.state import GroupKey, Session, Sub
 from godwit.protocols.broker.topics import Trie, meaning, problem_of_name
 from godwit.protocols.host import NodeId
@@ -38,7 +39,7 @@ class Group:
         able = [sub for sub in self.members if takes(sub.session)]
         for candidates in (
             [sub for sub in able if sub.session.outlet is not None],
-            [sub for sub in able if min(qos, sub.wanted.qos) and sub.session.moved_to is None],
+            [sub for sub in able if min(qos, sub.wanted.qos) and sub.session.state is not State.SHADOW],
             able,
         ):
             if candidates:

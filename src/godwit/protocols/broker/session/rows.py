@@ -14,6 +14,7 @@ import msgspec
 from godwit.protocols.broker.api import Subscription, Will
 from godwit.protocols.broker.messages import Claim, Memory
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.state import Body, Gate, GroupKey, Item, Session, Sub, Upstream
 from godwit.protocols.broker.store import Store
@@ -30,7 +31,8 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     entered: int
     gates: dict[NodeId, Gate]
     upstreams: list[Upstream]
-    moved_to: NodeId | None
+    state: State
+    moved_to: NodeId
     next_epoch: int
     open_origins: set[NodeId]
     owed: set[NodeId]
@@ -107,6 +109,7 @@ class Ledger:
             session.entered,
             session.gates,
             session.upstreams,
+            session.state,
             session.moved_to,
             session.next_epoch,
             session.open_origins,
@@ -311,6 +314,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.entered = row.entered
     session.gates = row.gates
     session.upstreams = row.upstreams
+    session.state = row.state
     session.moved_to = row.moved_to
     session.next_epoch = row.next_epoch
     session.open_origins = row.open_origins

@@ -12,6 +12,7 @@ from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
 from godwit.protocols.broker.messages import Claim, Memory
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.lifecycle import OURS, Cause, State, after
 from godwit.protocols.host import NodeId, Timer
 
 if TYPE_CHECKING:
@@ -154,7 +155,6 @@ class Session:
         "copies",
         "copy",
         "dropped",
-        "ended",
         "entered",
         "epoch",
         "expiry_s",
@@ -186,6 +186,7 @@ class Session:
         "settling",
         "since",
         "started",
+        "state",
         "strange",
         "subscriptions",
         "token",
@@ -201,6 +202,7 @@ class Session:
 
     def __init__(self, client: str, epoch: int) -> None:
         self.client = client
+        self.state = State.START
         self.owner = client
         """Whose rows it has in the store. A client may have a session and shadows of earlier ones at one broker."""
         self.epoch = epoch
@@ -218,7 +220,6 @@ class Session:
         self.will: Will | None = None
         self.left: float | None = None
         """When the connection ended, by the broker's clock; None while there is one."""
-        self.ended = False
         self.subscriptions: dict[str, Sub] = {}
         self.row = 0
 
@@ -269,8 +270,8 @@ class Session:
         """What came from such a broker and must wait for what it sent before."""
         self.upstreams: list[Upstream] = []
 
-        self.moved_to: NodeId | None = None
-        """Where it went: this is only its shadow, which passes on what still comes."""
+        self.moved_to: NodeId = ""
+        """Where it went, of a shadow."""
         self.next_epoch = 0
         self.open_origins: set[NodeId] = set()
         """A shadow's: the brokers that have not turned from it yet."""
@@ -302,13 +303,16 @@ class Session:
 
     @property
     def durable(self) -> bool:
-        return self.expiry_s > 0 or self.moved_to is not None
+        return self.expiry_s > 0 or self.state is State.SHADOW
+
+    def become(self, cause: Cause) -> None:
+        """The next step of its life; `LocalError` where it cannot take that, and nothing has changed."""
+        self.state = after(self.state, cause)
+        self.review()
 
     def review(self) -> None:
         """After a change of what `plain` rests on."""
-        self.plain = (
-            not self.gates and self.moved_to is None and not self.copies and self.copy is None and self.memory is None
-        )
+        self.plain = not self.gates and not self.copies and self.memory is None and self.state in OURS
 
     def passes(self, passage: tuple[str, int]) -> bool:
         """Whether it is the first of its name that this session takes; it is remembered."""
@@ -351,7 +355,6 @@ class Copy:
         "bytes",
         "epoch",
         "expiry_timer",
-        "fetched",
         "kept",
         "lasts_s",
         "reserved",
@@ -368,7 +371,6 @@ class Copy:
         self.token = token
         self.bytes = 0
         """What it costs, about."""
-        self.fetched = False
         self.asked_epoch = 0
         """At which the session was asked for."""
         self.kept = False

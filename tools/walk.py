@@ -1,0 +1,186 @@
+"""How far one thing travels through the code: `python -m tools.walk [NAME ...] [--hops]`.
+
+Each walk runs one small thing and records every call of a function of godwit: how many calls, functions and files, and
+how often one call is in another file than the call before it. A reader makes the same changes of file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby, pairwise
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import Even, Trees, World
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = f"{ROOT / 'src' / 'godwit'}/"
+WORLD = ("sim/brokers/", "sim/engine.py", "sim/streams.py")
+"""What stands for the network and the disk where the broker runs in the simulator: not part of what is walked."""
+SYNTHETIC = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+"""They stand in the function that is being read anyway."""
+
+Hop = tuple[str, str]
+"""A file below src/godwit, and a function in it."""
+
+
+class Trail:
+    """What was called while it was open, in order; and how often a broker wrote which row before a client was in."""
+
+    def __init__(self, world: tuple[str, ...] = WORLD) -> None:
+        self.world = world
+        """Files that are not walked through."""
+        self.hops: list[Hop] = []
+        self.rows: list[str] = []
+        """The tables that were written to, up to `opened`."""
+        self._inside = False
+
+    @contextmanager
+    def follow(self) -> Iterator[None]:
+        sys.setprofile(self._called)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+
+    def _called(self, frame: FrameType, event: str, argument: Any) -> None:
+        code = frame.f_code
+        if event != "call":
+            return
+        if code.co_name == "opened":
+            self._inside = True
+        if not code.co_filename.startswith(SOURCE) or code.co_name in SYNTHETIC:
+            return
+        name = code.co_filename.removeprefix(SOURCE)
+        if code.co_name == "put" and name.endswith("broker/store.py") and not self._inside:
+            self.rows.append(frame.f_locals["table"])
+        if not name.startswith(self.world):
+            self.hops.append((name, code.co_qualname))
+
+    @property
+    def changes(self) -> int:
+        return sum(one[0] != other[0] for one, other in pairwise(self.hops))
+
+    def summary(self) -> tuple[int, int, int, int]:
+        """Calls, functions, files, changes of file."""
+        return len(self.hops), len(set(self.hops)), len({file for file, _ in self.hops}), self.changes
+
+
+def publication() -> Trail:
+    """QoS 2, from a client of one broker to a client of another, over the tree."""
+    world, subscriber, publisher = _pair(Trees)
+    trail = Trail()
+    with trail.follow():
+        publisher.publish("a/x", b"1", qos=2)
+        _run_until(world, lambda: bool(subscriber.got))
+    return trail
+
+
+def handoff() -> Trail:
+    """A client shows its token at a broker that holds a copy of its session, and gets what waited."""
+    world, subscriber, publisher = _pair(Even, handoff="proactive", token=True)
+    subscriber.drop()
+    world.run()
+    publisher.publish("a/x", b"1", qos=2)
+    world.run()
+    trail = Trail()
+    with trail.follow():
+        subscriber.connect("b3")
+        world.run(1)
+    assert subscriber.payloads == [b"1"], "the walk of the handoff did not arrive"
+    return trail
+
+
+def match() -> Trail:
+    """What a Spark worker does with one event; reading and shipping are Spark's."""
+    import pyarrow as pa
+
+    from godwit.filters.text import parse
+    from godwit.pipeline.match import _Matcher
+    from godwit.pipeline.subscriptions import Part
+    from godwit.tables.matching.index import Index
+
+    index = Index()
+    index.add(0, parse("speed > 10 AND kind = 'taxi'"))
+    part = Part(index, pa.array(["s"]))
+    matcher = _Matcher((_Shipped(part),), ["key", "subscription"], ["speed", "kind"], 256)  # type: ignore[arg-type]
+    batch = pa.record_batch({"key": [1], "speed": [12.0], "kind": ["taxi"]})
+    list(matcher.match_part(0, batch))
+    trail = Trail()
+    with trail.follow():
+        found = list(matcher.match_part(0, batch))
+    assert [one for batch in found for one in batch.column(1).to_pylist()] == [["s"]]
+    return trail
+
+
+def lab() -> Trail:
+    """One run of the handoff laboratory, as short as it goes; its engine is part of it."""
+    from godwit.lab.handoff.runs import Configuration, run
+
+    times_s = {"warmup_s": 1, "measure_s": 2.0, "connect_s": 2.0, "disconnect_s": 1.0, "handoff_s": 0.5}
+    configuration = Configuration(scheme="ours", seed=1, subscribers=2, **times_s)  # type: ignore[arg-type]
+    trail = Trail(world=())
+    with trail.follow():
+        run(configuration)
+    return trail
+
+
+class _Shipped:
+    """A broadcast that is here already."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._path = "here"
+
+    def load_from_path(self, path: str) -> Any:
+        return self.value
+
+
+WALKS: dict[str, Callable[[], Trail]] = {"publication": publication, "handoff": handoff, "match": match, "lab": lab}
+
+
+def _pair(kind: type[World], *, token: bool = False, **more: Any) -> tuple[World, Client, Client]:
+    """A subscriber at b1 and a publisher at b2 of three brokers that all know each other."""
+    world = kind(3, **more)
+    world.run(20)
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
+    subscriber.keeps_token = token
+    publisher = Client(world, "p").connect("b2")
+    world.run(20)
+    return world, subscriber, publisher
+
+
+def _run_until(world: World, is_over: Callable[[], bool]) -> None:
+    while not is_over():
+        world.run(0.001)
+
+
+def _told(hops: Sequence[Hop]) -> Iterator[str]:
+    """One line for each stay in a file."""
+    for file, stay in groupby(hops, key=lambda hop: hop[0]):
+        yield f"  {file}: {', '.join(function for _, function in stay)}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="The way of one thing through the code, and how long it is.")
+    parser.add_argument("walks", nargs="*", metavar="WALK", help=f"of {', '.join(WALKS)}; all without")
+    parser.add_argument("--hops", action="store_true", help="print every hop too")
+    asked = parser.parse_args(arguments)
+    print(f"{'walk':<12} {'calls':>6} {'functions':>10} {'files':>6} {'changes of file':>16}")
+    for name in asked.walks or WALKS:
+        trail = WALKS[name]()
+        calls, functions, files, changes = trail.summary()
+        note = f"   session rows before the client is in: {trail.rows.count('sessions')}" if name == "handoff" else ""
+        print(f"{name:<12} {calls:>6} {functions:>10} {files:>6} {changes:>16}{note}")
+        for line in _told(trail.hops) if asked.hops else ():
+            print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
