@@ -17,7 +17,7 @@ Step = tuple[str, float, str]
 
 
 def near(spark: SparkSession, steps: list[Step]) -> DataFrame:
-    return spark.createDataFrame([(*step, 1.0) for step in steps], ASSOCIATIONS)
+    return spark.createDataFrame([(*step, 1.0, row) for row, step in enumerate(steps)], ASSOCIATIONS)
 
 
 def stays(spark: SparkSession, steps: list[Step]) -> DataFrame:
@@ -69,7 +69,7 @@ def test_a_visit_ends_by_handoff_by_gap_or_with_the_data(spark: SparkSession) ->
 
 
 def test_a_fix_that_is_repeated_counts_once(spark: SparkSession) -> None:
-    steps = [("c", 0.0, "A"), ("c", 60.0, "A"), ("c", 60.0, "B"), ("c", 120.0, "A")]
+    steps = [("c", 0.0, "A"), ("c", 60.0, "A"), ("c", 60.0, "A"), ("c", 120.0, "A")]
     (stay,) = stays(spark, steps).collect()
     assert (stay["site"], stay["fixes"]) == ("A", 3)
 

@@ -135,3 +135,10 @@ def test_a_subscriber_that_stays_for_many_batches_has_one_visit() -> None:
 
 def test_the_columns_are_those_of_the_table() -> None:
     assert tuple(VISITS.names) == COLUMNS
+
+
+def test_rows_that_share_a_second_keep_the_order_of_the_log() -> None:
+    """By name or distance, X would come first, and the way back to it would be missing."""
+    rows = [("c", 0.0, "X"), ("c", 60.0, "Y"), ("c", 60.0, "X"), ("c", 60.0, "Y"), ("c", 61.0, "X")]
+    found = [row["site"] for batch in Visiting(90.0, 0.0).visits(batches(rows, [2, 3])) for row in batch.to_pylist()]
+    assert found == ["X", "Y", "X"], "Y after X at 60 s is a repetition, and X from then on one stay"

@@ -27,7 +27,7 @@ from godwit.pipeline.io.writing import Output
 from godwit.pipeline.progress import Progress, Summary, watched
 from godwit.pipeline.schemas import EXPECTED, FIGURES, OUTCOMES, OVERHEAD, QUARANTINE, RELOCATIONS, TRACES
 from godwit.pipeline.streaming.feeds import Feed
-from godwit.pipeline.streaming.ledger import Entry
+from godwit.pipeline.streaming.ledger import Entry, arrived_by
 from godwit.pipeline.streaming.queries import Pace, write_batch, written
 from godwit.pipeline.streaming.stream import MicroBatch, Stream
 
@@ -104,7 +104,7 @@ def _audit_batch(options: AuditOptions, events: OpenEvents, batch: MicroBatch) -
     spark, before, number = batch.spark, batch.before, batch.number
     events.forget(spark, before.number)
     found, seen = conforming(batch.raw, options.traces, TRACES, "traces", None), Observation()
-    latest = sf.max(sf.least("time_s", sf.lit(time.time()))).alias("latest_s")
+    latest = sf.max(arrived_by(sf.col("time_s"), time.time())).alias("latest_s")
     traces = found.good.observe(seen, latest).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         write_batch(traces.where(f"NOT ({audit.IS_ABOUT_AN_EVENT})"), f"{options.out}/{OTHERS}", number, TRACES)

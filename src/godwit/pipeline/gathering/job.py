@@ -38,7 +38,7 @@ from godwit.pipeline.schemas import (
 )
 from godwit.pipeline.space import Leaf, Split, partition
 from godwit.pipeline.streaming.feeds import Feed
-from godwit.pipeline.streaming.ledger import Entry
+from godwit.pipeline.streaming.ledger import Entry, arrived_by
 from godwit.pipeline.streaming.queries import Pace, quarantine_once, write_batch, written
 from godwit.pipeline.streaming.stream import MicroBatch, Stream
 
@@ -187,7 +187,7 @@ def _gather_batch(
     closed_s = windows.closed_before_s(batch.before.latest_s)
     windows.forget(batch.spark, closed_s)
     found, seen = _conforming(batch.raw, options), Observation()
-    latest_s = sf.max(sf.least("time_s", sf.lit(time.time()))).alias("latest_s")
+    latest_s = sf.max(arrived_by(sf.col("time_s"), time.time())).alias("latest_s")
     readings = windows.dated(found.good.observe(seen, latest_s)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         windows.add(readings.where(sf.col(UNTIL) > closed_s), batch.number)

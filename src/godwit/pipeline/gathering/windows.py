@@ -1,8 +1,9 @@
 """Windows of a stream that still wait for readings: kept as files by the end of the window, until it is written.
 
 A window is closed when the latest time seen is `late` beyond its end. A clock that is ahead cannot close the windows of
-others: a time counts for this no later than it arrived. Every reading is written once and read once; which windows a
-micro-batch closes follows from what the one before it left, so that a repeated one does the same again.
+others: a time counts for this no later than it arrived, and not at all if it is more than a day ahead. Every reading is
+written once and read once; which windows a micro-batch closes follows from what the one before it left, so that a
+repeated one does the same again.
 """
 
 from __future__ import annotations

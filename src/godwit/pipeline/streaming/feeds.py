@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -91,6 +92,6 @@ def _tried(spark: SparkSession, name: str) -> Apart | None:
     try:
         found = spark.read.parquet(name) if kind_of(name, [name]) == PARQUET else spark.read.text(name)
         found.write.format("noop").mode("overwrite").save()
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         return Apart(name, f"cannot be read to its end: {first_line(error)}")
     return None

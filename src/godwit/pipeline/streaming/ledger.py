@@ -6,6 +6,8 @@ A micro-batch that Spark repeats after a crash begins with what the one before i
 from __future__ import annotations
 
 import msgspec
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from godwit.pipeline.io.files import Files, within
@@ -19,13 +21,22 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     number: int = -1
     rows: int = 0
     latest_s: float | None = None
-    """The latest time seen, no later than when it arrived."""
+    """The latest time seen, as `arrived_by` lets it count."""
     columns: str = ""
     """Of the files so far, as Spark writes a schema in JSON."""
 
     @property
     def schema(self) -> StructType | None:
         return StructType.fromJson(msgspec.json.decode(self.columns)) if self.columns else None
+
+
+AHEAD_S = 86_400.0
+"""A clock further ahead of ours than this is wrong, and says nothing of how late it is."""
+
+
+def arrived_by(time_s: Column, now_s: float) -> Column:
+    """A time as it counts for what has ended: no later than it arrived, and not at all where it is far ahead."""
+    return sf.when(time_s <= now_s + AHEAD_S, sf.least(time_s, sf.lit(now_s)))
 
 
 class Ledger:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -128,7 +129,7 @@ class Stream:
         files, spark = self._feed.files(batch), batch.sparkSession
         try:
             return self._read(spark, files, (), number, before)
-        except PySparkException:
+        except (PySparkException, Py4JJavaError):
             damaged = self._feed.damaged(spark, files)
             if not damaged:
                 raise

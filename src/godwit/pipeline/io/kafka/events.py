@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io.kafka import source
 from godwit.pipeline.io.kafka.address import KafkaAddress, one_topic, parsed
-from godwit.pipeline.schemas import ARCHIVE
+from godwit.pipeline.schemas import ARCHIVE_FILES
 from godwit.protocols.broker.publication import Publication
 
 CONNECTOR, REGISTERED = "kafka", "spark.godwit.kafka"
@@ -28,7 +28,7 @@ BROKER = "kafka"
 NAMED = ("broker", "publisher", "sequence", "topic")
 """What the headers of a record say that godwit wrote, beside the time in `time_us` and the attributes."""
 
-_EVENTS = StructType([StructField(field.name, field.dataType) for field in ARCHIVE])
+_EVENTS = StructType([StructField(field.name, field.dataType) for field in ARCHIVE_FILES])
 
 
 def has_connector(spark: SparkSession) -> bool:
