@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
@@ -16,6 +18,10 @@ from pyspark.sql import functions as sf
 
 from godwit.pipeline.cells import associated, check_resolution, check_zone, local_day, with_cell
 from godwit.pipeline.errors import PipelineError
+from godwit.pipeline.gathering.aggregates import located
+from godwit.pipeline.mobility.job import MobilityOptions
+from godwit.pipeline.mobility.job import run as learn
+from godwit.pipeline.schemas import MEASURES
 
 PLACES = [(37.77, -122.42), (0.0, 0.0), (-33.9, 151.2), (89.9, 12.0)]
 
@@ -52,3 +58,17 @@ def test_what_is_no_resolution_and_no_zone_is_told_with_one_that_is() -> None:
         check_resolution(16)
     with pytest.raises(PipelineError, match=r"--zone 'Mars/Base': right would be"):
         check_zone("Mars/Base")
+
+
+def test_mobility_learns_between_cells_and_gathering_aggregates_in_them(spark: SparkSession, tmp_path: Path) -> None:
+    here, there = (37.77, -122.42), (37.79, -122.40)
+    rows = [f"c,{time},{lat},{lon}" for time, (lat, lon) in ((0, here), (60, here), (120, there))]
+    (tmp_path / "positions.csv").write_text("\n".join(["subscriber,time_s,lat,lon", *rows]))
+    options = MobilityOptions(positions=str(tmp_path / "positions.csv"), h3=8, out=str(tmp_path / "moves"))
+    learn(spark, options)
+    (move,) = pq.read_table(tmp_path / "moves" / "handoffs").to_pylist()
+    assert (move["site"], move["next_site"]) == (h3.latlng_to_cell(*here, 8), h3.latlng_to_cell(*there, 8))
+    assert pq.read_table(tmp_path / "moves" / "sites").num_rows == 2
+    measured = spark.createDataFrame([("s", 0.0, "pm25", 1.0, *here), ("s", 1.0, "pm25", 3.0, None, None)], MEASURES)
+    found = located(measured, None, None, 8).groupBy("area").count().collect()
+    assert {row["area"]: row["count"] for row in found} == {"everywhere": 2, f"h3 {h3.latlng_to_cell(*here, 8)}": 1}

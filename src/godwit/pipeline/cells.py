@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -18,10 +19,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from godwit.filters.areas import EARTH_RADIUS_M
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.mobility.nearest import Floats
+
+Floats = npt.NDArray[np.float64]
 
 RESOLUTIONS = range(16)
-AREA = "h3 "
+H3_AREA = "h3 "
 """Before the name of a cell where it is an area."""
 
 
@@ -50,6 +52,13 @@ def associated(positions: DataFrame, resolution: int) -> DataFrame:
     return chosen.mapInArrow(
         _Celled(resolution, "site").associated, "subscriber string, time_s double, site string, distance_m double"
     )
+
+
+def middles(cells: Iterable[str]) -> list[tuple[str, float, float]]:
+    """Cells with where their middles are, as sites."""
+    from h3 import cell_to_latlng
+
+    return [(cell, *cell_to_latlng(cell)) for cell in cells]
 
 
 @dataclass(frozen=True, slots=True)

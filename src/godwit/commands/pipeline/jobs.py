@@ -72,6 +72,10 @@ def narrowed(
     """What every job that reads events may be told of live brokers."""
 
 
+H3 = Annotated[
+    int | None,
+    typer.Option("--h3", min=0, max=15, metavar="RES", help="By cells of H3: as sites of mobility, as areas too."),
+]
 To = Annotated[str | None, typer.Option(metavar="TOPIC", help="Send to kafka://host:port/topic too.")]
 
 
@@ -140,6 +144,7 @@ def mobility(
     sampled: Annotated[
         bool, typer.Option("--sampled", help="The log tells where everybody is again and again: silence means away.")
     ] = False,
+    h3: H3 = None,
     positions_select: Annotated[str | None, typer.Option("--select", metavar="SQL", help=SELECT)] = None,
     sites_select: Annotated[str | None, typer.Option(metavar="SQL", help="The same for sites.")] = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Take only these positions.")] = None,
@@ -166,6 +171,9 @@ def mobility(
         ),
     ] = None,
     utc_offset_h: Annotated[float, typer.Option("--utc-offset", metavar="H", help="Where days begin, as in -7.")] = 0.0,
+    zone: Annotated[
+        str | None, typer.Option(metavar="ZONE", help="Where days begin, by name, as in America/Los_Angeles.")
+    ] = None,
 ) -> None:
     """Learn how subscribers move between sites, from positions or from a log of who was attached where.
 
@@ -237,6 +245,7 @@ def gathering(
     cells: Annotated[
         bool, typer.Option("--cells", help="Aggregate by the cells of the sensors' space partition too.")
     ] = False,
+    h3: H3 = None,
     window: Annotated[str, typer.Option(metavar="TIME", help="As in '1 hour'.")] = "1 day",
     period_s: Annotated[
         float, typer.Option("--period", min=0.001, metavar="S", help="How often a sensor should be heard.")

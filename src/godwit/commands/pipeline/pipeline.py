@@ -72,6 +72,7 @@ def mobility(
     out: str,
     kind: str,
     sampled: bool,
+    h3: int | None,
     positions_select: str | None,
     sites_select: str | None,
     where: str | None,
@@ -83,20 +84,30 @@ def mobility(
     margin_m: float,
     plane_latitude: float | None = None,
     utc_offset_h: float,
+    zone: str | None,
 ) -> int:
     with parts_told():
+        from godwit.pipeline.cells import check_zone
         from godwit.pipeline.mobility.job import KINDS, POSITIONS, MobilityOptions, run
         from godwit.pipeline.mobility.movement import Rules
     if kind not in KINDS:
         raise InputError(f"--kind {kind!r}: right would be {', '.join(KINDS)}")
     if sampled and kind == POSITIONS:
         raise InputError("--sampled is for logs: --kind attachments or traces; positions are samples always")
+    if h3 is not None and (kind != POSITIONS or sites is not None):
+        raise InputError("--h3 makes sites of positions: it takes neither SITES nor a log")
+    if zone is not None and utc_offset_h:
+        raise InputError("--zone and --utc-offset both say where days begin; one is enough")
+    if zone is not None:
+        with wrong_told():
+            check_zone(zone)
     options = MobilityOptions(
         positions=positions,
         sites=sites,
         out=out,
         kind=kind,
         sampled=sampled,
+        h3=h3,
         positions_select=positions_select,
         sites_select=sites_select,
         where=where,
@@ -109,6 +120,7 @@ def mobility(
             margin_m=margin_m if margin_m >= 0 else None,
             plane_latitude=plane_latitude,
             utc_offset_h=utc_offset_h,
+            zone=zone,
         ),
     )
     return _told("mobility", spark, out, lambda session, progress: run(session, options, progress))
@@ -161,6 +173,7 @@ def gathering(
     areas: str | None,
     alerts: str | None,
     cells: bool,
+    h3: int | None,
     window: str,
     period_s: float,
     late: str,
@@ -181,6 +194,7 @@ def gathering(
         areas=areas,
         alerts=alerts,
         cells=cells,
+        h3=h3,
         window=window,
         period_s=period_s,
         late=late,
@@ -270,12 +284,8 @@ def _told(name: str, asked: Spark, out: str, job: Job) -> int:
 
 
 def publish(folder: str, target: str) -> int:
-    with parts_told():
-        from godwit.pipeline.errors import PipelineError
-    try:
+    with wrong_told():
         lines = _published(folder, target)
-    except PipelineError as error:
-        raise InputError(str(error)) from None
     typer.echo("".join(f"{printable(line)}\n" for line in lines), nl=False)
     return 0
 
@@ -310,6 +320,17 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals or not name.startswith("spark."):
         raise InputError(f"--conf {text!r}: must be a setting of Spark, as in spark.executor.memory=4g")
     return name, value
+
+
+@contextmanager
+def wrong_told() -> Iterator[None]:
+    """Say what the user can change, without a traceback."""
+    with parts_told():
+        from godwit.pipeline.errors import PipelineError
+    try:
+        yield
+    except PipelineError as error:
+        raise InputError(str(error)) from None
 
 
 @contextmanager

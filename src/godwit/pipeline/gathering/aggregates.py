@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from godwit.pipeline.cells import H3_AREA, with_cell
 from godwit.pipeline.match.deliveries import SUBSCRIPTION, deliveries
 from godwit.pipeline.match.subscriptions import Compiled
 from godwit.pipeline.schemas import AGGREGATES, GAPS, MEASURES, column, shaped
@@ -37,17 +38,24 @@ def measures(readings: DataFrame, quantities: Sequence[str]) -> DataFrame:
     return shaped(long.select("sensor", "time_s", "one.quantity", "one.value", "lat", "lon"), MEASURES)
 
 
-def located(measured: DataFrame, areas: Compiled | None, tree: Split | Leaf | None) -> DataFrame:
+def located(
+    measured: DataFrame, areas: Compiled | None, tree: Split | Leaf | None, resolution: int | None = None
+) -> DataFrame:
     """Each measure with each area that it counts in, as `area`, in one pass: everywhere, the cell of the space
-    partition, and the areas whose filters match, which have one that matches all among them."""
+    partition, that of H3 at this resolution, and the areas whose filters match, which have one that matches all."""
     if areas is None:
         known = measured.withColumn("area", sf.lit(EVERYWHERE))
     else:
         known = deliveries(measured, areas, measured.columns).withColumnRenamed(SUBSCRIPTION, "area")
+    cells = list[Column]()
     if tree is not None:
-        cell = sf.concat(sf.lit("cell "), cell_of(tree, sf.col("lat"), sf.col("lon")))
-        both = sf.array_compact(sf.array(sf.col("area"), cell))
-        of_everywhere = sf.when(sf.col("area") == EVERYWHERE, both).otherwise(sf.array("area"))
+        cells.append(sf.concat(sf.lit("cell "), cell_of(tree, sf.col("lat"), sf.col("lon"))))
+    if resolution is not None:
+        known = with_cell(known, resolution, "h3_cell")
+        cells.append(sf.concat(sf.lit(H3_AREA), sf.col("h3_cell")))
+    if cells:
+        whole = sf.array_compact(sf.array(sf.col("area"), *cells))
+        of_everywhere = sf.when(sf.col("area") == EVERYWHERE, whole).otherwise(sf.array("area"))
         known = known.withColumn("area", sf.explode(of_everywhere))
     return known.select(*MEASURES.names, "area")
 

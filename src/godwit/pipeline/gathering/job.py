@@ -60,6 +60,8 @@ class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Filters on whole readings: id, filter."""
     cells: bool = False
     """Also aggregate by the cells of the space partition that has a broker at every sensor."""
+    h3: int | None = None
+    """Also aggregate by the cells of H3 at this resolution."""
     window: str = "1 day"
     period_s: float = 3600.0
     late: str = "1 day"
@@ -81,6 +83,7 @@ class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
             sensors_select=self.sensors_select,
             areas=f"{self.areas} ({areas})" if areas else self.areas,
             cells=self.cells,
+            h3=self.h3,
             window=self.window,
             filter=self.live.filter,
             topics=self.live.topics,
@@ -97,9 +100,10 @@ class Areas:
 
     wanted: Compiled | None
     tree: Split | Leaf | None
+    resolution: int | None = None
 
     def located(self, readings: DataFrame, quantities: tuple[str, ...]) -> DataFrame:
-        return gathering.located(gathering.measures(readings, quantities), self.wanted, self.tree)
+        return gathering.located(gathering.measures(readings, quantities), self.wanted, self.tree, self.resolution)
 
     def quarantine(self, spark: SparkSession) -> DataFrame:
         return spark.createDataFrame([], QUARANTINE) if self.wanted is None else self.wanted.quarantine(spark)
@@ -277,7 +281,7 @@ def _areas(spark: SparkSession, options: GatheringOptions, shipper: Shipper) -> 
             )
         everywhere = spark.createDataFrame([(gathering.EVERYWHERE, "TRUE")], found.good.schema)
         wanted = shipper.ship(Dataset(found.good.unionByName(everywhere), found.bad))
-    return Areas(wanted, tree)
+    return Areas(wanted, tree, options.h3)
 
 
 def _asked_areas(spark: SparkSession, options: GatheringOptions) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from godwit.pipeline import quality, schemas
+from godwit.pipeline import cells, quality, schemas
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io.marks import BATCH, Mark
 from godwit.pipeline.io.reading import Dataset, read
@@ -37,6 +37,8 @@ class MobilityOptions(msgspec.Struct, frozen=True, kw_only=True):
     sites: str | None = None
     """Positions need them; with a log they tell brokers where its sites stand."""
     kind: str = POSITIONS
+    h3: int | None = None
+    """Of positions: cells of H3 at this resolution are the sites."""
     sampled: bool = False
     """Of a log: it tells again and again where everybody is, so that silence means away."""
     positions_select: str | None = None
@@ -65,7 +67,8 @@ TABLES = ("sites", "associations", "visits", "handoffs", "neighbors", "distribut
 def run(spark: SparkSession, options: MobilityOptions, progress: Progress | None = None) -> Summary:
     """Learn, write, and say what was learned. The input is read once, and again only where some of it is set aside."""
     with watched(spark, "mobility", progress) as summary, Output(spark, options.out, options.mark()) as out:
-        read_all = _of_positions if options.kind == POSITIONS else _of_log
+        by_kind = _of_cells if options.h3 is not None else _of_positions
+        read_all = by_kind if options.kind == POSITIONS else _of_log
         read_all(spark, out, options, summary)
         out.finish()
         summary.rows_out = {table: out.rows[table] for table in TABLES if table in out.rows}
@@ -76,8 +79,8 @@ def run(spark: SparkSession, options: MobilityOptions, progress: Progress | None
 def _of_positions(spark: SparkSession, out: Output, options: MobilityOptions, summary: Summary) -> None:
     if options.sites is None:
         raise PipelineError(
-            f"{options.positions}: positions need SITES, site, lat and lon; a log of who was attached where needs none,"
-            " and is told by --kind attachments"
+            f"{options.positions}: positions need SITES, site, lat and lon, or --h3 for cells instead; a log of who was"
+            " attached where needs none, and is told by --kind attachments"
         )
     positions = read(spark, options.positions, schemas.POSITIONS, "positions", options.positions_select)
     parts = read(spark, options.sites, SITES, "sites", options.sites_select)
@@ -93,6 +96,22 @@ def _of_positions(spark: SparkSession, out: Output, options: MobilityOptions, su
         near = out.write("associations", near, ASSOCIATIONS)
     stays = out.write("visits", mobility.visits(near, rules), VISITS)
     _conclude(spark, out, stays, out.rows["sites"], (positions, usable), parts.bad, options, summary)
+
+
+def _of_cells(spark: SparkSession, out: Output, options: MobilityOptions, summary: Summary) -> None:
+    """Who has no list of sites takes cells of H3 for them."""
+    assert options.h3 is not None
+    positions = read(spark, options.positions, schemas.POSITIONS, "positions", options.positions_select)
+    asked = positions.good if options.where is None else positions.good.where(options.where)
+    usable = mobility.fixes(asked, None)
+    near = cells.associated(usable.good, options.h3)
+    if options.keep_associations:
+        near = out.write("associations", near, ASSOCIATIONS)
+    stays = out.write("visits", mobility.visits(near, options.rules), VISITS)
+    names = sorted(row["site"] for row in stays.select("site").distinct().collect())
+    out.write("sites", spark.createDataFrame(cells.middles(names), SITES), SITES, files=1)
+    nothing = spark.createDataFrame([], QUARANTINE)
+    _conclude(spark, out, stays, len(names), (positions, usable), nothing, options, summary)
 
 
 def _of_log(spark: SparkSession, out: Output, options: MobilityOptions, summary: Summary) -> None:

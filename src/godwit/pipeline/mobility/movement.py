@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from godwit.filters.areas import EARTH_RADIUS_M
+from godwit.pipeline.cells import local_day
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io.reading import Dataset, quarantined
 from godwit.pipeline.mobility.nearest import Nearest
@@ -48,8 +49,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Nearest is by great circles; with a latitude, on the plane that `nearest.flat` makes there of degrees."""
     utc_offset_h: float = 0.0
     """Where the days of the handoffs begin."""
+    zone: str | None = None
+    """The same by the clocks of a zone of IANA's list, summer time included."""
 
     def day(self, time_s: Column) -> Column:
+        if self.zone is not None:
+            return local_day(time_s, self.zone)
         seconds = time_s + sf.lit(self.utc_offset_h * 3600.0)
         return sf.date_format(sf.timestamp_seconds(seconds), "yyyy-MM-dd")
 
