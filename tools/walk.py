@@ -20,7 +20,7 @@ from godwit.sim.brokers.world import Even, Trees, World
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = f"{ROOT / 'src' / 'godwit'}/"
-WORLD = ("sim/brokers/", "sim/engine.py", "sim/streams.py")
+WORLD = ("sim/brokers/", "sim/engine.py", "sim/streams.py", "protocols/broker/store.py")
 """What stands for the network and the disk where the broker runs in the simulator: not part of what is walked."""
 SYNTHETIC = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 """They stand in the function that is being read anyway."""
@@ -30,15 +30,15 @@ Hop = tuple[str, str]
 
 
 class Trail:
-    """What was called while it was open, in order; and how often a broker wrote which row before a client was in."""
+    """What was called while it was open, in order; and how often a broker wrote which row before the first delivery."""
 
     def __init__(self, world: tuple[str, ...] = WORLD) -> None:
         self.world = world
         """Files that are not walked through."""
         self.hops: list[Hop] = []
         self.rows: list[str] = []
-        """The tables that were written to, up to `opened`."""
-        self._inside = False
+        """The tables that were written to, until the client gets something."""
+        self._delivered = False
 
     @contextmanager
     def follow(self) -> Iterator[None]:
@@ -52,12 +52,12 @@ class Trail:
         code = frame.f_code
         if event != "call":
             return
-        if code.co_name == "opened":
-            self._inside = True
+        if code.co_name == "deliver":
+            self._delivered = True
         if not code.co_filename.startswith(SOURCE) or code.co_name in SYNTHETIC:
             return
         name = code.co_filename.removeprefix(SOURCE)
-        if code.co_name == "put" and name.endswith("broker/store.py") and not self._inside:
+        if code.co_name == "put" and name.endswith("broker/store.py") and not self._delivered:
             self.rows.append(frame.f_locals["table"])
         if not name.startswith(self.world):
             self.hops.append((name, code.co_qualname))
@@ -101,8 +101,8 @@ def match() -> Trail:
     import pyarrow as pa
 
     from godwit.filters.text import parse
-    from godwit.pipeline.match import _Matcher
-    from godwit.pipeline.subscriptions import Part
+    from godwit.pipeline.match.deliveries import _Matcher
+    from godwit.pipeline.match.subscriptions import Part
     from godwit.tables.matching.index import Index
 
     index = Index()
@@ -175,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in asked.walks or WALKS:
         trail = WALKS[name]()
         calls, functions, files, changes = trail.summary()
-        note = f"   session rows before the client is in: {trail.rows.count('sessions')}" if name == "handoff" else ""
+        note = f"   session rows before the first delivery: {trail.rows.count('sessions')}" if name == "handoff" else ""
         print(f"{name:<12} {calls:>6} {functions:>10} {files:>6} {changes:>16}{note}")
         for line in _told(trail.hops) if asked.hops else ():
             print(line)

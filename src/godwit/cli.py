@@ -12,6 +12,7 @@ from godwit.commands.city.city import city
 from godwit.commands.command import command
 from godwit.commands.demo.demo import demo
 from godwit.commands.explain import filters
+from godwit.commands.explore.explore import explore
 from godwit.commands.lab.experiments import lab
 from godwit.commands.match.match import match
 from godwit.commands.neighbors import neighbors
@@ -52,6 +53,7 @@ def root(
 command(app)(match)
 command(app)(city)
 command(app)(demo)
+command(app)(explore)
 command(app)(pub)
 command(app)(sub)
 command(app)(top)

@@ -52,7 +52,7 @@ def waiting(one: Server, client: str) -> int:
     """How many deliveries the client has not taken."""
     assert one.parts is not None
     session = one.parts.broker.sessions[client]
-    return len(session.flying) + len(session.waiting)
+    return len(session.queue.flying) + len(session.queue.waiting)
 
 
 def test_publications_keep_their_order_where_there_is_no_room_for_all(tmp_path: Path) -> None:

@@ -40,6 +40,11 @@ def test_without_a_file_only_this_machine_gets_in() -> None:
     assert refusal(Access(), peer="192.0.2.7") is Reason.NOT_AUTHORIZED
 
 
+def test_without_a_file_a_user_name_means_nothing() -> None:
+    assert admitted(Access(), user="awscrt", password=b"x", peer="127.0.0.1").user == ""
+    assert refusal(Access(), user="awscrt", password=b"x", peer="192.0.2.7") is Reason.NOT_AUTHORIZED
+
+
 def test_a_user_needs_the_right_password(tmp_path: Path) -> None:
     users = access(tmp_path, USER)
     assert admitted(users, user="van-7", password=b"secret", peer="192.0.2.7").user == "van-7"

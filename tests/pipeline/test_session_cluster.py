@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,19 +82,26 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with running(tmp_path, {"PYSPARK_PYTHON": sys.executable}) as found:
+        yield found
+
+
+@contextmanager
+def running(tmp_path: Path, environment: dict[str, str]) -> Iterator[Cluster]:
+    """A master and two workers, in this environment."""
     make_java_ready()
     processes: list[subprocess.Popen[bytes]] = []
     try:
         [port] = free_ports(1)
         deploy = "org.apache.spark.deploy"
         told = ("--port", str(port), "--webui-port", "0")
-        processes.append(spark_class(tmp_path, "master", f"{deploy}.master.Master", *told))
+        processes.append(spark_class(tmp_path, environment, "master", f"{deploy}.master.Master", *told))
         url = f"spark://127.0.0.1:{port}"
 
         def join(name: str) -> None:
             folder = tmp_path / f"work-{name}"
             share = ("--cores", "1", "--memory", "700m", "--webui-port", "0", "--work-dir", str(folder), url)
-            processes.append(spark_class(tmp_path, name, f"{deploy}.worker.Worker", *share))
+            processes.append(spark_class(tmp_path, environment, name, f"{deploy}.worker.Worker", *share))
 
         join("first")
         join("second")
@@ -103,7 +112,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
             end(process)
 
 
-def spark_class(folder: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
+def spark_class(folder: Path, own: dict[str, str], name: str, *words: str) -> subprocess.Popen[bytes]:
     """A process of the cluster in a group of its own, so that its executors end with it."""
     home = Path(pyspark.__file__).parent
     environment = {
@@ -113,7 +122,7 @@ def spark_class(folder: Path, name: str, *words: str) -> subprocess.Popen[bytes]
         "SPARK_LOCAL_DIRS": str(folder / f"local-{name}"),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "PYSPARK_PYTHON": sys.executable,
+        **own,
     }
     with (folder / f"{name}.log").open("wb") as log:
         command = [str(home / "bin" / "spark-class"), words[0], "--host", "127.0.0.1", *words[1:]]
@@ -189,3 +198,32 @@ def test_workers_die_in_the_middle_and_the_results_are_the_local_ones(
     assert tables(tmp_path / "matched", "deliveries") == tables(tmp_path / "matched here", "deliveries")
     learned = ("visits", "handoffs", "neighbors")
     assert tables(tmp_path / "learned", *learned) == tables(tmp_path / "learned here", *learned)
+
+
+def python_without_godwit(folder: Path) -> str:
+    """A Python that has the packages of this one, but not what is installed by a link, as godwit is here."""
+    venv.create(folder, symlinks=True)
+    [packages] = folder.glob("lib/python*/site-packages")
+    (packages / "others.pth").write_text(str(Path(pyspark.__file__).parent.parent))
+    return str(folder / "bin" / "python")
+
+
+def test_workers_that_lack_godwit_get_it_shipped(tmp_path: Path) -> None:
+    python = python_without_godwit(tmp_path / "bare")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    tried = subprocess.run([python, "-c", "import pyarrow, godwit"], env=environment, capture_output=True, text=True)
+    if "No module named 'godwit'" not in tried.stderr:
+        pytest.skip("godwit is installed among the packages of this environment, not by a link")
+    (tmp_path / "wishes.jsonl").write_text('{"id": "boston", "filter": "dest = \'BOS\'"}\n')
+    command = [sys.executable, "-m", "godwit", "pipeline", "match", str(DATA / "flights.parquet")]
+    command += [str(tmp_path / "wishes.jsonl"), "--out", str(tmp_path / "out"), "--ship", "godwit"]
+    command += ["--select", "concat_ws('-', carrier, flight, month, day, hour, origin) AS id, *"]
+    for setting in ("driver.host=127.0.0.1", "driver.bindAddress=127.0.0.1", "executor.memory=512m"):
+        command += ["--conf", f"spark.{setting}"]
+    lacking = {"PYSPARK_PYTHON": python, "PYTHONPATH": ""}
+    with running(tmp_path, lacking) as found:
+        driver = {**os.environ, "PYSPARK_PYTHON": python}
+        done = subprocess.run([*command, "--master", found.master], env=driver, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    flights = pq.read_table(DATA / "flights.parquet", columns=["dest"]).to_pydict()["dest"]
+    assert pq.read_table(tmp_path / "out" / "deliveries").num_rows == flights.count("BOS")

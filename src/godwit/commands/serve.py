@@ -250,9 +250,21 @@ def introduce(console: Console, server: Server) -> None:
     sys.stdout.flush()
 
 
-def password() -> None:
-    """Turn a password into what the users file of a broker wants; it is asked for, or read from a pipe."""
+def password(
+    drawn: Annotated[
+        bool,
+        typer.Option(help="It was drawn at random, so that nobody can guess it: a hash that takes 5 ms, not 0.2 s."),
+    ] = False,
+) -> None:
+    """Turn a password into what the users file of a broker wants; it is asked for, or read from a pipe.
+
+    Examples:
+
+        godwit password
+
+        openssl rand -hex 16 | tee van-7.secret | godwit password --drawn
+    """
     from godwit.net.access import hashed
 
     text = typer.prompt("Password", hide_input=True, confirmation_prompt=True) if sys.stdin.isatty() else input()
-    typer.echo(hashed(text))
+    typer.echo(hashed(text, "low" if drawn else "high"))

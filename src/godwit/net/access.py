@@ -19,12 +19,9 @@ with `false` nothing. A client may subscribe to what a grant covers, and publish
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import hmac
 import ipaddress
 import secrets
-from collections import OrderedDict
+from collections import Counter
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -34,12 +31,11 @@ import msgspec
 
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet, alternatives, conjunction
+from godwit.net.logins import Logins, Remembered
 from godwit.protocols.broker import topics
 from godwit.protocols.broker.api import Grant, Limits, Reason, RefusedError
 
 WHERE = " WHERE "
-REMEMBERED = 10_000
-"""Passwords found right, so that a fleet that reconnects at once does not wait for as many slow hashes."""
 
 
 class SecurityError(ValueError):
@@ -101,13 +97,16 @@ class Access:
     `limits` are for those whose entry says nothing of them.
     """
 
-    def __init__(self, users: Path | None = None, limits: Limits = Limits()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        users: Path | None = None,
+        limits: Limits = Limits(),  # noqa: B008
+        remembered: Remembered | None = None,
+    ) -> None:
         self.path = users
         self.limits = limits
-        self._hasher = argon2.PasswordHasher()
-        self._nobodys = self._hasher.hash(secrets.token_hex(16))
-        self._key = secrets.token_bytes(32)
-        self._right: OrderedDict[bytes, None] = OrderedDict()
+        self.logins = Logins(partial(_is_right, argon2.PasswordHasher()), remembered)
+        self._nobodys = ""
         self._users: dict[str, tuple[UserEntry, Grant]] = {}
         self._by_certificate: dict[str, str] = {}
         self.reload()
@@ -125,11 +124,13 @@ class Access:
             self._check(f"{where}: users.{name}", entry)
         self._users, self._by_certificate = granted, certificates
         self._anonymous, self._anonymous_grant = file.anonymous, anonymous
-        self._right.clear()
+        self._nobodys = _like(file)
+        self.logins.remembered.keep_only(set(file.users))
 
     async def admit(self, who: Credentials) -> Admitted:
-        """Raises `RefusedError`. A password takes its time, and other clients do not wait for it."""
-        if who.user is None and who.certificate is None:
+        """Raises `RefusedError`. A password takes its time, and other clients do not wait for it. Without a users file
+        nobody has a name, whatever a client says: some always say one."""
+        if self.path is None or (who.user is None and who.certificate is None):
             return self._admit_anonymous(who)
         if who.certificate is not None and who.user is None:
             name = self._by_certificate.get(who.certificate)
@@ -152,17 +153,10 @@ class Access:
         name, password = who.user or "", who.password or b""
         found = self._users.get(name)
         known = found[0].password if found else None
-        token = hmac.digest(self._key, name.encode() + b"\0" + password, hashlib.sha256)
-        if token not in self._right:
-            # An unknown user costs the same time as a wrong password, so that nobody can find out who is known.
-            right = await asyncio.get_running_loop().run_in_executor(
-                None, partial(_is_right, self._hasher, known or self._nobodys, password)
-            )
-            if not right or known is None or self._users.get(name) is not found:
-                raise RefusedError(Reason.BAD_USER_NAME_OR_PASSWORD, "wrong user name or password")
-            self._right[token] = None
-            if len(self._right) > REMEMBERED:
-                self._right.popitem(last=False)
+        # An unknown user costs the same time as a wrong password, so that nobody can find out who is known.
+        right = await self.logins.is_right(who.peer, name, known or self._nobodys, password)
+        if not right or known is None or self._users.get(name) is not found:
+            raise RefusedError(Reason.BAD_USER_NAME_OR_PASSWORD, "wrong user name or password")
         return name
 
     def _check(self, where: str, entry: UserEntry) -> None:
@@ -175,9 +169,27 @@ class Access:
                 raise SecurityError(f"{where}.password is no argon2 hash; `godwit password` makes one") from None
 
 
-def hashed(password: str) -> str:
-    """What goes into the users file."""
-    return argon2.PasswordHasher().hash(password)
+COSTS = {
+    "high": argon2.PasswordHasher(),
+    "low": argon2.PasswordHasher(time_cost=1, memory_cost=8 * 1024, parallelism=1),
+}
+"""`high` for passwords that people make up, about 0.2 s and 64 MiB each; `low`, about 5 ms, for those that are drawn at
+random, which nobody can guess however fast."""
+
+
+def hashed(password: str, cost: str = "high") -> str:
+    """What goes into the users file; `cost` is a key of `COSTS`."""
+    return COSTS[cost].hash(password)
+
+
+def _like(file: UsersFile) -> str:
+    """A hash of nothing, as costly as most of the file's: who is unknown must not be told apart by the time."""
+    kinds = Counter(
+        entry.password.rpartition("$")[0].rpartition("$")[0] for entry in file.users.values() if entry.password
+    )
+    most = kinds.most_common(1)[0][0] if kinds else ""
+    cheap = most == COSTS["low"].hash("").rpartition("$")[0].rpartition("$")[0]
+    return hashed(secrets.token_hex(16), "low" if cheap else "high")
 
 
 def _is_right(hasher: argon2.PasswordHasher, known: str, password: bytes) -> bool:

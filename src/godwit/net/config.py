@@ -77,6 +77,8 @@ class Listen(Strict, frozen=True):
     """The same for `ws`, as a URL."""
     advertise_wss: str = ""
     """The same for `wss`, as a URL."""
+    origins: tuple[str, ...] = ()
+    """Web pages that may connect, as `https://fleet.example`, beside those of the broker's own address; `*`: all."""
 
 
 class Tls(Strict, frozen=True):
@@ -115,10 +117,12 @@ class Peers(Strict, frozen=True):
 class AccessFile(Strict, frozen=True):
     users: Path | None = None
     """See `godwit.net.access`. Without it, anybody on this machine may do anything and nobody else may connect."""
+    remember: bool = True
+    """Passwords that were right are recognised by a quicker keyed hash, also after a restart."""
 
 
 class ConnectionLimits(Strict, frozen=True):
-    """What one connection may cost; the fields are those of `godwit.net.mqtt.front`."""
+    """What one connection may cost; the fields are those of `godwit.net.mqtt.options`."""
 
     packet_bytes_max: Annotated[int, Meta(ge=1_024, le=268_435_460)] = 1024 * 1024
     inflight_max: Annotated[int, Meta(ge=1, le=65_535)] = 1_024
@@ -127,6 +131,7 @@ class ConnectionLimits(Strict, frozen=True):
     session_expiry_max_s: NotNegative = inf
     client_id_bytes_max: Annotated[int, Meta(ge=23, le=65_535)] = 512
     connect_wait_s: Positive = 10.0
+    filters_per_packet_max: Annotated[int, Meta(ge=1, le=65_535)] = 256
     packets_per_s: Positive = inf
     bytes_per_s: Positive = inf
     output_bytes_max: Count = 8 * 1024 * 1024
@@ -379,6 +384,11 @@ def _check(config: Config) -> None:
             address(text, f"listen.{key}")
     for scheme in ("ws", "wss"):
         _check_url(f"listen.advertise_{scheme}", getattr(listen, f"advertise_{scheme}"), scheme)
+    if config.limits.packet_bytes_max > config.limits.output_bytes_max:
+        raise ConfigError(
+            f"limits.output_bytes_max: {config.limits.output_bytes_max}; right would be packet_bytes_max,"
+            f" {config.limits.packet_bytes_max}, or more: what may wait for a client must hold one packet"
+        )
     if config.archive is not None and config.archive.listen:
         address(config.archive.listen, "archive.listen")
     if config.tls is None and (listen.mqtts or listen.wss):

@@ -23,6 +23,7 @@ from godwit.net.address import Address
 from godwit.net.config import Config, ConfigError, Fabric, address
 from godwit.net.host import AsyncHost
 from godwit.net.identity import Identity, identify
+from godwit.net.logins import Remembered, key_in
 from godwit.net.mqtt.front import Front
 from godwit.net.mqtt.listener import Listener
 from godwit.net.mqtt.options import Options
@@ -347,7 +348,8 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         # Whoever has never heard of others states nothing by itself, and two such brokers would wait for each other.
         fabric.want(())
     broker.prepare_with(IndexLoader().prepared)
-    access = Access(config.access.users, limits(config))
+    remembered = Remembered(key_in(config.folder), store) if config.access.remember else None
+    access = Access(config.access.users, limits(config), remembered)
     front = Front(broker, front_options(config), access.admit)
     # What others said, and what is on the disk now, may have made something to say to clients.
     links.on_read = store.after = front.flush
@@ -421,7 +423,7 @@ def front_options(config: Config) -> Options:
     if Fabric.ADHOC in config.fabrics:
         # Clients of MQTT 5 are told, and others hear it when they try: the air carries no more.
         told["packet_bytes_max"] = min(limits.packet_bytes_max, config.adhoc.event_bytes_max)
-    return Options(**told)
+    return Options(**told, origins=config.listen.origins)
 
 
 def limits(config: Config) -> Limits:

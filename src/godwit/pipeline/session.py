@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import SparkSession
 
+from godwit.pipeline import shipment
 from godwit.pipeline.errors import PipelineError
 
 JAVA_MIN = 17
@@ -43,6 +44,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Of a shuffle before adaptive execution joins small ones; Spark's 200 on a cluster, twice the cores locally."""
     event_log: str | None = None
     """A folder for Spark's history server."""
+    ship: str | None = None
+    """What executors lack: `godwit`, `all`, or a packed environment (`shipment`)."""
     ui: bool = False
     settings: Mapping[str, str] = {}
     """Of Spark, by their names; they win over ours."""
@@ -59,7 +62,8 @@ def start(options: Options = Options()) -> SparkSession:  # noqa: B008
         make_log_folder(options.event_log)
     if not is_submitted():
         make_java_ready()
-        os.environ.setdefault("PYSPARK_PYTHON", workers_python(options.master))
+        own = workers_python(options.master) if options.ship is None else shipment.python(options.ship)
+        os.environ.setdefault("PYSPARK_PYTHON", own)
         if options.master.startswith("local"):
             # A laptop's name may resolve to an address that its own firewall drops.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -113,6 +117,8 @@ def settings(options: Options) -> dict[str, str]:
         chosen["spark.sql.adaptive.coalescePartitions.minPartitionNum"] = str(partitions)
     if options.event_log is not None:
         chosen |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": options.event_log}
+    if options.ship is not None:
+        chosen |= shipment.settings(options.ship, options.master)
     return chosen | dict(options.settings)
 
 

@@ -180,7 +180,7 @@ def test_a_publication_expires_while_it_waits(broker: Served, client: Raw) -> No
         publish("waits", b"long", 1, 2, message_expiry_interval=100),
     )
     acknowledged(client, 1, 2)
-    first = broker.ask(lambda: broker.broker.sessions["waits"].waiting[0].publication)
+    first = broker.ask(lambda: broker.broker.sessions["waits"].queue.waiting[0].publication)
     broker.until(lambda: broker.broker.clock() > (first.expires or 0))
     with again(broker, "waits") as listener:
         found = heard(listener)
@@ -318,7 +318,7 @@ def test_a_handshake_that_has_begun_goes_on_though_the_message_expires(broker: S
     client.packet()
     number = heard(first).packet_id
     assert number
-    expires = broker.ask(lambda: broker.broker.sessions["old"].flying[number].publication.expires)
+    expires = broker.ask(lambda: broker.broker.sessions["old"].queue.flying[number].publication.expires)
     broker.until(lambda: broker.broker.clock() > (expires or 0))
     drop(broker, first, "old")
     with again(broker, "old") as second:

@@ -610,3 +610,40 @@ def test_every_kind_has_its_place() -> None:
     assert {kind for kinds in TAKES.values() for kind in kinds} == {
         kind for kind in Kind if kind.name not in ("CONNACK", "SUBACK", "UNSUBACK", "PINGRESP", "AUTH")
     }
+
+
+def test_the_reason_arrives_though_the_client_goes_on_talking(broker: Served) -> None:
+    with Raw(broker.port) as client:
+        client.connect("talker")
+        client.send(packet(0xF0, b"") + publish("t", b"x" * 1_000) * 200)
+        goodbye = client.packet()
+        assert isinstance(goodbye, mqtt5.DisconnectPacket)
+        assert int(goodbye.reason_code) == 0x82
+
+
+def test_an_empty_response_topic_is_refused(broker: Served, client: Raw) -> None:
+    client.send(packet(0x30, b"\0\1t\3\x08\0\0x"))
+    goodbye = client.packet()
+    assert isinstance(goodbye, mqtt5.DisconnectPacket)
+    assert int(goodbye.reason_code) in (0x81, 0x82)
+
+
+def test_a_client_that_takes_tiny_packets_only_is_never_sent_a_larger_one(broker: Served) -> None:
+    for size in range(1, 60):
+        with Raw(broker.port) as client:
+            client.send(mqtt5.ConnectPacket("tiny", max_packet_size=size).write())
+            try:
+                answer = client.packet()
+            except (ConnectionError, EOFError, TimeoutError, AssertionError):
+                assert size < 6
+                continue
+            assert isinstance(answer, mqtt5.ConnAckPacket)
+            assert len(answer.write()) <= size
+
+
+def test_mqtt_3_1_has_no_word_for_a_session_that_was_there(broker: Served) -> None:
+    hello = packet(0x10, b"\0\6MQIsdp\3\0\0\0\0\3old")
+    for _ in range(2):
+        with Raw(broker.port) as client:
+            client.send(hello)
+            assert client.socket.recv(4) == b"\x20\2\0\0"

@@ -80,3 +80,13 @@ def test_what_is_no_topic_filter_is_refused_by_name(pattern: str, text: str) -> 
 def test_a_shared_subscription_cannot_leave_out_ones_own() -> None:
     with pytest.raises(PacketError):
         subscription_of(Wish("$share/g/a", no_local=True), (), 0)
+
+
+def test_an_empty_condition_is_a_mistake_and_not_a_wish_for_everything() -> None:
+    with pytest.raises(PacketError, match="empty `filter`"):
+        conditions_of(Subscribe(1, (Wish("a"),), user_properties=(("filter", ""),)))
+
+
+def test_a_group_comes_before_a_condition() -> None:
+    with pytest.raises(RefusedError, match=r"right would be \$share"):
+        asked("$filter/x%3D1/$share/g/a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import mqtt5
@@ -105,3 +106,46 @@ def test_what_is_no_websocket_is_closed_and_nobody_notices(broker: Served) -> No
 def test_a_socket_that_says_nothing_is_closed(broker: Served) -> None:
     with open_socket(broker, "mqtt") as socket, pytest.raises(ConnectionClosed):
         socket.recv(10)
+
+
+def page(broker: Served, origin: str | None, host: str = "") -> ClientConnection:
+    """A page from there, by the address of the broker or by a name that points to it."""
+    url = f"ws://{host or '127.0.0.1'}:{broker.websocket_port}/mqtt"
+    sock = socket.create_connection(("127.0.0.1", broker.websocket_port))
+    return connect(url, sock=sock, subprotocols=["mqtt"], origin=origin)  # type: ignore[arg-type, list-item]
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (None, ""),
+        ("http://127.0.0.1:8000", ""),
+        ("http://localhost:8000", "localhost"),
+    ],
+)
+def test_pages_of_the_brokers_own_address_and_programs_get_in(broker: Served, origin: str | None, host: str) -> None:
+    with page(broker, origin, host) as web:
+        web.send(HELLO)
+        assert isinstance(heard(web, 1)[0], mqtt5.ConnAckPacket)
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("https://evil.example", ""),
+        ("null", ""),
+        ("https://127.0.0.1.evil.example", ""),
+        # A name of the page's own that it lets point to this machine.
+        ("http://evil.example", "evil.example"),
+    ],
+)
+def test_no_other_page_can_use_a_broker_through_its_visitors_browser(broker: Served, origin: str, host: str) -> None:
+    with pytest.raises(InvalidStatus) as caught:
+        page(broker, origin, host)
+    assert caught.value.response.status_code == 403
+
+
+def test_pages_that_are_named_get_in() -> None:
+    with served(Options(origins=("https://fleet.example",))) as broker, page(broker, "https://fleet.example") as web:
+        web.send(HELLO)
+        assert isinstance(heard(web, 1)[0], mqtt5.ConnAckPacket)

@@ -8,7 +8,7 @@ import pytest
 from tests.net.servers import parts, server, serving
 from tests.net.stations import played, until
 
-from godwit.commands import ways
+from godwit.commands import neighbors as commands
 from godwit.net.config import ConfigError, load
 from godwit.net.neighbors import importer
 from godwit.net.neighbors.files import IMPORT, Way, leave, read
@@ -90,8 +90,8 @@ def test_paths_are_shown_and_taken_along_by_the_commands(tmp_path: Path, capsys:
                 parts(north).neighbors.went("west", (), "east")
                 parts(north).neighbors.went("south", ())
         for file in files:
-            ways.export(str(tmp_path / "north"), file)
-        ways.show(str(tmp_path / "north"))
+            commands.export(commands.ExportOptions(broker=str(tmp_path / "north"), out=file))
+        commands.show(commands.ShowOptions(broker=str(tmp_path / "north")))
 
     played(scene)
     shown = capsys.readouterr().out

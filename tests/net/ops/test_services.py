@@ -122,7 +122,7 @@ def test_a_backlog_is_bounded_after_a_restart_too(tmp_path: Path) -> None:
                         await sleeper.subscribe("#", qos=1)
                 for _ in range(3):
                     await hub.publish("t", str(number), qos=1)
-                assert len(parts(a).broker.sessions["sleeper"].waiting) == 3
+                assert len(parts(a).broker.sessions["sleeper"].queue.waiting) == 3
 
     played(scene)
 

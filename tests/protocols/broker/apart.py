@@ -68,8 +68,10 @@ class Apart(Chaos):
         for site in self.world.sites.values():
             assert not site.broker.shadows, f"{site.name} has shadows {site.broker.shadows}"
             for session in site.broker.sessions.values():
-                assert session.memory is None, f"{site.name} still waits for an older session of {session.client}"
-                assert not session.upstreams
+                assert session.carried.memory is None, (
+                    f"{site.name} still waits for an older session of {session.client}"
+                )
+                assert not session.inflow.upstreams
 
     def _check_parts(self, client: Hasty) -> None:
         """What one publisher says through one broker comes in as many parts as the client had sessions or copies of
@@ -126,7 +128,7 @@ class Hasty(Client):
     def on_opened(self, connection: Connection, present: bool) -> None:
         assert connection.session is not None
         self._lots.append((At(connection.session.epoch, connection.site.name), set()))
-        self.parts += not present or any(way.copy for way in connection.session.upstreams)
+        self.parts += not present or any(way.copy for way in connection.session.inflow.upstreams)
         if connection is self.connection and not present:
             self.excused.update(self._unsure.values())
             self._unsure.clear()

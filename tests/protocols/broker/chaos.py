@@ -133,12 +133,12 @@ class Chaos:
         for site in self.world.sites.values():
             assert not site.broker.shadows, f"{site.name} has shadows {site.broker.shadows}"
             for session in site.broker.sessions.values():
-                assert not session.gates
-                assert not session.upstreams
-                assert not session.held
-                assert not session.waiting
-                assert not session.flying
-                assert not session.reserved_for
+                assert not session.inflow.gates
+                assert not session.inflow.upstreams
+                assert not session.inflow.held
+                assert not session.queue.waiting
+                assert not session.queue.flying
+                assert not session.standing.reserved_for
             assert not site.broker._moves.places.turns
             assert not site.broker._moves.holding.bytes
             assert not site.broker._registry.copies, f"{site.name} has copies {[*site.broker._registry.copies]}"

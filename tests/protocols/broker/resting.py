@@ -40,9 +40,9 @@ def nothing_is_left(world: World) -> None:
         assert not site.broker.shadows
         assert not site.broker._moves.holding.bytes
         for session in site.broker.sessions.values():
-            assert not session.gates
-            assert not session.upstreams
-            assert not session.claims
+            assert not session.inflow.gates
+            assert not session.inflow.upstreams
+            assert not session.carried.claims
 
 
 def talk(world: World, since: int, *kinds: str) -> list[str]:

@@ -41,8 +41,8 @@ def test_a_delivery_has_the_lower_qos_and_ends_both_handshakes(published: int, g
     assert [d.qos for d in subscriber.got] == [min(published, granted)]
     assert not publisher.outgoing
     assert not subscriber.incoming
-    assert not subscriber.session.flying
-    assert not publisher.session.incoming
+    assert not subscriber.session.queue.flying
+    assert not publisher.session.queue.incoming
 
 
 def test_what_needs_no_disk_does_not_wait_for_it() -> None:
@@ -156,7 +156,7 @@ def test_a_delivery_that_the_client_has_is_released_again_after_a_crash_and_not_
     world = World()
     subscriber, publisher = pair(world, qos=2)
     publisher.publish("a/b", b"1", 2)
-    while not any(item.received for item in subscriber.session.flying.values()):
+    while not any(item.received for item in subscriber.session.queue.flying.values()):
         world.run(0.001)
     world.run(0.5)
     subscriber.holding = True
@@ -423,7 +423,7 @@ def test_what_a_bound_costs_is_told_once_for_each_session_and_reason() -> None:
     sleepers[0].connect("b1", limits=limits)
     world.run()
     assert told == [("s", "queue"), ("t", "queue"), ("s", "age")]
-    assert world.sites["b1"].broker.sessions["s"].dropped == {"queue": 3, "age": 2}
+    assert world.sites["b1"].broker.sessions["s"].queue.dropped == {"queue": 3, "age": 2}
 
 
 def test_qos_0_is_not_kept_for_the_absent() -> None:

@@ -34,6 +34,9 @@ def on_spark(
     memory: Memory = "2g",
     conf: Conf = None,
     event_log: EventLog = None,
+    ship: Annotated[
+        str | None, typer.Option(metavar="WHAT", help="Send what executors lack: godwit, all, or a packed environment.")
+    ] = None,
     tables: Tables = None,
 ) -> None:
     """What every job may be told of the session that it runs in, and of where else its tables go."""
@@ -107,7 +110,9 @@ def _gathered(typed: dict[str, Any]) -> dict[str, Any]:
     from godwit.commands.pipeline.pipeline import Spark, Streaming
 
     settings = tuple(typed.pop("conf") or ())
-    spark = Spark(settings=settings, **{name: typed.pop(name) for name in ("master", "memory", "event_log", "tables")})
+    spark = Spark(
+        settings=settings, **{name: typed.pop(name) for name in ("master", "memory", "event_log", "ship", "tables")}
+    )
     if "stream" not in typed:
         return {**typed, "spark": spark}
     streaming = {name: typed.pop(name) for name in Streaming.__struct_fields__ if name in typed}
@@ -305,6 +310,30 @@ def ingest(
 
     Exit status: 0; 2 where an input cannot be used; 130 after Ctrl-C.
     """
+
+
+@jobs.command()
+def publish(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="What a job left at its --out.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="iceberg:CATALOG.NAMESPACE or delta:FOLDER.")],
+) -> None:
+    """Bring the tables that a job left in a folder into Iceberg or Delta, as --tables does; Spark is not needed.
+
+    Of a batch, a table's rows are replaced in one commit. Of a stream, the micro-batches are added that are complete
+    and were not published before. To publish again changes nothing.
+
+    Example:
+
+        godwit pipeline publish moves iceberg:lake.fleet
+
+    Exit status: 0; 2 where folder or target cannot be used.
+    """
+    from godwit.commands.console import errors_told
+    from godwit.commands.pipeline.pipeline import publish as run
+
+    with errors_told():
+        status = run(folder, target)
+    raise typer.Exit(status)
 
 
 @jobs.command()

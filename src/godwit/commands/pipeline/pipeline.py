@@ -28,6 +28,7 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     settings: tuple[str, ...] = ()
     event_log: str | None = None
+    ship: str | None = None
     tables: str | None = None
     """Where the tables that a job wrote are published too, when it is done."""
 
@@ -85,11 +86,11 @@ def mobility(
 ) -> int:
     with parts_told():
         from godwit.pipeline.mobility.job import KINDS, POSITIONS, MobilityOptions, run
+        from godwit.pipeline.mobility.movement import Rules
     if kind not in KINDS:
         raise InputError(f"--kind {kind!r}: right would be {', '.join(KINDS)}")
     if sampled and kind == POSITIONS:
         raise InputError("--sampled is for logs: --kind attachments or traces; positions are samples always")
-        from godwit.pipeline.mobility.movement import Rules
     options = MobilityOptions(
         positions=positions,
         sites=sites,
@@ -268,6 +269,17 @@ def _told(name: str, asked: Spark, out: str, job: Job) -> int:
     return 0
 
 
+def publish(folder: str, target: str) -> int:
+    with parts_told():
+        from godwit.pipeline.errors import PipelineError
+    try:
+        lines = _published(folder, target)
+    except PipelineError as error:
+        raise InputError(str(error)) from None
+    typer.echo("".join(f"{printable(line)}\n" for line in lines), nl=False)
+    return 0
+
+
 def _published(out: str, target: str) -> list[str]:
     from godwit.pipeline.io.lake.publication import published
 
@@ -284,6 +296,7 @@ def started(name: str, asked: Spark) -> SparkSession:
         name=f"godwit {name}",
         memory=asked.memory,
         event_log=asked.event_log,
+        ship=asked.ship,
         settings=dict(map(_setting, asked.settings)),
     )
     try:

@@ -122,7 +122,8 @@ def welcome(
 ) -> bytes:
     """The CONNACK that lets a client in and tells it the limits, and what to show at the next broker."""
     if version < 5:
-        return codec3.write(mqtt5.ConnAckPacket(session_present=present))
+        # MQTT 3.1 has no word for it: the byte is reserved.
+        return codec3.write(mqtt5.ConnAckPacket(session_present=present and version > 3))
     keep_alive_s = keep_alive_of(packet, version, options)
     expiry_s = expiry_of(packet.session_expiry_interval, options)
     asked_s = expiry_of(packet.session_expiry_interval, Options())
@@ -136,9 +137,13 @@ def welcome(
         topic_alias_max=options.topic_alias_max,
         max_packet_size=options.packet_bytes_max,
     )
-    written = said(user_properties=[("broker", broker), *([(TOKEN, token)] if token else [])]).write()
-    fits = packet.max_packet_size is None or len(written) <= packet.max_packet_size
-    return written if fits else said().write()
+    forms = (
+        said(user_properties=[("broker", broker), *([(TOKEN, token)] if token else [])]).write(),
+        said().write(),
+        mqtt5.ConnAckPacket(session_present=present, assigned_client_id=None if packet.client_id else client).write(),
+    )
+    # A client that takes no packet of even the last size is told nothing (MQTT-3.1.2-24), and hung up on.
+    return next((one for one in forms if len(one) <= (packet.max_packet_size or len(one))), b"")
 
 
 def farewell(code: int, text: str, version: int, packet_max: int) -> bytes:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from functools import partial
 from math import inf
+from time import perf_counter
 from typing import cast
 
 import mqtt5
@@ -32,6 +34,7 @@ from godwit.net.mqtt.codec import (
     PacketError,
     Subscribe,
     Unsubscribe,
+    Wish,
     check_protocol,
     protocol_of,
 )
@@ -49,11 +52,11 @@ from godwit.net.mqtt.connect import (
 )
 from godwit.net.mqtt.encode import PINGRESP, Teller
 from godwit.net.mqtt.framing import PLAIN, length_at, run_end
-from godwit.net.mqtt.front import TICK_S, Front
-from godwit.net.mqtt.options import Bucket
+from godwit.net.mqtt.front import SHARE_S, TICK_S, Front
+from godwit.net.mqtt.options import Bucket, Hold
 from godwit.net.mqtt.subscribe import conditions_of, subscription_of
 from godwit.net.mqtt.writer import PACKET_ANY, WRITE_HIGH_BYTES, Delivering
-from godwit.protocols.broker.api import Opening, Reason, RefusedError, Subscription
+from godwit.protocols.broker.api import Opening, Reason, RefusedError
 from godwit.protocols.broker.broker import Granted
 from godwit.protocols.broker.publication import PLAIN as NO_PROPERTIES
 from godwit.protocols.broker.publication import Publication
@@ -66,15 +69,29 @@ RECEIVE_MAX_EXCEEDED = 0x93
 TOPIC_ALIAS_INVALID = 0x94
 
 
+class Asked:
+    """A SUBSCRIBE that is being answered: its conditions, where its answer belongs in what is written, and the answers
+    so far."""
+
+    __slots__ = ("answers", "conditions", "packet", "place")
+
+    def __init__(self, packet: Subscribe, conditions: list[str], place: int) -> None:
+        self.packet = packet
+        self.conditions = conditions
+        self.place = place
+        self.answers: list[Granted] = []
+
+
 class Requests(Delivering):
     """The part of a connection that calls the broker, once for all publications that came together."""
 
-    __slots__ = ("_aliases_in", "_client", "_offered")
+    __slots__ = ("_aliases_in", "_asked", "_client", "_offered")
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
         self._client = ""
         self._offered: list[tuple[Publication, int]] = []
+        self._asked: Asked | None = None
         self._aliases_in: dict[int, str] | None = None
 
     def _publish(self, data: bytes, position: int, body: int, stop: int) -> None:
@@ -96,6 +113,8 @@ class Requests(Delivering):
         """With properties, or not well-formed."""
         packet = codec5.read(data) if self.version == 5 else codec3.read(data)
         assert isinstance(packet, mqtt5.PublishPacket)
+        if packet.response_topic == "":
+            raise PacketError("PUBLISH: an empty response topic", PROTOCOL_ERROR)
         self._add(self._topic(packet), packet.payload, int(packet.qos), data[0], packet.packet_id or 0, packet)
 
     def _topic(self, packet: mqtt5.PublishPacket) -> str:
@@ -145,7 +164,7 @@ class Requests(Delivering):
             if self.version == 5:
                 text = f"more than {self.front.options.inflight_max} publications unacknowledged"
                 raise PacketError(text, RECEIVE_MAX_EXCEEDED)
-            self.stop_reading()
+            self.stop_reading(Hold.INFLIGHT)
 
     def _offer(self) -> None:
         if self._offered and self._session is not None:
@@ -160,7 +179,7 @@ class Requests(Delivering):
         assert session is not None
         if kind == Kind.PUBREL:
             self._offer()
-            if number not in session.incoming:
+            if number not in session.queue.incoming:
                 self._unknown.add(number)
             broker.released(session, number)
         elif kind == Kind.PUBREC and code < Reason.UNSPECIFIED:
@@ -190,26 +209,41 @@ class Requests(Delivering):
                 self.send(PINGRESP)
 
     def _subscribe(self, packet: Subscribe) -> None:
-        assert self._session is not None
         self._offer()
-        answers: list[Granted | None] = []
-        wanted: list[Subscription] = []
-        conditions = conditions_of(packet)
-        for wish in packet.wishes:
-            try:
-                wanted.append(subscription_of(wish, conditions, packet.subscription_id))
-                answers.append(None)
-            except RefusedError as error:
-                answers.append(Granted(error.reason, 0, error.text))
-        place = len(self._pieces)
-        granted = iter(self.front.broker.subscribe(self._session, wanted) if wanted else ())
-        said = self._teller.subscribed(packet.packet_id, [answer or next(granted) for answer in answers])
-        if self._session.durable:
+        self._asked = Asked(packet, conditions_of(packet), len(self._pieces))
+        self._go_on_subscribing()
+
+    def _go_on_subscribing(self) -> None:
+        """As many topic filters as fit into a share of a turn: a long condition is not cheap. The answer to all follows
+        the last, and nothing else of this client is looked at before."""
+        asked, session = self._asked, self._session
+        assert asked is not None
+        assert session is not None
+        end = perf_counter() + SHARE_S
+        for wish in asked.packet.wishes[len(asked.answers) :]:
+            asked.answers.append(self._granted(wish, asked))
+            if perf_counter() > end and len(asked.answers) < len(asked.packet.wishes):
+                return
+        self._asked = None
+        said = self._teller.subscribed(asked.packet.packet_id, asked.answers)
+        if session.durable:
             self._once_safe(said)
         elif not self.ended:
             # Retained publications may have come already; a client likes to have the answer before them.
             self.send(said)
-            self._pieces.insert(place, self._pieces.pop())
+            self._pieces.insert(min(asked.place, len(self._pieces) - 1), self._pieces.pop())
+
+    def _granted(self, wish: Wish, asked: Asked) -> Granted:
+        assert self._session is not None
+        most = self.front.options.filters_per_packet_max
+        if len(asked.answers) >= most:
+            return Granted(Reason.QUOTA_EXCEEDED, 0, f"more than {most} topic filters in one packet; send several")
+        try:
+            wanted = subscription_of(wish, asked.conditions, asked.packet.subscription_id)
+        except RefusedError as error:
+            return Granted(error.reason, 0, error.text)
+        (granted,) = self.front.broker.subscribe(self._session, (wanted,))
+        return granted
 
     def _once_safe(self, said: bytes) -> None:
         """Say it when the disk has what it says, where the session is one that a disk has."""
@@ -229,8 +263,14 @@ KEEP_ALIVE_TIMEOUT = 0x8D
 HELD_BYTES_MAX = 64 * 1024
 """What is read ahead of a client that is not in yet."""
 
+SHARE_FIRST, SHARE_MAX = 64, 4_096
+"""Packets of one client in one turn: at first, and at most."""
+
 CLOSE_WAIT_S = 5.0
 """How long a client is given to take our last words."""
+
+
+log = logging.getLogger("godwit.mqtt")
 
 
 class State(IntEnum):
@@ -267,6 +307,7 @@ class Connection(Requests):
     """One client, over TCP, TLS or WebSocket. Implements `Outlet` for the broker."""
 
     __slots__ = (
+        "_admission",
         "_bytes_left",
         "_connect",
         "_expiry_s",
@@ -274,7 +315,9 @@ class Connection(Requests):
         "_opening",
         "_packets_left",
         "_rest",
+        "_share",
         "_straight",
+        "_unread",
         "heard",
         "patience",
         "state",
@@ -288,6 +331,7 @@ class Connection(Requests):
         """The tick at which the client last said something."""
         self.patience = int(options.connect_wait_s / TICK_S) + 1
         """How many ticks of silence are too many; 0: any number is fine."""
+        self._admission: asyncio.Future[None] | None = None
         self._connect: mqtt5.ConnectPacket | None = None
         self._opening: Opening | None = None
         self._expiry_s: float | None = None
@@ -295,6 +339,10 @@ class Connection(Requests):
         """A packet that has begun, or all that came before the client is in."""
         self._missing = 0
         """How many more bytes make it whole, as far as is known."""
+        self._unread: bytearray | None = None
+        """What came and was more than its share of a turn."""
+        self._share = SHARE_FIRST
+        """How many packets that is, as far as is known."""
         self._straight = False
         """Whether what it publishes may be passed on unseen."""
         self._packets_left = self._bucket(options.packets_per_s)
@@ -322,25 +370,57 @@ class Connection(Requests):
         if self.state is State.OPEN or self.state is State.NEW:
             if self.state is State.OPEN:
                 self.heard = self.front.tick
-            if self._rest:
+            if self._rest and self._unread is None and self._asked is None:
                 if len(data) < self._missing:
                     self._rest += data
                     self._missing -= len(data)
                     return
                 data = bytes(self._rest) + data
                 self._rest.clear()
-            self.front.reading = True
-            try:
-                self._take(data)
-            finally:
-                self.front.flush()
+            if self._unread is not None or self._asked is not None:
+                self._unread = (self._unread or bytearray()) + data
+                return
+            self._look_at(data)
         elif self.state is not State.GONE:
             self._wait_with(data)
+
+    def _look_at(self, data: bytes) -> None:
+        """Within one share of a turn; what is left over waits until the others have had theirs."""
+        began = perf_counter()
+        self.front.reading = True
+        try:
+            self._take(data)
+        finally:
+            self.front.flush()
+        if self._unread is not None or self._asked is not None:
+            self.stop_reading(Hold.TURN)
+            self.front.take_turns(self)
+        # How many packets fit into a share depends on what they ask for, which nobody knows before.
+        took_s = perf_counter() - began
+        if took_s > SHARE_S:
+            self._share = max(1, self._share // 2)
+        elif self._unread is not None and took_s < SHARE_S / 2:
+            self._share = min(self._share * 2, SHARE_MAX)
+
+    def go_on(self) -> None:
+        """Its turn has come again."""
+        if self.state is not State.OPEN:
+            return
+        if self._asked is not None:
+            self._go_on_subscribing()
+            if self._asked is not None:
+                self.front.take_turns(self)
+                return
+        unread, self._unread = self._unread, None
+        if unread:
+            self._look_at(bytes(unread))
+        if self._unread is None and self._asked is None:
+            self.go_on_reading(Hold.TURN)
 
     def _wait_with(self, data: bytes) -> None:
         self._rest += data
         if len(self._rest) > HELD_BYTES_MAX:
-            self.stop_reading()
+            self.stop_reading(Hold.OPENING)
 
     def _take(self, data: bytes) -> None:
         """All whole packets of it; what remains waits."""
@@ -348,7 +428,8 @@ class Connection(Requests):
         packets, published = counts.packets_in, counts.publishes_in
         try:
             self._take_packets(data)
-            self._charge(counts.packets_in - packets, len(data))
+            left = len(self._unread) if self._unread is not None else 0
+            self._charge(counts.packets_in - packets, len(data) - left)
             self._offer()
         except PacketError as error:
             self._fail(error)
@@ -365,8 +446,12 @@ class Connection(Requests):
 
     def _take_packets(self, data: bytes) -> None:
         position, end = 0, len(data)
-        packet_max = self.front.options.packet_bytes_max
+        packet_max, left = self.front.options.packet_bytes_max, self._share
         while position < end:
+            if not left or self._asked is not None:
+                self._unread = bytearray(memoryview(data)[position:])
+                return
+            left -= 1
             body, size = length_at(data, position, end)
             stop = body + size
             if size > packet_max or stop - position > packet_max:
@@ -456,7 +541,8 @@ class Connection(Requests):
             self._refuse(int(error.reason), error.text)
             return
         if inspect.isawaitable(answer):
-            self.front.keep(asyncio.ensure_future(self._wait_for(answer)))
+            self._admission = asyncio.ensure_future(self._wait_for(answer))
+            self.front.keep(self._admission)
         else:
             self._admitted(answer)
 
@@ -481,6 +567,10 @@ class Connection(Requests):
         self._opening = opening_of(self._client, self._connect, admitted, self.front.options, broker.clock())
         self.state = State.OPENING
         broker.open(self._opening, self)
+
+    def _peer(self) -> str:
+        where = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return str(where[0]) if where else "?"
 
     @property
     def follows(self) -> bool:
@@ -507,6 +597,7 @@ class Connection(Requests):
         if self.state is State.GONE:
             return
         self.front.counts.refused += 1
+        log.info("refused %r from %s: %s (0x%02x)", self._client, self._peer(), text, code)
         self.send(farewell(code, text, self.version, self.packet_max))
         self._go()
 
@@ -518,7 +609,11 @@ class Connection(Requests):
         self._opening = None
         packet, options = self._connect, self.front.options
         name = self.front.broker.host.name
-        self.send(welcome(packet, self.version, options, self._client, name, session.token, present=present))
+        said = welcome(packet, self.version, options, self._client, name, session.carried.token, present=present)
+        if not said:
+            self.front.later(self.hang_up)
+            return
+        self.send(said)
         self.front.counts.connected += 1
         keep_alive_s = keep_alive_of(packet, self.version, options)
         self.patience = int(1.5 * keep_alive_s / TICK_S) + 1 if keep_alive_s else 0
@@ -534,8 +629,8 @@ class Connection(Requests):
         waiting = bytes(self._rest)
         self._rest.clear()
         if waiting:
-            self._take(waiting)
-        self.go_on_reading()
+            self._look_at(waiting)
+        self.go_on_reading(Hold.OPENING)
 
     def refused(self, reason: Reason, text: str) -> None:
         self._opening = None
@@ -580,7 +675,7 @@ class Connection(Requests):
 
     def lose_patience(self) -> None:
         """The client has been silent for too long; unless it was not listened to."""
-        if self.state is State.OPEN and not self._reading:
+        if self.state is State.OPEN and self._stopped:
             self.heard = self.front.tick
             return
         self.front.counts.timeouts += self.state is not State.GONE
@@ -595,12 +690,15 @@ class Connection(Requests):
             self.state = State.GONE
             self._straight = False
             self._rest.clear()
+            self._unread = self._asked = None
             self.hang_up()
             self.heard = self.front.tick
             self.patience = int(CLOSE_WAIT_S / TICK_S)
 
     def _leave(self, *, will: bool) -> None:
         """Tell the broker, once, that this connection is over."""
+        if self.state is State.ADMITTING and self._admission is not None:
+            self._admission.cancel()  # nobody waits for a password to be checked any more
         self.state = State.GONE
         session, self._session = self._session, None
         opening, self._opening = self._opening, None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
+from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
 from godwit.net.mqtt.codec import topic_of
 from godwit.net.mqtt.encode import Forms
 from godwit.net.mqtt.framing import with_properties, without_properties
+from godwit.net.mqtt.options import Authenticate, Counts, Hold, Options, admit_all
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.streams.frames import Transport
@@ -16,7 +19,6 @@ from godwit.protocols.broker.topics import LEVELS_MAX
 
 if TYPE_CHECKING:
     from godwit.net.mqtt.connection import Connection
-from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
 
 Steer = Callable[[str, bool, Transport], tuple[Reason, str] | None]
 """`steer(client, follows, over)`: why a client is not let in though it is who it says. Where it should go instead is
@@ -24,6 +26,10 @@ told only to one that `follows`."""
 
 TICK_S = 0.5
 """How exactly silence is measured: one timer looks after all connections."""
+
+SHARE_S, TURN_S = 0.002, 0.004
+"""What one client may cost in one turn of the loop, and what all together may of whom something was left over. Whoever
+floods the broker waits for itself, and nobody else waits longer than about a turn."""
 
 ROUTES_MAX = 16_384
 ROUTE_BYTES_MAX = 256
@@ -73,6 +79,8 @@ class Front:
         self.backlog_bytes = 0
         """What waits for clients that do not read, all together."""
         self.slowed: list[Connection] = []
+        self._busy: deque[Connection] = deque()
+        self._turning = False
         self._routes: dict[bytes, Route] = {}
         self.reading = False
         """What a client said is looked at: answers and deliveries need not wait for another turn of the loop."""
@@ -150,13 +158,34 @@ class Front:
 
     def slow_down(self, connection: Connection) -> None:
         """Too much waits for clients: read this publisher again when less does, or a while has passed."""
-        connection.stop_reading()
+        connection.stop_reading(Hold.BACKLOG)
         self.slowed.append(connection)
 
     def speed_up(self) -> None:
         slowed, self.slowed = self.slowed, []
         for connection in slowed:
-            connection.go_on_reading()
+            connection.go_on_reading(Hold.BACKLOG)
+
+    def take_turns(self, connection: Connection) -> None:
+        """It has more to be looked at than fits into its share: others first, then it again, in a later turn."""
+        self._busy.append(connection)
+        self._turn_soon()
+
+    def _turn_soon(self) -> None:
+        if self._busy and not self._turning:
+            self._turning = True
+            self.loop.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        """Round and round among those who have said much. What came meanwhile from anybody else, clients and brokers,
+        was looked at before this, and will be before the next."""
+        end = perf_counter() + TURN_S
+        for _ in range(len(self._busy)):
+            self._busy.popleft().go_on()
+            if perf_counter() > end:
+                break
+        self._turning = False
+        self._turn_soon()
 
     def _look_around(self) -> None:
         self.tick += 1

@@ -39,7 +39,13 @@ class Listener:
         self.front.begin()
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            self._answer(), self.host, self.port, ssl=self.tls, backlog=BACKLOG, reuse_address=True
+            self._answer(),
+            self.host,
+            self.port,
+            ssl=self.tls,
+            ssl_handshake_timeout=None if self.tls is None else self.front.options.connect_wait_s,
+            backlog=BACKLOG,
+            reuse_address=True,
         )
         self.port = self._server.sockets[0].getsockname()[1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from enum import IntFlag
 from math import inf
 
 import msgspec
@@ -30,6 +31,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     client_id_bytes_max: int = 512
     connect_wait_s: float = 10.0
     """How long a connection may be open before it has said CONNECT; a WebSocket so long twice."""
+    filters_per_packet_max: int = 256
+    """Topic filters in one SUBSCRIBE; those beyond are refused, one by one."""
+    origins: tuple[str, ...] = ()
+    """Web pages that may connect, as `https://fleet.example`, beside those of the broker's own address; `*`: all."""
     packets_per_s: float = inf
     bytes_per_s: float = inf
     burst_s: float = 2.0
@@ -75,6 +80,20 @@ class Counts(msgspec.Struct):
 
     def drop(self, reason: str, count: int = 1) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + count
+
+
+class Hold(IntFlag):
+    """Why a client is not read at the moment; it is read again when no reason is left."""
+
+    NONE = 0
+    OPENING = 1
+    """It is not in yet, and has said much already."""
+    INFLIGHT = 2
+    """It waits for too many acknowledgements."""
+    BACKLOG = 4
+    """Too much waits for those who get what it publishes."""
+    TURN = 8
+    """It has said more than fits into its share of a turn."""
 
 
 class Bucket:

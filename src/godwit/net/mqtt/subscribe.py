@@ -24,7 +24,10 @@ FILTER_PREFIX = "$filter/"
 
 def conditions_of(packet: Subscribe) -> list[str]:
     """What the packet wants of the content, whatever the topic."""
-    return [value for name, value in packet.user_properties if name == FILTER]
+    found = [value for name, value in packet.user_properties if name == FILTER]
+    if "" in found:
+        raise PacketError("SUBSCRIBE: an empty `filter`; leave the property out to ask for all content", PROTOCOL_ERROR)
+    return found
 
 
 def subscription_of(wish: Wish, conditions: Iterable[str], identifier: int) -> Subscription:
@@ -33,6 +36,8 @@ def subscription_of(wish: Wish, conditions: Iterable[str], identifier: int) -> S
     if group and wish.no_local:
         raise PacketError(f"SUBSCRIBE: no-local on the shared subscription {wish.pattern!r}", PROTOCOL_ERROR)
     condition, topics = _split_filter(rest)
+    if condition and topics.startswith(SHARE_PREFIX):
+        raise _invalid(f"{wish.pattern!r}: right would be $share/<group>/$filter/<condition>/<topic filter>")
     problem = problem_of_filter(topics)
     if problem:
         raise _invalid(problem)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import logging
+from collections.abc import Collection
+from http import HTTPStatus
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from websockets.exceptions import NegotiationError
 from websockets.frames import CloseCode, Frame, Opcode
@@ -15,6 +20,8 @@ from websockets.typing import Subprotocol
 from godwit.net.mqtt.connection import Connection
 from godwit.net.mqtt.front import Front
 
+log = logging.getLogger("godwit.mqtt")
+
 SUBPROTOCOLS = ("mqtt", "mqttv3.1")
 """The second is what clients of version 3.1 say."""
 
@@ -25,6 +32,26 @@ def chosen(protocol: ServerProtocol, offered: Any) -> Subprotocol:
         if name in offered:
             return Subprotocol(name)
     raise NegotiationError("this is MQTT: offer the subprotocol 'mqtt'")
+
+
+def is_welcome(origin: str, host: str, allowed: Collection[str]) -> bool:
+    """Whether a page from there may speak for its user: those that are named, and those of this very address.
+
+    A browser says where a page comes from; any page could else use a broker that trusts the machine it runs on. A host
+    name counts only if it is `localhost`: a page can make its own name point here.
+    """
+    if origin in allowed or "*" in allowed:
+        return True
+    theirs, ours = urlsplit(origin).hostname, urlsplit(f"//{host}").hostname
+    return theirs is not None and theirs == ours and (ours == "localhost" or _is_number(ours))
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class Inside(asyncio.Transport):
@@ -41,6 +68,9 @@ class Inside(asyncio.Transport):
 
     def close(self) -> None:
         self._outside.close()
+
+    def can_write_eof(self) -> bool:
+        return False  # a closing frame says so instead
 
     def abort(self) -> None:
         self._transport.abort()
@@ -115,7 +145,13 @@ class WebSocket(asyncio.Protocol):
 
     def _greet(self, request: Request) -> None:
         self._shaken()
-        response = self._protocol.accept(request)
+        origin = request.headers.get("Origin")
+        if origin is not None and not is_welcome(origin, request.headers.get("Host", ""), self._front.options.origins):
+            log.info("refused a page of %s: not in listen.origins", origin[:200])
+            self._front.counts.refused += 1
+            response = self._protocol.reject(HTTPStatus.FORBIDDEN, "this page may not use the broker\n")
+        else:
+            response = self._protocol.accept(request)
         self._protocol.send_response(response)
         if self._protocol.state is State.OPEN:
             self._send()

@@ -6,6 +6,7 @@ import asyncio
 
 from godwit.net.mqtt.encode import Teller
 from godwit.net.mqtt.front import TICK_S, Front
+from godwit.net.mqtt.options import Hold
 from godwit.protocols.broker.api import Delivery, Reason
 from godwit.protocols.broker.session.state import Session
 
@@ -111,8 +112,16 @@ class Output(asyncio.Protocol):
         self.ended = True
         if at_once:
             self.transport.abort()
+        elif self.transport.can_write_eof() and not self.transport.is_closing():
+            # What the client still says would make the system answer with a reset, which overtakes our last words: so
+            # only our half is closed. The client closes the other when it has read them, or loses our patience.
+            self.transport.write_eof()
+            self.go_on_listening()
         else:
             self.transport.close()
+
+    def go_on_listening(self) -> None:
+        """Nothing that is said from now on counts; but it must be read."""
 
     def _drop_output(self) -> None:
         self.ended = True
@@ -134,8 +143,8 @@ class Delivering(Output):
         "_aliases_out",
         "_aliases_out_max",
         "_incoming",
-        "_reading",
         "_session",
+        "_stopped",
         "_teller",
         "_unknown",
         "packet_max",
@@ -149,7 +158,7 @@ class Delivering(Output):
         """The largest packet that the client takes."""
         self._session: Session | None = None
         self._teller = Teller(0, PACKET_ANY, True)
-        self._reading = True
+        self._stopped = Hold.NONE
         self._incoming: set[int] = set()
         """Packet ids of publications not yet acknowledged."""
         self._unknown: set[int] = set()
@@ -210,15 +219,18 @@ class Delivering(Output):
 
     def _acknowledged(self, number: int) -> None:
         self._incoming.discard(number)
-        if not self._reading and len(self._incoming) <= self.front.options.inflight_max // 2:
-            self.go_on_reading()
+        if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.front.options.inflight_max // 2:
+            self.go_on_reading(Hold.INFLIGHT)
 
-    def stop_reading(self) -> None:
-        if self._reading and self.transport is not None and not self.transport.is_closing():
-            self._reading = False
+    def go_on_listening(self) -> None:
+        self.go_on_reading(~Hold.NONE)
+
+    def stop_reading(self, why: Hold) -> None:
+        if not self._stopped and self.transport is not None and not self.transport.is_closing():
             self.transport.pause_reading()
+        self._stopped |= why
 
-    def go_on_reading(self) -> None:
-        if not self._reading and self.transport is not None and not self.transport.is_closing():
-            self._reading = True
+    def go_on_reading(self, why: Hold) -> None:
+        stopped, self._stopped = self._stopped, self._stopped & ~why
+        if stopped and not self._stopped and self.transport is not None and not self.transport.is_closing():
             self.transport.resume_reading()

@@ -126,7 +126,7 @@ class Teller:
         shadows = (shadow for epochs in parts.broker.shadows.values() for shadow in epochs.values())
         sessions = [*parts.broker.sessions.values(), *shadows]
         stated = parts.stated
-        sessions.sort(key=lambda session: (-len(session.waiting) - len(session.flying), session.client))
+        sessions.sort(key=lambda session: (-len(session.queue.waiting) - len(session.queue.flying), session.client))
         report = Report(
             name=parts.identity.name,
             version=__version__,
@@ -192,10 +192,10 @@ def _client(session: Session) -> ClientRow:
         client=session.client,
         connected=session.outlet is not None,
         subscriptions=len(session.subscriptions),
-        waiting=len(session.waiting),
-        under_way=len(session.flying),
-        dropped=sum(session.dropped.values()),
-        moved_to=session.moved_to or "",
+        waiting=len(session.queue.waiting),
+        under_way=len(session.queue.flying),
+        dropped=sum(session.queue.dropped.values()),
+        moved_to=session.standing.moved_to or "",
     )
 
 

@@ -27,7 +27,7 @@ Statement = tuple[str, bool, list[Any]]
 class Batch:
     """At most one change for each row, the last one asked for. Dropped owners come before all changes."""
 
-    __slots__ = ("asked", "changes", "dropped", "waiting")
+    __slots__ = ("asked", "changes", "dropped", "is_touched", "waiting")
 
     def __init__(self) -> None:
         self.changes: dict[tuple[int, str], dict[int, bytes | None]] = {}
@@ -35,9 +35,11 @@ class Batch:
         self.waiting: list[Callable[[], None]] = []
         self.asked = 0
         """Changes asked for, those that later ones replaced included."""
+        self.is_touched = False
+        """There is more to write than has been asked for yet."""
 
     def __bool__(self) -> bool:
-        return bool(self.changes or self.dropped)
+        return bool(self.changes or self.dropped or self.is_touched)
 
     def change(self, table: str, owner: str, number: int, value: bytes | None) -> None:
         key = (NUMBERS[table], owner)

@@ -89,6 +89,7 @@ class SqliteStore:
         """How what waits is called: a host's `run` counts what fails there."""
         self.after: Callable[[], None] = lambda: None
         """Called when all that waited for a transaction has been called."""
+        self.on_write: Callable[[], None] = lambda: None
         self.commits = 0
         self.changes = 0
         self._loop = asyncio.get_running_loop()
@@ -102,6 +103,7 @@ class SqliteStore:
         self._writing: Batch | None = None
         self._timer: asyncio.Handle | None = None
         self._hurried = False
+        self._gathering = False
         self._broken = False
         self._waits = sync is Sync.POWER
         """Whether each transaction waits for the disk."""
@@ -112,6 +114,11 @@ class SqliteStore:
         self._work: SimpleQueue[Batch | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_all, name="godwit-store", daemon=True)
         self._thread.start()
+
+    def touch(self) -> None:
+        self._next.is_touched = True
+        if self._timer is None:
+            self._schedule()
 
     def put(self, table: str, owner: str, number: int, value: bytes) -> None:
         self._next.change(table, owner, number, value)
@@ -178,6 +185,8 @@ class SqliteStore:
 
     def _schedule(self) -> None:
         """Somebody has written; nobody waits for it yet."""
+        if self._gathering:
+            return
         if self._next.asked >= LAZY_ROWS:
             if self._broken:
                 self._next = Batch()
@@ -194,7 +203,9 @@ class SqliteStore:
             self._timer = self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        self._timer, self._hurried = None, False
+        self._gathering = True  # nobody needs to be told that there is something to write
+        self.on_write()
+        self._timer, self._hurried, self._gathering = None, False, False
         batch, self._next = self._next, Batch()
         if not batch:
             _call(batch.waiting)

@@ -173,13 +173,13 @@ class Broker:
         if session.outlet is not outlet:
             return
         if not will:
-            session.will = None
+            session.standing.will = None
         self._registry.detach(session)
         if expiry_s is not None:
-            was_durable, session.expiry_s = session.durable, expiry_s
+            was_durable, session.carried.expiry_s = session.durable, expiry_s
             if was_durable and not session.durable:
                 self._switch.ledger.forget(session)
-        if session.will is not None and session.will.delay_s == 0:
+        if session.standing.will is not None and session.standing.will.delay_s == 0:
             self._registry.say_will(session)
         self._registry.rest(session)
 
@@ -202,7 +202,7 @@ class Broker:
         ledger, outlet = self._switch.ledger, session.outlet
         if outlet is None:
             return  # the session is somebody else's by now: the client says it again over its next connection
-        if session.unheard:
+        if session.carried.unheard:
             self._moves.speaking.keep_back(session, offered)
             return
         before = ledger.writes
@@ -216,8 +216,8 @@ class Broker:
             self._switch.spread(self._switch.name, taken)
         if not acks:
             return
-        if ledger.writes != before or session.settling:
-            session.settling += 1
+        if ledger.writes != before or session.queue.settling:
+            session.queue.settling += 1
             self.store.settled(partial(self._settled, session, outlet, acks))
         else:
             for ack in acks:
@@ -260,10 +260,10 @@ class Broker:
 
     def _take_over(self, session: Session, opening: Opening) -> None:
         """The client is back; a connection that is still there ends, and the session too where it starts clean."""
-        will, connected = session.will, session.outlet is not None
+        will, connected = session.standing.will, session.outlet is not None
         if will is not None and (opening.clean or (connected and will.delay_s == 0)):
             self._registry.say_will(session)
-        session.will = None
+        session.standing.will = None
         if connected:
             self.counts.taken_over += 1
             self._registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
@@ -273,7 +273,7 @@ class Broker:
     def _offer(self, session: Session, publication: Publication, number: int, taken: list[Publication]) -> Reason:
         """Decide about one; what is taken is added to the list."""
         switch = self._switch
-        if publication.qos == 2 and number in session.incoming:
+        if publication.qos == 2 and number in session.queue.incoming:
             return Reason.OK
         problem = switch.directory.audience(publication.topic).problem
         if problem:
@@ -284,7 +284,7 @@ class Broker:
             self.counts.refuse("not_authorized")
             return Reason.NOT_AUTHORIZED
         if publication.qos == 2:
-            session.incoming.add(number)
+            session.queue.incoming.add(number)
             if session.durable:
                 switch.ledger.put_incoming(session, number)
         if publication.retain:
@@ -298,7 +298,7 @@ class Broker:
         return Reason.OK
 
     def _settled(self, session: Session, outlet: Outlet, acks: list[Ack]) -> None:
-        session.settling -= 1
+        session.queue.settling -= 1
         if session.outlet is outlet:
             for ack in acks:
                 outlet.accepted(*ack)
@@ -386,18 +386,18 @@ class Broker:
                 self._known = set(msgspec.msgpack.decode(row, type=list[str]))
         for session in self._switch.ledger.load():
             session.sequence = self._registry.first_sequence()
-            if session.state is State.SHADOW:
+            if session.standing.state is State.SHADOW:
                 self._registry.add_shadow(session)
                 for sub in session.subscriptions.values():
                     self._switch.add_sub(sub)
-            elif session.state is State.COMMITTED:
+            elif session.standing.state is State.COMMITTED:
                 self._moves.holding.loaded(session)
             else:
                 self._registry.add(session)
-                self.counts.waiting += len(session.flying) + len(session.waiting)
-                if session.state is State.ATTACHED:
+                self.counts.waiting += len(session.queue)
+                if session.standing.state is State.ATTACHED:
                     session.become(Cause.LEFT)
-                session.left = now if session.left is None else session.left
+                session.standing.left = now if session.standing.left is None else session.standing.left
                 # To whom the client's publications went is not on the disk: to anybody, perhaps.
                 self._switch.said_to[session.client] = set(self._known)
                 self._moves.speaking.arrive(session)
@@ -405,7 +405,7 @@ class Broker:
             self._moves.loaded(session)
 
     def _rest(self, session: Session) -> None:
-        if session.state in (State.RESTING, State.RESERVED):
+        if session.standing.state in (State.RESTING, State.RESERVED):
             self._registry.rest(session)
 
     def _clean(self) -> None:

@@ -172,11 +172,11 @@ class Switch:
 
     def had(self, session: Session) -> tuple[Passage, ...]:
         """What a session has had of what bridges bring from the air, what waits for it not counted."""
-        items = (*session.waiting, *(item for items in session.held.values() for item in items))
+        items = (*session.queue.waiting, *(item for items in session.inflow.held.values() for item in items))
         waiting = {item.publication.passage for item in items}
-        known = dict(session.passages)
-        if not session.gates and session.memory is None:
-            known.update(dict.fromkeys(reversed(self.fabric.crossed(session.since))))
+        known = dict(session.carried.passages)
+        if not session.inflow.gates and session.carried.memory is None:
+            known.update(dict.fromkeys(reversed(self.fabric.crossed(session.inflow.since))))
         return tuple(passage for passage in known if passage not in waiting)[-PASSAGES_MAX:]
 
     def share(self, group: Group, origin: NodeId, publication: Publication) -> None:
@@ -218,20 +218,20 @@ class Switch:
     def _passes(self, session: Session, origin: NodeId, publication: Publication) -> bool:
         """Whether it is the first of its name that is for this session. One that stays takes what its broker does."""
         assert publication.passage is not None
-        if session.plain or session.state is State.SHADOW or not takes(session, origin):
-            return publication.passage not in session.passages
+        if session.plain or session.standing.state is State.SHADOW or not takes(session, origin):
+            return publication.passage not in session.carried.passages
         if not is_own(session, self.stamp, publication) or not session.passes(publication.passage):
             return False
-        if publication.qos and session.durable and session.state is not State.STANDBY:
+        if publication.qos and session.durable:
             self.ledger.put_session(session)
         return True
 
     def _give_moving(self, session: Session, origin: NodeId, item: Item) -> None:
-        gate = session.gates.get(origin)
+        gate = session.inflow.gates.get(origin)
         if gate is None or gate.through:
             self.take(session, item, origin)
             return
-        session.held.setdefault(origin, []).append(item)
+        session.inflow.held.setdefault(origin, []).append(item)
         if session.copy is not None:
             self.weigh(session.copy, item)
         elif session.durable:
@@ -240,24 +240,24 @@ class Switch:
     def take(self, session: Session, item: Item, origin: NodeId = "") -> None:
         """What is the session's: to its client, or to where it went. Without origin it comes from no broker's stream
         at this moment, and nobody else has it."""
-        if session.state is State.SHADOW:
+        if session.standing.state is State.SHADOW:
             self.forward(session, item, None)
         elif session.copy is not None:
-            session.waiting.append(item)
-            session.waiting_b += size_b(item)
+            session.queue.waiting.append(item)
+            session.queue.waiting_b += size_b(item)
             self.weigh(session.copy, item)
         else:
-            if session.copies:
+            if session.standing.copies:
                 self.follow(session, item, origin)
             self.flows.take(session, item)
 
 
 def takes(session: Session, origin: NodeId) -> bool:
     """Whether what comes from this broker now is the session's here, or only at an earlier or later place of it."""
-    if session.state is State.SHADOW and origin not in session.open_origins:
+    if session.standing.state is State.SHADOW and origin not in session.standing.open_origins:
         return False
-    gate = session.gates.get(origin)
+    gate = session.inflow.gates.get(origin)
     if gate is None:
         # Of a broker that its source did not know, all comes through the source until the two have spoken.
-        return not any(way.copy for way in session.upstreams)
+        return not session.inflow.is_unconfirmed
     return gate.begun

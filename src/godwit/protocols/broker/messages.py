@@ -120,8 +120,34 @@ class Memory(msgspec.Struct, array_like=True):
     """How far each stream had come where the session was before."""
 
 
+class Carried(msgspec.Struct, array_like=True):
+    """What a session takes along wherever it goes: it is in its row on the disk, in `Session` and in `Copy`."""
+
+    expiry_s: float = 0.0
+    """How long it lasts without a connection; in a copy, how long it has left."""
+    token: str = ""
+    """For the client to keep and to show, unread, at whichever broker it appears next; empty where the session ends
+    with the connection."""
+    clean: bool = False
+    """The client has started it clean: what an earlier one kept elsewhere is not for it."""
+    started: int = 0
+    """The epoch of that."""
+    strange: bool = False
+    """It began while an older one was out of reach, and the client has not shown that it has heard so. Until then it is
+    told so each time: it may take packet identifiers and subscriptions for those of the older one."""
+    unheard: set[tuple[int, NodeId]] = msgspec.field(default_factory=set)
+    """By the epoch before which the client was elsewhere: brokers that may not have all yet that it said there. Each
+    tells the session with `Heard`."""
+    claims: tuple[Claim, ...] = ()
+    """The copies by which it came from brokers that may not know it yet."""
+    memory: Memory | None = None
+    """What it has by itself, where an older session of the client may turn up."""
+    passages: dict[tuple[str, int], None] = msgspec.field(default_factory=dict)
+    """What it had elsewhere, and takes while it moves, of what bridges bring from the air; the oldest first."""
+
+
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
-    """Here it is: what it wants, what it has taken and not released, and what is under way to the client.
+    """Here it is: what it takes along, what it wants, what it has taken and not released, and what is under way.
 
     What waits follows as `Forwarded`. `origins` are the brokers, the sender and the receiver among them, whose events
     reach it through the sender, each until `Through`. `chain` are the brokers where it was before and that may still
@@ -130,7 +156,7 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
 
     client: str
     epoch: int
-    expiry_s: float
+    carried: Carried
     subscriptions: tuple[Subscription, ...]
     incoming: tuple[int, ...]
     kept: tuple[Kept, ...]
@@ -138,42 +164,22 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     sequence: int = 0
     """The last number of a publication of this client."""
     chain: tuple[NodeId, ...] = ()
-    clean: bool = False
-    """The client has started it clean: what earlier ones kept is not for it."""
-    unheard: tuple[tuple[int, NodeId], ...] = ()
-    """The brokers that may not have all yet that the client said elsewhere; each tells the receiver with `Heard`."""
-    claims: tuple[Claim, ...] = ()
-    memory: Memory | None = None
-    """Where an older session may turn up."""
-    started: int = 0
-    """The epoch at which the client has started it clean."""
-    passages: tuple[tuple[str, int], ...] = ()
-    """What it has had of what bridges bring from the air."""
-    strange: bool = False
-    """The client may not have heard that it is new."""
 
 
 class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
     """A session that rests with me, for you to hold until the client comes to you or I say `Drop`. It stays mine.
 
     What waits follows as `Forwarded`, and so does all that I take for it from each broker until that one has turned to
-    you as well. `epoch` is the copy's; `origins` are the brokers that I know, both of us among them. `lasts_s` is how
-    long the session has left, and `token` what the client was given when it was in last.
+    you as well. `epoch` is the copy's; `origins` are the brokers that I know, both of us among them.
     """
 
     client: str
     epoch: int
-    lasts_s: float
-    token: str
+    carried: Carried
     subscriptions: tuple[Subscription, ...]
     incoming: tuple[int, ...]
     kept: tuple[Kept, ...]
     origins: tuple[NodeId, ...]
-    clean: bool = False
-    memory: Memory | None = None
-    started: int = 0
-    passages: tuple[tuple[str, int], ...] = ()
-    strange: bool = False
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop", array_like=True):

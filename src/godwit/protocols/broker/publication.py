@@ -131,10 +131,12 @@ def _add_pack(found: dict[str, Value], publication: Publication) -> None:
 
 def _members(members: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Value]]:
     for key, value in members.items():
+        if len(prefix) + len(key) > NAME_MAX:
+            continue  # before the name is built: keys may be as long as the payload, and nest
         name = prefix + key
         kind = type(value)
         if kind is str or kind is float or kind is bool or (kind is int and INT_MIN <= value <= INT_MAX):
-            if 0 < len(name) <= NAME_MAX:
+            if name:
                 yield name, value
         elif kind is dict and depth < DEPTH_MAX:
             yield from _members(value, f"{name}.", depth + 1)

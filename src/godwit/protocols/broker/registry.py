@@ -65,8 +65,8 @@ class Registry:
     def create(self, opening: Opening, epoch: int, *, clean: bool = False) -> Session:
         session = Session(opening.client, epoch)
         session.become(Cause.OPENED)
-        session.clean, session.started = clean, epoch if clean else 0
-        session.expiry_s = opening.expiry_s
+        session.carried.clean, session.carried.started = clean, epoch if clean else 0
+        session.carried.expiry_s = opening.expiry_s
         session.sequence = self.first_sequence()
         self.add(session)
         if session.durable:
@@ -78,7 +78,7 @@ class Registry:
         return int(self.switch.clock() * 1e6)
 
     def add(self, session: Session) -> None:
-        session.limits, session.since = self.limits, self.switch.host.now()
+        session.limits, session.inflow.since = self.limits, self.switch.host.now()
         self.sessions[session.client] = session
         self.switch.counts.sessions += 1
         for sub in session.subscriptions.values():
@@ -89,15 +89,16 @@ class Registry:
         self.cancel_timers(session)
         self.on_attach(session)
         was_durable = session.durable
-        session.strange = session.strange and (not opening.token or opening.token != session.token)
-        present = present and not session.strange
+        carried = session.carried
+        carried.strange = carried.strange and (not opening.token or opening.token != carried.token)
+        present = present and not carried.strange
         session.become(Cause.ADMITTED)
-        session.outlet, session.reserved_for = outlet, ""
+        session.outlet, session.standing.reserved_for = outlet, ""
         session.grant, session.limits = opening.grant, opening.limits
-        session.expiry_s, session.left = opening.expiry_s, None
+        session.carried.expiry_s, session.standing.left = opening.expiry_s, None
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
-        session.will = opening.will
-        session.token = self._token(session) if session.durable else ""
+        session.standing.will = opening.will
+        session.carried.token = self._token(session) if session.durable else ""
         self._keep(session, was_durable)
         self._withdraw_beyond(session, opening.grant)
         self.switch.counts.connected += 1
@@ -109,7 +110,7 @@ class Registry:
     def _token(self, session: Session) -> str:
         """Another one for each time that a client is let in anywhere; the clock sees to that after a crash."""
         self._attachment = max(self._attachment + 1, int(self.switch.clock() * 1000))
-        return f"{session.epoch}.{self._attachment}.{self.switch.name}"
+        return f"{session.standing.epoch}.{self._attachment}.{self.switch.name}"
 
     def _keep(self, session: Session, was_durable: bool) -> None:
         ledger = self.switch.ledger
@@ -126,7 +127,7 @@ class Registry:
             session.become(Cause.LEFT)
             session.outlet = None
             session.kept_back.clear()
-            session.left = self.switch.clock()
+            session.standing.left = self.switch.clock()
             self.switch.counts.connected -= 1
             self.switch.flows.detached(session)
             self.switch.directory.changed()
@@ -150,8 +151,8 @@ class Registry:
             switch.ledger.put_session(session)
         if not session.everlasting:
             session.expiry_timer = switch.host.after(min(left_s, TIMER_MAX_S), partial(self._expire, session))
-        if session.will is not None:
-            session.will_timer = switch.host.after(session.will.delay_s, partial(self.say_will, session))
+        if session.standing.will is not None:
+            session.will_timer = switch.host.after(session.standing.will.delay_s, partial(self.say_will, session))
         self.on_rest(session)
 
     def _expire(self, session: Session) -> None:
@@ -163,13 +164,13 @@ class Registry:
 
     def say_will(self, session: Session) -> None:
         """Publish the will, if there is still one."""
-        will, session.will = session.will, None
+        will, session.standing.will = session.standing.will, None
         if session.will_timer is not None:
             session.will_timer.cancel()
             session.will_timer = None
         if will is None:
             return
-        if session.durable and session.state in OURS:
+        if session.durable and session.standing.state in OURS:
             self.switch.ledger.put_session(session)
         publication = will.publication
         now, lasts_s = self.switch.clock(), (publication.expires or 0.0) - publication.time
@@ -202,9 +203,9 @@ class Registry:
 
     def end(self, session: Session) -> None:
         """Nothing of it remains; what it owed to a shared group goes to another member."""
-        if session.state is State.ENDED:
+        if session.standing.state is State.ENDED:
             return
-        was_shadow, was_durable = session.state is State.SHADOW, session.durable
+        was_shadow, was_durable = session.standing.state is State.SHADOW, session.durable
         if was_shadow:
             self._withdraw(session)  # first: what a shadow wants is wanted for a while yet, what a session wants is not
         session.become(Cause.OVER)
@@ -229,12 +230,12 @@ class Registry:
             self.switch.remove_sub(sub)
 
     def add_shadow(self, session: Session) -> None:
-        self.shadows.setdefault(session.client, {})[session.epoch] = session
+        self.shadows.setdefault(session.client, {})[session.standing.epoch] = session
         self.switch.counts.shadows += 1
 
     def _remove_shadow(self, session: Session) -> None:
         shadows = self.shadows[session.client]
-        del shadows[session.epoch]
+        del shadows[session.standing.epoch]
         if not shadows:
             del self.shadows[session.client]
         self.switch.counts.shadows -= 1
@@ -248,10 +249,10 @@ class Registry:
                 switch.share(group, switch.name, item.publication)
             else:
                 left += not item.received
-        switch.counts.waiting -= len(session.flying) + len(session.waiting)
-        session.flying, session.held = {}, {}
-        session.waiting.clear()
-        session.unsent.clear()
+        switch.counts.waiting -= len(session.queue)
+        session.queue.flying, session.inflow.held = {}, {}
+        session.queue.waiting.clear()
+        session.queue.unsent.clear()
         if left:
             switch.counts.drop("ended", left)
 
@@ -325,13 +326,13 @@ class Registry:
     def _give_retained(self, session: Session, wanted: Subscription, found: Sequence[Publication]) -> None:
         """After the answer to the subscription. Where another has come meanwhile, the client has that one already."""
         sub, switch = session.subscriptions.get(wanted.key), self.switch
-        if session.state is State.ENDED or sub is None or sub.wanted is not wanted:
+        if session.standing.state is State.ENDED or sub is None or sub.wanted is not wanted:
             return
         identifiers = (wanted.identifier,) if wanted.identifier else ()
         for one in found:
             if switch.retained.get(one.topic) is one and not (wanted.no_local and one.publisher == session.client):
                 qos = min(one.qos, wanted.qos)
-                if session.state in OURS and qos == 0:
+                if session.standing.state in OURS and qos == 0:
                     switch.flows.pass_on(session, one, True, identifiers)
                 elif qos:
                     switch.take(session, Item(one, qos, True, identifiers))

@@ -24,12 +24,20 @@ TABLES = (
     "interests",  # what other brokers want, as last heard: (broker, 0)
     "neighbours",  # where clients go from here, and how often: (broker, 0)
     "air",  # what came from brokers without infrastructure: (where it entered, number there)
+    "logins",  # how to recognise a password that was right: (user, 0)
+    "gates",  # what a session that moves, or is copied, knows of single brokers: (client, n), shadows as in sessions
 )
 
 
 class Store(Protocol):
     """All rows written in one turn (one call from the world into a core) become durable at once: a crash leaves all of
     them or none. Turns become durable in their order."""
+
+    on_write: Callable[[], None]
+    """Called between two turns, before what they wrote goes to the disk: rows that are put then go with it."""
+
+    def touch(self) -> None:
+        """There is something to write, and `on_write` will put it: whoever asks with `settled` waits for that too."""
 
     def put(self, table: str, owner: str, number: int, value: bytes) -> None: ...
 
@@ -49,6 +57,10 @@ Disk = dict[str, dict[tuple[str, int], bytes]]
 """What is left after a crash: the rows of each table."""
 
 
+Changes = list[tuple[str, str, int, bytes | None]]
+"""Table, owner, number and the row, or None where it goes."""
+
+
 class MemoryStore:
     """A store for simulation: what was not settled is lost by a crash, as another `MemoryStore` on the disk shows.
 
@@ -60,9 +72,15 @@ class MemoryStore:
         self.disk = disk
         self.later = later
         self._rows = {table: dict(disk.get(table, {})) for table in TABLES}
-        self._written: list[tuple[str, str, int, bytes | None]] = []
+        self._written: Changes = []
         self._waiting: list[Callable[[], None]] = []
         self._writing = False
+        self._touched = False
+        self.on_write: Callable[[], None] = _nothing
+
+    def touch(self) -> None:
+        self._touched = True
+        self._begin()
 
     def put(self, table: str, owner: str, number: int, value: bytes) -> None:
         self._rows[table][owner, number] = value
@@ -91,9 +109,20 @@ class MemoryStore:
             self._writing = True
             self.later(self._write)
 
-    def _write(self) -> None:
+    def _gathered(self) -> tuple[Changes, list[Callable[[], None]]]:
+        """All that is to be written now, and who waits for it."""
+        self._touched = False
+        self.on_write()
         written, self._written = self._written, []
         waiting, self._waiting = self._waiting, []
+        return written, waiting
+
+    @property
+    def _has_more(self) -> bool:
+        return bool(self._waiting or self._written or self._touched)
+
+    def _write(self) -> None:
+        written, waiting = self._gathered()
 
         def done() -> None:
             for table, owner, number, value in written:
@@ -103,9 +132,12 @@ class MemoryStore:
                 else:
                     rows[owner, number] = value
             self._writing = False
-            if self._waiting or self._written:
+            if self._has_more:
                 self._begin()
             for then in waiting:
                 then()
 
         self.later(done)
+
+
+def _nothing() -> None: ...

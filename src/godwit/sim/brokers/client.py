@@ -3,6 +3,7 @@ connections."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from godwit.protocols.broker.api import Delivery, Opening, Reason, Subscription
@@ -24,6 +25,10 @@ class Connection:
         """The client has repeated what was not acknowledged: only then may it say something new."""
         self.open = True
         """From the client's side."""
+        self.last_s = 0.0
+        """When the last that the broker has said arrives."""
+        self.said_s = 0.0
+        """When the last that the client has said does."""
 
     @property
     def works(self) -> bool:
@@ -82,13 +87,11 @@ class Client:
         self.keeps_token = False
         self.token = ""
         """What its session's was when it was in last; with a question mark once it has been shown."""
-        self._times: dict[int, float] = {}
 
-    def later(self, connection: Connection, call: object) -> None:
+    def later(self, connection: Connection, call: Callable[[], object]) -> None:
         """What the broker says arrives after a while, in order."""
-        assert callable(call)
-        when = max(self.world.engine.now + self.dice.uniform(0, self.delay_s), self._times.get(id(connection), 0.0))
-        self._times[id(connection)] = when
+        when = max(self.world.engine.now + self.dice.uniform(0, self.delay_s), connection.last_s)
+        connection.last_s = when
         self.world.engine.at(when, lambda: call() if connection.works else None)
 
     def connect(self, at: str, *, clean: bool = False, expiry_s: float = 3600.0, **more: object) -> Client:
@@ -167,7 +170,7 @@ class Client:
             return
         self.presents.append(present)
         assert connection.session is not None
-        self.token = connection.session.token
+        self.token = connection.session.carried.token
         if not present:
             self.given_up += [one.id for one, received in self.outgoing.values() if not received]
             self.incoming.clear()

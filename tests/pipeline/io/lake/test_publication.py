@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -107,6 +108,16 @@ def test_a_new_column_of_a_later_batch_becomes_one_of_the_table(form: str, lake:
     finish(out, 1)
     published(str(out), target(form, lake))
     assert rows(table(form, lake, "events")) == [{"n": 0, "pm25": None}, {"n": 1, "pm25": 3.5}]
+
+
+@TARGETS
+def test_moments_that_spark_wrote_are_the_same_in_the_table(form: str, lake: Path) -> None:
+    when = datetime(2026, 11, 16, 12, 0, 0, 5, tzinfo=UTC)
+    (lake / "out" / "events").mkdir(parents=True)
+    told = pa.table({"time": pa.array([when], pa.timestamp("us", "UTC"))})
+    pq.write_table(told, lake / "out" / "events" / "a.parquet", use_deprecated_int96_timestamps=True)
+    published(str(lake / "out"), target(form, lake))
+    assert [row["time"] for row in rows(table(form, lake, "events"))] == [when]
 
 
 @TARGETS

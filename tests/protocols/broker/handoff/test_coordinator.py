@@ -69,8 +69,8 @@ def nothing_is_left(world: World) -> None:
     for site in [site for site in world.sites.values() if site.up]:
         assert not site.broker.shadows
         for session in site.broker.sessions.values():
-            assert not session.gates
-            assert not session.upstreams
+            assert not session.inflow.gates
+            assert not session.inflow.upstreams
 
 
 def test_what_waited_at_the_old_broker_follows_to_the_new_one() -> None:

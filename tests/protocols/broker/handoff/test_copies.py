@@ -42,8 +42,8 @@ def test_a_copy_collects_by_itself_what_the_session_collects_too() -> None:
     world.run()
     assert talk(world, since, "Forwarded") == []
     for copy in copies(world).values():
-        assert [item.publication.payload for item in copy.session.waiting] == [b"1"]
-    (kept,) = world.sites["b1"].broker.sessions["s"].waiting
+        assert [item.publication.payload for item in copy.session.queue.waiting] == [b"1"]
+    (kept,) = world.sites["b1"].broker.sessions["s"].queue.waiting
     assert kept.publication.payload == b"1"
     subscriber.connect("b1")
     world.run()

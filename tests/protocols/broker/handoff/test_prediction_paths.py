@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from godwit.protocols.broker.handoff.copies import AWAY_S, Handoff
 from godwit.protocols.broker.handoff.prediction import BEFORES_MAX, HABITS, Neighbors, Paths
-from godwit.protocols.broker.session.lifecycle import State
-from godwit.protocols.broker.session.rows import SessionRow
 from godwit.protocols.broker.store import MemoryStore
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import Even, World
@@ -42,7 +40,7 @@ def test_a_session_remembers_the_broker_where_its_client_was_before(handoff: Han
         "b2": ["b1"],
         "b3": ["b2"],
     }
-    assert world.sites["b1"].broker.sessions["s"].came_from == "b3"
+    assert world.sites["b1"].broker.sessions["s"].standing.came_from == "b3"
 
 
 @pytest.mark.parametrize("handoff", ["proactive", "reactive"])
@@ -58,13 +56,6 @@ def test_it_remembers_that_over_a_crash(handoff: Handoff) -> None:
     assert world.sites["b2"].neighbors.befores == ["b1"]
 
 
-def test_a_row_that_says_nothing_of_it_can_be_read() -> None:
-    row = SessionRow(1, 60.0, None, None, False, False, 1, {}, [], State.RESTING, "", 0, set(), set(), came_from="b1")
-    told = SessionRow.__struct_fields__.index("came_from")
-    encoded = msgspec.msgpack.encode(msgspec.structs.astuple(row)[:told])
-    assert msgspec.msgpack.decode(encoded, type=SessionRow).came_from == ""
-
-
 def test_whoever_could_not_wait_for_its_session_came_from_there_all_the_same() -> None:
     world = Even(3, handoff="reactive", session_wait_s=1.0)
     walker = walked(world, "b1")
@@ -72,7 +63,7 @@ def test_whoever_could_not_wait_for_its_session_came_from_there_all_the_same() -
     walker.connect("b2")
     world.run()
     assert walker.presents[-1] is False
-    assert world.sites["b2"].broker.sessions["s"].came_from == "b1"
+    assert world.sites["b2"].broker.sessions["s"].standing.came_from == "b1"
 
 
 @pytest.mark.parametrize(("away_s", "before"), [(AWAY_S / 2, "b1"), (AWAY_S * 2, "")])

@@ -60,7 +60,7 @@ def test_what_was_said_at_the_old_broker_is_heard_before_what_is_said_at_the_new
         world.run(10)
     assert subscriber.payloads == [b"0", b"1", b"2", b"3", b"4", b"5"]
     assert not publisher.outgoing
-    assert not publisher.session.unheard
+    assert not publisher.session.carried.unheard
 
 
 def test_a_client_that_moves_on_at_once_keeps_its_order_too() -> None:

@@ -50,8 +50,8 @@ class Away:
         for site in self.world.sites.values():
             assert not site.broker.shadows
             for session in site.broker.sessions.values():
-                assert session.memory is None
-                assert not session.upstreams
+                assert session.carried.memory is None
+                assert not session.inflow.upstreams
 
 
 @pytest.mark.parametrize("handoff", ["reactive", "proactive"])

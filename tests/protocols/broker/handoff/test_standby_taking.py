@@ -279,7 +279,7 @@ def test_the_first_delivery_takes_a_round_trip_and_with_a_token_none_whatever_wa
         if at % 50 == 0:
             world.run(0.01)
     world.run()
-    assert len(world.sites["b1"].broker.sessions["s"].waiting) == backlog
+    assert len(world.sites["b1"].broker.sessions["s"].queue.waiting) == backlog
     world.delay_s = 0.05
     assert first_delivery_s(world, subscriber, "b3") == pytest.approx(round_trips * 0.1, abs=0.005)
 
@@ -406,7 +406,7 @@ def test_a_reservation_that_a_crash_has_left_behind_is_asked_back(after_s: float
     world.sites["b3"].crash()
     subscriber.drop(notice_s=None)
     world.run(after_s)
-    assert world.sites["b1"].broker.sessions["s"].reserved_for == "b3"
+    assert world.sites["b1"].broker.sessions["s"].standing.reserved_for == "b3"
     world.sites["b3"].start()
     subscriber.connect(goes_to)
     publisher.publish("a/x", b"2", qos=2)
@@ -432,4 +432,4 @@ def test_where_whoever_has_a_reservation_stays_away_the_old_broker_goes_on_after
     world.run(30)
     assert subscriber.presents == [False, True]
     assert subscriber.payloads == [b"1"]
-    assert not world.sites["b1"].broker.sessions["s"].reserved_for
+    assert not world.sites["b1"].broker.sessions["s"].standing.reserved_for

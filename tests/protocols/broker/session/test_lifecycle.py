@@ -9,6 +9,7 @@ import pytest
 from tests.protocols.broker.resting import copies, resting_world
 
 from godwit.protocols.broker.messages import (
+    Carried,
     Content,
     Copy,
     Drop,
@@ -48,7 +49,7 @@ def looks(session: Session) -> dict[str, object]:
 @pytest.mark.parametrize(("state", "cause"), ABSENT, ids=lambda one: one.name)
 def test_a_step_that_the_table_does_not_have_is_refused_and_changes_nothing(state: State, cause: Cause) -> None:
     session = Session("s", 1)
-    session.state = state
+    session.standing.state = state
     before = looks(session)
     with pytest.raises(LocalError):
         session.become(cause)
@@ -94,7 +95,7 @@ def _resting() -> tuple[World, str, Session]:
 def _reserved() -> tuple[World, str, Session]:
     world, _, _ = resting_world()
     session = world.sites["b1"].broker.sessions["s"]
-    tell(world, "b1", "b3", Reserve("s", session.copied))
+    tell(world, "b1", "b3", Reserve("s", session.standing.copied))
     return world, "b1", session
 
 
@@ -138,7 +139,7 @@ LATE: tuple[Content, ...] = (
     Place("s", OLD, clean=True),
     Fetch("s", OLD),
     Fetch("s", OLD, OLD, held=True),
-    SessionMessage("s", OLD, 60.0, (), (), (), ("b1", "b2", "b3")),
+    SessionMessage("s", OLD, Carried(60.0), (), (), (), ("b1", "b2", "b3")),
     Nothing("s", OLD),
     Nothing("s", OLD, "b2", OLD),
     Forwarded("s", OLD, Kept(PUBLICATION, 1)),
@@ -148,7 +149,7 @@ LATE: tuple[Content, ...] = (
     Said("s", OLD, "b2"),
     Heard("s", OLD, "b2"),
     Retained(PUBLICATION),
-    Copy("s", OLD, 60.0, "", (), (), (), ("b1", "b2", "b3")),
+    Copy("s", OLD, Carried(60.0), (), (), (), ("b1", "b2", "b3")),
     Drop("s", OLD),
     Uncopied("s", OLD),
     Given("s", OLD, OLD, ()),

@@ -19,49 +19,53 @@ def at_once(disk: Disk) -> MemoryStore:
 def session_with(dice: Random, ledger: Ledger) -> Session:
     """Something under way, something waiting, something kept back; some of it for others too."""
     session = Session("s", 1)
-    session.expiry_s = 60.0
+    session.carried.expiry_s = 60.0
     made = [Item(Publication("p", at, "a/x", b"%d" % at, 2), 2) for at in range(dice.randint(0, 12))]
     for item in made:
         item.body = ledger.body() if dice.random() < 0.3 else None
         kind = dice.choice(("flying", "waiting", "waiting", "held"))
         if kind == "flying":
-            item.number = session.next_number()
-            session.flying[item.number] = item
+            item.number = session.queue.next_number()
+            session.queue.flying[item.number] = item
         elif kind == "waiting":
-            session.waiting.append(item)
+            session.queue.waiting.append(item)
         else:
-            session.held.setdefault(dice.choice("bc"), []).append(item)
+            session.inflow.held.setdefault(dice.choice("bc"), []).append(item)
     return session
 
 
 def step(dice: Random, ledger: Ledger, session: Session) -> None:
     """What happens to deliveries of a session whose client is in."""
     match dice.choice(("launch", "launch", "received", "acknowledged", "taken", "released")):
-        case "launch" if session.waiting:
-            item = session.waiting.popleft()
-            item.number = session.next_number()
-            session.flying[item.number] = item
+        case "launch" if session.queue.waiting:
+            item = session.queue.waiting.popleft()
+            item.number = session.queue.next_number()
+            session.queue.flying[item.number] = item
             ledger.put_item(session, item)
-        case "received" if session.flying:
-            item = dice.choice([*session.flying.values()])
+        case "received" if session.queue.flying:
+            item = dice.choice([*session.queue.flying.values()])
             item.received, item.publication = True, DONE_WITH
             ledger.let_go(item)
             ledger.put_item(session, item)
-        case "acknowledged" if session.flying:
-            ledger.delete_item(session, session.flying.pop(dice.choice([*session.flying])))
+        case "acknowledged" if session.queue.flying:
+            ledger.delete_item(session, session.queue.flying.pop(dice.choice([*session.queue.flying])))
         case "taken":
             item = Item(Publication("q", 1, "a/y", b"new"), 2)
             ledger.put_item(session, item)
-            session.waiting.append(item)
-        case "released" if session.held:
-            for item in session.held.pop(next(iter(session.held))):
+            session.queue.waiting.append(item)
+        case "released" if session.inflow.held:
+            for item in session.inflow.held.pop(next(iter(session.inflow.held))):
                 ledger.delete_item(session, item)
                 ledger.put_item(session, item)
-                session.waiting.append(item)
+                session.queue.waiting.append(item)
 
 
 def told(session: Session) -> list[list[Told]]:
-    queues = [[*session.flying.values()], [*session.waiting], *(items for _, items in sorted(session.held.items()))]
+    queues = [
+        [*session.queue.flying.values()],
+        [*session.queue.waiting],
+        *(items for _, items in sorted(session.inflow.held.items())),
+    ]
     return [
         [(one.qos, one.number, one.received, one.publication.payload, one.publication.topic) for one in queue]
         for queue in queues

@@ -62,9 +62,9 @@ class OneSession(RuleBasedStateMachine):
     @invariant()
     def no_more_than_the_window_is_under_way(self) -> None:
         session = self.world.sites["b1"].broker.sessions["s"]
-        assert 0 <= session.window <= max(self.window, 0)
-        assert session.window == sum(item.out for item in session.flying.values())
-        assert all(number == item.number for number, item in session.flying.items())
+        assert 0 <= session.queue.window <= max(self.window, 0)
+        assert session.queue.window == sum(item.out for item in session.queue.flying.values())
+        assert all(number == item.number for number, item in session.queue.flying.items())
 
     def teardown(self) -> None:
         self.client.drop(notice_s=None)
@@ -77,8 +77,8 @@ class OneSession(RuleBasedStateMachine):
         assert [payload for payload in got if payload in set(once)] == once
         assert set(got) == {payload for payload, _ in self.published}
         session = self.world.sites["b1"].broker.sessions["s"]
-        assert not session.flying
-        assert not session.waiting
+        assert not session.queue.flying
+        assert not session.queue.waiting
         assert not self.client.incoming
         assert not self.publisher.outgoing
 
@@ -90,7 +90,7 @@ TestOneSession = OneSession.TestCase
 def test_numbers_run_in_a_circle_and_skip_those_under_way() -> None:
     session = Session("s", 1)
     one = Publication("p", 1, "a")
-    session.flying = {number: Item(one, 1, number=number) for number in (1, 2, NUMBER_MAX)}
-    session.number = NUMBER_MAX - 1
-    assert session.next_number() == 3
-    assert session.next_number() == 4
+    session.queue.flying = {number: Item(one, 1, number=number) for number in (1, 2, NUMBER_MAX)}
+    session.queue.number = NUMBER_MAX - 1
+    assert session.queue.next_number() == 3
+    assert session.queue.next_number() == 4

@@ -120,10 +120,16 @@ class _Counted:
         everything = pa.unify_schemas([inside, named])
         found = ds.dataset(files, everything, format="parquet", partitioning=ds.partitioning(named, flavor="hive"))
         names = [name for name in everything.names if name != _BATCH.rstrip("=")]
-        schema = pa.schema([everything.field(name) for name in names])
-        self.reader = pa.RecordBatchReader.from_batches(schema, self._batches(found.scanner(columns=names)))
+        # A later batch may lack what this one has, so nothing is promised to be there always.
+        self._schema = pa.schema([pa.field(name, _kept(everything.field(name).type)) for name in names])
+        self.reader = pa.RecordBatchReader.from_batches(self._schema, self._batches(found.scanner(columns=names)))
 
     def _batches(self, scanner: ds.Scanner) -> Iterator[pa.RecordBatch]:
         for batch in scanner.to_batches():
             self.rows += batch.num_rows
-            yield batch
+            yield batch.cast(self._schema)
+
+
+def _kept(kind: pa.DataType) -> pa.DataType:
+    """Spark writes moments as 96 bits, which say no zone and are UTC; tables of other formats keep microseconds."""
+    return pa.timestamp("us", "UTC") if pa.types.is_timestamp(kind) else kind

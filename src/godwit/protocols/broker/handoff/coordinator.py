@@ -106,13 +106,13 @@ class Moves:
     def is_elsewhere(self, session: Session, opening: Opening) -> bool:
         """Whether the client has been let in at another broker since it was here, and nobody has told this one yet."""
         told = at_of(opening.token) if opening.token else None
-        return told is not None and At(session.epoch, self.name) < told and self.fabric.is_known(told.broker)
+        return told is not None and At(session.standing.epoch, self.name) < told and self.fabric.is_known(told.broker)
 
     def send_after(self, session: Session, opening: Opening) -> None:
         """To where its client was let in since, so that the newer session there is the one that goes on."""
         told = at_of(opening.token)
         assert told is not None
-        self.leaving.transfer(session, told.broker, session.epoch + 1)
+        self.leaving.transfer(session, told.broker, session.standing.epoch + 1)
 
     def _at(self, opening: Opening) -> At:
         """Where the session is: as the client knows, as the others have said, or as a copy of it shows."""
@@ -120,7 +120,7 @@ class Moves:
         told = at_of(opening.token) if opening.token else None
         session = self.registry.sessions.get(opening.client)
         if session is not None and not self.is_elsewhere(session, opening):
-            return At(session.epoch, self.reserving.holder(session))
+            return At(session.standing.epoch, self.reserving.holder(session))
         if told is not None and self.fabric.is_known(told.broker) and (at is None or at < told):
             return told
         if at is not None:
@@ -130,7 +130,7 @@ class Moves:
     def pass_on(self, session: Session) -> bool:
         """To where it is wanted by now, if that is elsewhere."""
         newer = self.places.get(session.client)
-        if newer is None or newer < At(session.epoch, self.name) or not self.fabric.is_known(newer.broker):
+        if newer is None or newer < At(session.standing.epoch, self.name) or not self.fabric.is_known(newer.broker):
             return False
         self.leaving.transfer(session, newer.broker, newer.epoch)
         return True
@@ -160,9 +160,9 @@ class Moves:
         """Above all that is known of this client."""
         at, live = self.places.get(client), self.registry.sessions.get(client)
         shadows, copy = self.registry.shadows.get(client, {}).values(), self.registry.copies.get(client)
-        known = max(at.epoch if at else 0, copy.epoch if copy else 0, *(one.next_epoch for one in shadows), 0)
+        known = max(at.epoch if at else 0, copy.epoch if copy else 0, *(one.standing.next_epoch for one in shadows), 0)
         if live is not None:
-            known = max(known, live.epoch, live.copied)
+            known = max(known, live.standing.epoch, live.standing.copied)
         return known + 1
 
     def new_epoch(self, client: str) -> int:
@@ -172,24 +172,24 @@ class Moves:
 
     def announce(self, session: Session, *, clean: bool = False) -> None:
         """Tell all brokers that a session that may outlive its connection is here."""
-        at = At(session.epoch, self.name)
+        at = At(session.standing.epoch, self.name)
         known = self.places.get(session.client)
-        if session.announced or not self.follows:
+        if session.standing.announced or not self.follows:
             return
-        if session.expiry_s > 0:
-            session.announced = True
+        if session.carried.expiry_s > 0:
+            session.standing.announced = True
             self.switch.ledger.put_session(session)
-            place = Place(session.client, session.epoch, clean=clean, claims=session.claims)
+            place = Place(session.client, session.standing.epoch, clean=clean, claims=session.carried.claims)
             self._send(self.fabric.sources(ANYTHING), place)
             self.registry.reunion.ask(session, self.fabric.sources(ANYTHING))
         elif clean and known is not None:
-            self._send(self.fabric.sources(ANYTHING), Place(session.client, session.epoch, gone=True))
+            self._send(self.fabric.sources(ANYTHING), Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
 
     def _ended(self, session: Session) -> None:
         self.copying.drop(session)
-        if session.announced:
-            self._send(self.fabric.sources(ANYTHING), Place(session.client, session.epoch, gone=True))
+        if session.standing.announced:
+            self._send(self.fabric.sources(ANYTHING), Place(session.client, session.standing.epoch, gone=True))
 
     def _fetch(self, client: str, source: NodeId) -> None:
         copy, epoch = self.holding.get(client, source), self.next_epoch(client)
@@ -215,7 +215,7 @@ class Moves:
             self.reserving.free(session)
         else:
             session = self.registry.create(waiting.opening, self.new_epoch(client))
-            session.came_from, session.strange = waiting.source, True
+            session.standing.came_from, session.carried.strange = waiting.source, True
             self.registry.reunion.begin(session, waiting.source)
         self.announce(session)
         self.let_in(session, waiting, present=present)
@@ -236,7 +236,7 @@ class Moves:
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
             self.registry.attach(session, waiting.opening, waiting.outlet, present)
         else:
-            session.left = self.switch.clock()
+            session.standing.left = self.switch.clock()
             self.registry.rest(session)
 
     # A session leaves
@@ -247,11 +247,11 @@ class Moves:
             session = None
         if session is not None and self.reserving.holder(session) not in ("", origin) and not fetch.held:
             self.reserving.recall(session, fetch.epoch, origin)
-        elif session is not None and fetch.copy == session.copied and origin in session.copies:
+        elif session is not None and fetch.copy == session.standing.copied and origin in session.standing.copies:
             self.leaving.give(session, origin, fetch.epoch)
         elif session is not None and fetch.held:
             # The client was let in there and is here again, though it does not know of there: that was in vain.
-            self._send((origin,), Nothing(fetch.client, fetch.epoch, self.name, session.epoch))
+            self._send((origin,), Nothing(fetch.client, fetch.epoch, self.name, session.standing.epoch))
         elif session is not None:
             self.leaving.transfer(session, origin, fetch.epoch)
         elif waiting is not None and waiting.source != origin and not fetch.held:
@@ -271,7 +271,7 @@ class Moves:
                 waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
             return
         if waiting is not None:
-            session.expiry_s = waiting.opening.expiry_s or session.expiry_s
+            session.carried.expiry_s = waiting.opening.expiry_s or session.carried.expiry_s
         self.announce(session)
         self.let_in(session, waiting, present=True)
 
@@ -280,7 +280,7 @@ class Moves:
         if nothing.at and nothing.at != self.name:
             self.places.put(client, At(nothing.since, nothing.at))
         copy = self.holding.get(client, origin)
-        if copy is not None and copy.session.state is State.COMMITTED:
+        if copy is not None and copy.session.standing.state is State.COMMITTED:
             self.holding.forget(copy)
         self.taking.disclaim(origin, nothing)
         if self.reserving.on_nothing(origin, nothing):
@@ -314,7 +314,7 @@ class Moves:
         at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)
         if place.gone:
             self.places.forget(place.client, at)
-        elif session is None or At(session.epoch, self.name) < at:
+        elif session is None or At(session.standing.epoch, self.name) < at:
             self.places.put(place.client, at)
         waiting = self.waiting.get(place.client)
         if waiting is not None and not place.gone and waiting.at <= at:
@@ -324,13 +324,13 @@ class Moves:
         if session is not None and claim is not None and _is_valid(claim, session):
             self.leaving.give(session, claim.holder, claim.epoch + 1)
             return
-        if session is None or at < At(session.epoch, self.name):
+        if session is None or at < At(session.standing.epoch, self.name):
             return
-        if not (place.gone or place.clean or session.announced) and any(way.copy for way in session.upstreams):
+        if not (place.gone or place.clean or session.standing.announced) and session.inflow.is_unconfirmed:
             return  # whether it was rightly taken up here is for the source of the copy to say
         if place.gone or place.clean:
-            session.announced = False
-            session.will = None
+            session.standing.announced = False
+            session.standing.will = None
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
             self.registry.end(session)
         elif self.reserving.holder(session) not in ("", origin):
@@ -343,8 +343,8 @@ class Moves:
         to = sorted(brokers)
         self.holding.met(to)
         for session in self.registry.sessions.values():
-            if session.announced and to:
-                self._send(to, Place(session.client, session.epoch, claims=session.claims))
+            if session.standing.announced and to:
+                self._send(to, Place(session.client, session.standing.epoch, claims=session.carried.claims))
                 self.registry.reunion.ask(session, to, session.subscriptions)
 
     def given_up(self, broker: NodeId) -> None:
@@ -356,18 +356,18 @@ class Moves:
         self.holding.given_up(broker)
         self.copying.given_up(broker)
         for shadow in [one for some in self.registry.shadows.values() for one in some.values()]:
-            self.speaking.heard_for(shadow, {one for one in shadow.unheard if one[1] == broker})
+            self.speaking.heard_for(shadow, {one for one in shadow.carried.unheard if one[1] == broker})
             self.turning.end_if_done(shadow)
         self.turning.given_up(broker)
         for session in list(self.registry.sessions.values()):
             self.speaking.given_up(session, broker)
-            if session.memory is not None:
+            if session.carried.memory is not None:
                 self.turning.go_on(session)
 
     def loaded(self, session: Session) -> None:
         """It was here before a crash, and so was what it waits for."""
         self.turning.loaded(session)
-        if any(way.copy for way in session.upstreams) and not session.announced:
+        if session.inflow.is_unconfirmed and not session.standing.announced:
             self.taking.expect(session)
 
     def _send(self, to: Iterable[NodeId], content: messages.Content) -> None:
@@ -376,8 +376,8 @@ class Moves:
 
 def _is_good(copy: Copy, opening: Opening) -> bool:
     """Whether the session was asked for, and the client does not show that it was in elsewhere since the copy."""
-    return copy.session.state is State.COMMITTED and opening.token.removeprefix(UNSURE) in ("", copy.token)
+    return copy.session.standing.state is State.COMMITTED and opening.token.removeprefix(UNSURE) in ("", copy.token)
 
 
 def _is_valid(claim: Claim, session: Session) -> bool:
-    return claim.epoch == session.copied and claim.holder in session.copies
+    return claim.epoch == session.standing.copied and claim.holder in session.standing.copies

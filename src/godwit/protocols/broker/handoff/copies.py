@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Literal, Protocol
 
+import msgspec
+
 from godwit.protocols.broker.handoff.cutover import kept_of
 from godwit.protocols.broker.messages import Copy, Drop, Forwarded, Through, Turned, Uncopied
 from godwit.protocols.broker.registry import Registry
@@ -64,8 +66,8 @@ class Copying:
     def attached(self, session: Session) -> None:
         """The client is here. Whoever was away for long and is back sets out anew."""
         self.drop(session)
-        if session.left is not None and self.switch.clock() - session.left >= AWAY_S:
-            session.came_from = ""
+        if session.standing.left is not None and self.switch.clock() - session.standing.left >= AWAY_S:
+            session.standing.came_from = ""
 
     def rested(self, session: Session) -> None:
         """A session may have come to rest: copy it soon, if it has."""
@@ -76,9 +78,11 @@ class Copying:
     def _is_due(self, session: Session) -> bool:
         """Shared subscriptions are dealt out at each broker by itself, so that a copy would get other events."""
         return (
-            session.state in (State.RESTING, State.RESERVED)
-            and session.expiry_s > 0
-            and not (session.copies or session.gates or session.upstreams or session.unheard)
+            session.standing.state in (State.RESTING, State.RESERVED)
+            and session.carried.expiry_s > 0
+            and not (
+                session.standing.copies or session.inflow.gates or session.inflow.upstreams or session.carried.unheard
+            )
             and bool(session.subscriptions)
             and not any(sub.wanted.group for sub in session.subscriptions.values())
         )
@@ -101,16 +105,15 @@ class Copying:
     def _make(self, session: Session) -> None:
         assert self.neighbors is not None
         switch, client = self.switch, session.client
-        likely = self.neighbors.likely(session.came_from)
+        likely = self.neighbors.likely(session.standing.came_from)
         to = [one for one in likely if switch.fabric.is_known(one)]
         if not to:
             return
-        session.copied = epoch = self.next_epoch(client)
-        session.copies = {holder: set() for holder in to}
-        session.review()
+        session.standing.copied = epoch = self.next_epoch(client)
+        session.standing.copies = {holder: set() for holder in to}
         switch.ledger.put_session(session)
         switch.say(to, self._content(session))
-        for item in session.waiting:
+        for item in session.queue.waiting:
             switch.say(to, Forwarded(client, epoch, kept_of(item)))
         switch.counts.copies_made += len(to)
         switch.trace("copied", client=client, peer=" ".join(to))
@@ -119,31 +122,27 @@ class Copying:
         switch = self.switch
         return Copy(
             session.client,
-            session.copied,
-            session.expires_after(switch.clock()),
-            session.token,
+            session.standing.copied,
+            msgspec.structs.replace(
+                self.registry.reunion.carried(session), expiry_s=session.expires_after(switch.clock())
+            ),
             tuple(sub.wanted for sub in session.subscriptions.values()),
-            tuple(sorted(session.incoming)),
-            tuple(kept_of(item) for item in session.flying.values()),
+            tuple(sorted(session.queue.incoming)),
+            tuple(kept_of(item) for item in session.queue.flying.values()),
             tuple(sorted({switch.name, *switch.sources(session)})),
-            session.clean,
-            self.registry.reunion.carried(session),
-            session.started,
-            switch.had(session),
-            session.strange,
         )
 
     def _follow(self, session: Session, item: Item, origin: NodeId) -> None:
         """What the session has taken, to whoever does not get it otherwise."""
-        to = [holder for holder, turned in session.copies.items() if origin not in turned]
-        self.switch.say(to, Forwarded(session.client, session.copied, kept_of(item)))
+        to = [holder for holder, turned in session.standing.copies.items() if origin not in turned]
+        self.switch.say(to, Forwarded(session.client, session.standing.copied, kept_of(item)))
 
     def on_turned(self, origin: NodeId, turned: Turned) -> None:
         """What this broker publishes reaches the copy there by itself from now on."""
         session = self.registry.sessions.get(turned.client)
-        if session is None or session.copied != turned.epoch:
+        if session is None or session.standing.copied != turned.epoch:
             return
-        has_turned = session.copies.get(turned.copy)
+        has_turned = session.standing.copies.get(turned.copy)
         if has_turned is not None and origin not in has_turned:
             has_turned.add(origin)
             self.switch.ledger.put_session(session)
@@ -151,20 +150,24 @@ class Copying:
 
     def on_uncopied(self, origin: NodeId, uncopied: Uncopied) -> None:
         session = self.registry.sessions.get(uncopied.client)
-        if session is not None and session.copied == uncopied.epoch and session.copies.pop(origin, None) is not None:
-            session.review()
+        if (
+            session is not None
+            and session.standing.copied == uncopied.epoch
+            and session.standing.copies.pop(origin, None) is not None
+        ):
             self.switch.ledger.put_session(session)
 
     def drop(self, session: Session, *, but: NodeId = "") -> None:
         """The copies are good no longer. Whoever writes the session next writes that too."""
-        if session.copies:
-            self.switch.say([one for one in session.copies if one != but], Drop(session.client, session.copied))
-            session.copies = {}
-            session.review()
+        if session.standing.copies:
+            self.switch.say(
+                [one for one in session.standing.copies if one != but], Drop(session.client, session.standing.copied)
+            )
+            session.standing.copies = {}
 
     def went(self, session: Session, to: NodeId) -> None:
         if self.neighbors is not None:
-            self.neighbors.went(to, tuple(session.copies), session.came_from)
+            self.neighbors.went(to, tuple(session.standing.copies), session.standing.came_from)
 
     def came(self, source: NodeId) -> None:
         if self.neighbors is not None:
@@ -173,10 +176,9 @@ class Copying:
     def given_up(self, broker: NodeId) -> None:
         """It holds no copy any more, and counts as turned to all others."""
         for session in self.registry.sessions.values():
-            if not session.copies:
+            if not session.standing.copies:
                 continue
-            session.copies.pop(broker, None)
-            session.review()
+            session.standing.copies.pop(broker, None)
             self.switch.ledger.put_session(session)
-            for holder in list(session.copies):
-                self.on_turned(broker, Turned(session.client, session.copied, holder))
+            for holder in list(session.standing.copies):
+                self.on_turned(broker, Turned(session.client, session.standing.copied, holder))

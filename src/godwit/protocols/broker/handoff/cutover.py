@@ -67,13 +67,13 @@ class Turning:
     def on_turned(self, origin: NodeId, number: int, turned: Turned) -> None:
         """That broker has turned, under this number of its stream."""
         for session in self.all_of(turned.client):
-            gate = session.gates.get(origin)
+            gate = session.inflow.gates.get(origin)
             begins = gate is not None and not gate.begun and self._begins(session, turned)
-            ends = origin in session.open_origins and _ends(session, turned)
+            ends = origin in session.standing.open_origins and _ends(session, turned)
             if gate is not None and begins:
                 gate.begun, gate.number = True, number
             if ends:
-                session.open_origins.discard(origin)
+                session.standing.open_origins.discard(origin)
             if begins or ends:
                 self.progress(session, origin)
         if turned.copy:
@@ -81,14 +81,14 @@ class Turning:
         for session in self.all_of(turned.client):
             if (
                 self.registry.reunion.answered(session, origin, turned.epoch, number)
-                and session.state is not State.SHADOW
+                and session.standing.state is not State.SHADOW
             ):
                 self.go_on(session)
 
     def _begins(self, session: Session, turned: Turned) -> bool:
         if turned.copy:
-            return (turned.epoch, turned.copy) == (session.entered, self.name)
-        return turned.epoch >= session.entered and session.line in turned.lines
+            return (turned.epoch, turned.copy) == (session.standing.entered, self.name)
+        return turned.epoch >= session.standing.entered and session.line in turned.lines
 
     def on_through(self, origin: NodeId, through: Through) -> None:
         for session in self.all_of(through.client):
@@ -98,7 +98,7 @@ class Turning:
 
     def _come_through(self, session: Session, way: Upstream, origin: NodeId) -> None:
         way.origins.discard(origin)
-        gate = session.gates.get(origin)
+        gate = session.inflow.gates.get(origin)
         if gate is not None and way.main:
             gate.through = True
             self.release(session, origin)
@@ -106,54 +106,53 @@ class Turning:
 
     def release(self, session: Session, origin: NodeId) -> None:
         """What was kept back of this origin is the session's now."""
-        for item in session.held.pop(origin, ()):
+        for item in session.inflow.held.pop(origin, ()):
             self.switch.ledger.delete_item(session, item)
             self.switch.take(session, item, origin)
 
     def progress(self, session: Session, origin: NodeId) -> None:
         """One origin has come further: keep that, and what follows from it."""
         self._leave_behind(session)
-        if session.memory is not None and session.state not in (State.SHADOW, State.STANDBY):
+        if session.carried.memory is not None and session.standing.state not in (State.SHADOW, State.STANDBY):
             self.go_on(session)
-        if session.state is State.SHADOW and self._is_through(session, origin):
-            session.owed.discard(origin)
-            self.switch.say((session.moved_to,), Through(session.client, session.next_epoch, origin))
-        if session.state is State.SHADOW:
+        if session.standing.state is State.SHADOW and self._is_through(session, origin):
+            session.standing.owed.discard(origin)
+            self.switch.say((session.standing.moved_to,), Through(session.client, session.standing.next_epoch, origin))
+        if session.standing.state is State.SHADOW:
             self.end_if_done(session)
-        if session.durable and session.state is not State.ENDED:
+        if session.durable and session.standing.state is not State.ENDED:
             self.switch.ledger.put_session(session)
-        if not session.upstreams and not session.gates:
+        if not session.inflow.upstreams and not session.inflow.gates:
             self.on_settled(session)
 
     def _leave_behind(self, session: Session) -> None:
         """Gates that are passed and ways that are done with. A copy keeps both, to tell whom it has heard of."""
-        if not any(way.copy for way in session.upstreams):
-            passed = [origin for origin, gate in session.gates.items() if gate.begun and gate.through]
+        if not session.inflow.is_unconfirmed:
+            passed = [origin for origin, gate in session.inflow.gates.items() if gate.begun and gate.through]
             for origin in passed:
-                del session.gates[origin]
+                del session.inflow.gates[origin]
             if passed:
-                session.since = self.switch.host.now()
-                session.review()
+                session.inflow.since = self.switch.host.now()
                 self.switch.directory.changed()
-        for way in [way for way in session.upstreams if not way.origins and not way.copy]:
-            session.upstreams.remove(way)
+        for way in [way for way in session.inflow.upstreams if not way.origins and not way.copy]:
+            session.inflow.upstreams.remove(way)
             self._asked.pop((session.client, way.epoch, way.source), None)
-        if not session.upstreams:
-            session.claims = ()
+        if not session.inflow.upstreams:
+            session.carried.claims = ()
         if not _is_arriving(session):
             self._arriving.pop(session, None)
 
     def end_if_done(self, shadow: Session) -> None:
         """A shadow that owes nothing to anybody."""
-        if not shadow.owed and not shadow.unheard and shadow.state is not State.ENDED:
+        if not shadow.standing.owed and not shadow.carried.unheard and shadow.standing.state is not State.ENDED:
             self.registry.end(shadow)
 
     def _is_through(self, shadow: Session, origin: NodeId) -> bool:
         """The source of a copy comes last of all: there is more to hear of it until it has confirmed the copy."""
         return (
-            origin in shadow.owed
-            and origin not in shadow.open_origins
-            and not any(origin in way.origins or (way.copy and origin == way.source) for way in shadow.upstreams)
+            origin in shadow.standing.owed
+            and origin not in shadow.standing.open_origins
+            and not any(origin in way.origins or (way.copy and origin == way.source) for way in shadow.inflow.upstreams)
         )
 
     def on_forwarded(self, origin: NodeId, forwarded: Forwarded) -> None:
@@ -166,7 +165,7 @@ class Turning:
 
     def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
         """What came on this way."""
-        passage, is_here = item.publication.passage, session.state is not State.SHADOW
+        passage, is_here = item.publication.passage, session.standing.state is not State.SHADOW
         if way.main and (is_late(session, item) or (passage is not None and is_here and not session.passes(passage))):
             self.switch.counts.late_duplicates += 1
         elif way.main:
@@ -180,16 +179,16 @@ class Turning:
     def pass_older(self, session: Session, born: int, item: Item) -> None:
         """What another session kept that began at this epoch; unless this one, or a newer than that, has had it."""
         reunion = self.registry.reunion
-        if session.state is State.SHADOW and session.memory is not None:
+        if session.standing.state is State.SHADOW and session.carried.memory is not None:
             self.switch.forward(session, item, born)
         elif reunion.must_wait(session, item, born):
-            session.held.setdefault(key_of(born), []).append(item)
+            session.inflow.held.setdefault(key_of(born), []).append(item)
             if session.durable:
                 self.switch.ledger.put_item(session, item, key_of(born))
         else:
             is_had, passage = had(session, item, born), item.publication.passage
             is_had = is_had or (
-                passage is not None and session.state is not State.SHADOW and not session.passes(passage)
+                passage is not None and session.standing.state is not State.SHADOW and not session.passes(passage)
             )
             news = passes(session, item, born)
             if is_had:
@@ -201,23 +200,23 @@ class Turning:
                 self._write(session)
 
     def _note(self, session: Session, item: Item, born: int | None) -> None:
-        if session.memory is not None and note(session, item, born):
+        if session.carried.memory is not None and note(session, item, born):
             self._write(session)
 
     def _write(self, session: Session) -> None:
-        if session.durable and session.state is not State.STANDBY:
+        if session.durable:
             self.switch.ledger.put_session(session)
 
     def go_on(self, session: Session) -> None:
         """Somebody for whom what older sessions kept had to wait has come, or does not come any more."""
-        kept = [(born, key) for key in session.held if (born := born_of(key)) is not None]
+        kept = [(born, key) for key in session.inflow.held if (born := born_of(key)) is not None]
         for born, key in sorted(kept, reverse=True):
-            items, free = session.held.pop(key), []
+            items, free = session.inflow.held.pop(key), []
             for item in items:
-                if session.state is State.SHADOW or not self.registry.reunion.must_wait(session, item, born):
+                if session.standing.state is State.SHADOW or not self.registry.reunion.must_wait(session, item, born):
                     free.append(item)
                 else:
-                    session.held.setdefault(key, []).append(item)
+                    session.inflow.held.setdefault(key, []).append(item)
             for item in free:
                 self.switch.ledger.delete_item(session, item)
                 self.pass_older(session, born, item)
@@ -230,12 +229,12 @@ class Turning:
 
     def met(self, session: Session, brokers: Iterable[NodeId]) -> None:
         """A copy, whose source may have heard of these brokers or not: from now on they are asked like the others."""
-        way = next((way for way in session.upstreams if way.copy), None)
-        strangers = sorted(set(brokers) - session.gates.keys())
+        way = next((way for way in session.inflow.upstreams if way.copy), None)
+        strangers = sorted(set(brokers) - session.inflow.gates.keys())
         if way is None or not strangers:
             return
         for name in strangers:
-            session.gates[name] = Gate()
+            session.inflow.gates[name] = Gate()
         way.origins.update(strangers)
         self._arriving[session] = None
         if session.durable:
@@ -246,23 +245,22 @@ class Turning:
         if way is None:
             return
         way.copy, way.origins = False, set(origins)
-        for origin in sorted(way.origins - session.gates.keys()):
-            session.gates[origin] = Gate()
-        for origin, gate in list(session.gates.items()):
+        for origin in sorted(way.origins - session.inflow.gates.keys()):
+            session.inflow.gates[origin] = Gate()
+        for origin, gate in list(session.inflow.gates.items()):
             if origin not in way.origins and not gate.through:
                 gate.through = True
                 self.release(session, origin)
-        session.review()
         if way.origins:
             self._arriving[session] = None
             self._ask(session, way)
-        for origin in sorted(session.owed) or [way.source]:
+        for origin in sorted(session.standing.owed) or [way.source]:
             self.progress(session, origin)
 
     def forget(self, session: Session) -> None:
         """It is here no longer, and nobody is to be asked for it."""
         self._arriving.pop(session, None)
-        for way in session.upstreams:
+        for way in session.inflow.upstreams:
             self._asked.pop((session.client, way.epoch, way.source), None)
 
     def interests_changed(self) -> None:
@@ -272,34 +270,34 @@ class Turning:
                 self.places.done(key)
                 self.make_turn(asked.by, asked.turn)
         for session in list(self._arriving):
-            if session.state is State.ENDED:
+            if session.standing.state is State.ENDED:
                 del self._arriving[session]
-            for way in () if session.state is State.ENDED else list(session.upstreams):
+            for way in () if session.standing.state is State.ENDED else list(session.inflow.upstreams):
                 self._ask(session, way)
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
         for session in self._moving():
-            if session.moved_to == broker:
+            if session.standing.moved_to == broker:
                 self.registry.end(session)
                 continue
-            ways = [way for way in session.upstreams if way.source == broker]
+            ways = [way for way in session.inflow.upstreams if way.source == broker]
             for way in ways:
                 way.copy = False
                 for origin in sorted(way.origins):
                     self._come_through(session, way, origin)
-            gate = session.gates.get(broker)
+            gate = session.inflow.gates.get(broker)
             if gate is not None:
                 gate.begun = True
-            session.open_origins.discard(broker)
-            if ways or gate is not None or broker in session.owed:
+            session.standing.open_origins.discard(broker)
+            if ways or gate is not None or broker in session.standing.owed:
                 self.progress(session, broker)
 
     def _moving(self) -> list[Session]:
         registry = self.registry
         present = [*registry.sessions.values(), *(copy.session for copy in registry.copies.values())]
         shadows = [one for some in registry.shadows.values() for one in some.values()]
-        return [one for one in present if one.upstreams or one.gates] + shadows
+        return [one for one in present if one.inflow.upstreams or one.inflow.gates] + shadows
 
     def all_of(self, client: str) -> list[Session]:
         found = list(self.registry.shadows.get(client, {}).values())
@@ -314,18 +312,18 @@ class Turning:
 def _ends(shadow: Session, turned: Turned) -> bool:
     """Whether what this broker sends from now on is for a later place than the shadow's."""
     if turned.copy:
-        return (turned.epoch, turned.copy) == (shadow.next_epoch, shadow.moved_to)
-    return turned.epoch >= shadow.next_epoch and shadow.line in turned.lines
+        return (turned.epoch, turned.copy) == (shadow.standing.next_epoch, shadow.standing.moved_to)
+    return turned.epoch >= shadow.standing.next_epoch and shadow.line in turned.lines
 
 
 def _is_arriving(session: Session) -> bool:
-    return any(way.origins for way in session.upstreams) or any(
-        not (gate.begun and gate.through) for gate in session.gates.values()
+    return any(way.origins for way in session.inflow.upstreams) or any(
+        not (gate.begun and gate.through) for gate in session.inflow.gates.values()
     )
 
 
 def way_of(session: Session, epoch: int, source: NodeId) -> Upstream | None:
-    return next((way for way in session.upstreams if (way.epoch, way.source) == (epoch, source)), None)
+    return next((way for way in session.inflow.upstreams if (way.epoch, way.source) == (epoch, source)), None)
 
 
 def kept_of(item: Item) -> Kept:

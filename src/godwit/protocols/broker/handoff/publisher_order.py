@@ -39,36 +39,37 @@ class Speaking:
         it has all; these, and those whom this broker still waits for."""
         hearers = self._hearers(session, to)
         self.switch.say(sorted(hearers), Said(session.client, epoch, to))
-        return tuple(sorted(session.unheard.union((epoch, hearer) for hearer in hearers)))
+        return tuple(sorted(session.carried.unheard.union((epoch, hearer) for hearer in hearers)))
 
     def leave_copy(self, session: Session, to: NodeId, copied: int) -> set[tuple[int, NodeId]]:
         """The same where the session is not sent: they tell this broker, and this one tells the other when all have.
         So it does not matter where the client is by then, nor whom it has let in before it could know of them."""
         hearers = self._hearers(session, to)
         self.switch.say(sorted(hearers), Said(session.client, copied, self.switch.name))
-        return session.unheard.union((copied, hearer) for hearer in hearers)
+        return session.carried.unheard.union((copied, hearer) for hearer in hearers)
 
     def _hearers(self, session: Session, to: NodeId) -> set[NodeId]:
         said_to = self.switch.said_to.pop(session.client, set())
         return {one for one in said_to if one != to and self.switch.fabric.is_known(one)}
 
     def tell_if_heard(self, shadow: Session) -> None:
-        if not shadow.unheard and shadow.state is State.SHADOW:
-            self.switch.say((shadow.moved_to,), Heard(shadow.client, shadow.next_epoch, self.switch.name))
+        standing = shadow.standing
+        if not shadow.carried.unheard and standing.state is State.SHADOW:
+            self.switch.say((standing.moved_to,), Heard(shadow.client, standing.next_epoch, self.switch.name))
 
     def heard_for(self, shadow: Session, heard: set[tuple[int, NodeId]]) -> bool:
         """Whether a shadow has waited for this."""
-        if not shadow.unheard & heard:
+        if not shadow.carried.unheard & heard:
             return False
-        shadow.unheard -= heard
+        shadow.carried.unheard -= heard
         self.switch.ledger.put_session(shadow)
         self.tell_if_heard(shadow)
         return True
 
     def arrive(self, session: Session) -> None:
         """It is here now, or again after a crash."""
-        if session.unheard:
-            self.switch.host.after(self.wait_s, partial(self._give_up, session, set(session.unheard)))
+        if session.carried.unheard:
+            self.switch.host.after(self.wait_s, partial(self._give_up, session, set(session.carried.unheard)))
 
     def on_said(self, origin: NodeId, said: Said) -> None:
         """It came behind all that the client said there."""
@@ -83,26 +84,26 @@ class Speaking:
             self.switch.say((elsewhere,), msgspec.structs.replace(heard, hops=heard.hops + 1))
 
     def given_up(self, session: Session, broker: NodeId) -> None:
-        self._forget(session, {one for one in session.unheard if one[1] == broker})
+        self._forget(session, {one for one in session.carried.unheard if one[1] == broker})
 
     def keep_back(self, session: Session, offered: Offered) -> None:
         session.kept_back.extend(offered)
         if len(session.kept_back) > KEPT_BACK_MAX:
-            self._give_up(session, set(session.unheard))
+            self._give_up(session, set(session.carried.unheard))
 
     def _give_up(self, session: Session, awaited: set[tuple[int, NodeId]]) -> None:
-        missing = awaited & session.unheard
-        if missing and session.state in OURS:
+        missing = awaited & session.carried.unheard
+        if missing and session.standing.state in OURS:
             self.switch.counts.overtaken += 1
             self._forget(session, missing)
 
     def _forget(self, session: Session, heard: set[tuple[int, NodeId]]) -> None:
-        if not session.unheard & heard:
+        if not session.carried.unheard & heard:
             return
-        session.unheard -= heard
+        session.carried.unheard -= heard
         if session.durable:
             self.switch.ledger.put_session(session)
-        if not session.unheard:
+        if not session.carried.unheard:
             offered, session.kept_back = session.kept_back, []
             self.resume(session, offered)
             self.on_heard_all(session)

@@ -14,8 +14,7 @@ import msgspec
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
-from godwit.protocols.broker.messages import Mark, Memory, Turn
-from godwit.protocols.broker.session.lifecycle import State
+from godwit.protocols.broker.messages import Carried, Mark, Memory, Turn
 from godwit.protocols.broker.session.memory import end_part, give_up, is_same, note
 from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
@@ -40,42 +39,39 @@ class Reunion:
 
     def begin(self, session: Session, source: NodeId) -> None:
         """It is new, and the one that `source` had may turn up. It is to be announced next."""
-        session.memory = self._memory(session, source)
-        session.review()
+        session.carried.memory = self._memory(session, source)
         self._write(session)
 
     def begin_with(self, session: Session, copy: Copy) -> None:
         """It is taken for the session, and its source has not said yet that it is. Whoever takes it up writes it.
 
         Of brokers whose catch-up has come through, all that the source kept is in it or comes to it."""
-        if session.memory is not None:
+        if session.carried.memory is not None:
             return
-        session.memory = memory = self._memory(session, copy.source)
+        session.carried.memory = memory = self._memory(session, copy.source)
         memory.lines = {0}  # it has begun as one
         keys = _keys(session)
         memory.marks[copy.epoch] = Mark(keys, announced=False)
-        for origin, gate in session.gates.items():
+        for origin, gate in session.inflow.gates.items():
             if gate.begun:
                 memory.firsts[origin] = dict.fromkeys(keys, 0 if gate.through else gate.number)
-        partly = {origin for origin, gate in session.gates.items() if not gate.through}
-        for item in (*session.flying.values(), *session.waiting):
+        partly = {origin for origin, gate in session.inflow.gates.items() if not gate.through}
+        for item in (*session.queue.flying.values(), *session.queue.waiting):
             if not item.received and item.stamp is not None and item.stamp[0] in partly:
                 note(session, item, None)
-        session.review()
 
     def confirmed(self, session: Session, source: NodeId) -> None:
         """The copy that this source had made is the session, and nobody else has an older one."""
-        if session.memory is not None and session.memory.source == source:
-            session.memory, session.since = None, self.switch.host.now()
-            session.review()
+        if session.carried.memory is not None and session.carried.memory.source == source:
+            session.carried.memory, session.inflow.since = None, self.switch.host.now()
 
     def _memory(self, session: Session, source: NodeId) -> Memory:
         # Marks are far below every epoch, and none is used twice.
-        return Memory(session.epoch, int(self.switch.clock() * 100), source)
+        return Memory(session.standing.epoch, int(self.switch.clock() * 100), source)
 
     def subscribed(self, session: Session, wanted: Subscription, old: Sub | None) -> bool:
         """To be called before it takes the place of the old one; whether `ask` must follow after that."""
-        if session.memory is None or (old is not None and is_same(old.wanted, wanted)):
+        if session.carried.memory is None or (old is not None and is_same(old.wanted, wanted)):
             return False
         if old is not None:
             self.unsubscribed(session, old.wanted)
@@ -83,7 +79,7 @@ class Reunion:
 
     def unsubscribed(self, session: Session, wanted: Subscription) -> None:
         """Answers that are still to come are not for what takes its place."""
-        memory = session.memory
+        memory = session.carried.memory
         if memory is not None:
             give_up(memory, wanted, self._reached())
             for mark in memory.marks.values():
@@ -92,7 +88,7 @@ class Reunion:
 
     def ask(self, session: Session, to: Iterable[NodeId], keys: Iterable[str] = ()) -> None:
         """Ask these brokers to turn to these subscriptions, and whether they have older sessions."""
-        memory, switch = session.memory, self.switch
+        memory, switch = session.carried.memory, self.switch
         if memory is not None:
             memory.mark += 1
             self.expect(session, memory.mark, keys)
@@ -101,11 +97,11 @@ class Reunion:
     def expect(self, session: Session, mark: int, keys: Iterable[str] | None = None) -> None:
         """Brokers are asked, under this mark or epoch, to turn to these subscriptions, or to all. This one does it at
         once."""
-        memory = session.memory
+        memory = session.carried.memory
         if memory is None:
             return
         asked = _keys(session) if keys is None else _keys(session).intersection(keys)
-        memory.marks[mark] = Mark(asked, session.announced)
+        memory.marks[mark] = Mark(asked, session.standing.announced)
         own = memory.firsts.setdefault(self.switch.name, {})
         for key in asked:
             own.setdefault(key, self.fabric.sent)
@@ -113,7 +109,7 @@ class Reunion:
 
     def answered(self, session: Session, origin: NodeId, mark: int, number: int) -> bool:
         """That broker has turned, under this number of its stream; whether that was asked for."""
-        memory = session.memory
+        memory = session.carried.memory
         asked = memory.marks.get(mark) if memory is not None else None
         if memory is None or asked is None:
             return False
@@ -128,18 +124,17 @@ class Reunion:
 
     def settle(self, session: Session) -> None:
         """Forget, where no older session can turn up any more."""
-        memory = session.memory
-        waits = session.upstreams or any(born_of(key) is not None for key in session.held)
+        memory = session.carried.memory
+        waits = session.inflow.upstreams or any(born_of(key) is not None for key in session.inflow.held)
         if memory is not None and not waits and self.fabric.sources(ANYTHING) <= memory.answered:
-            session.memory, session.since = None, self.switch.host.now()
-            session.review()
+            session.carried.memory, session.inflow.since = None, self.switch.host.now()
             self.switch.directory.changed()
             self._write(session)
 
     def must_wait(self, session: Session, item: Item, born: int) -> bool:
         """Whether a newer session than the one that began at this epoch may have had what that kept. The newest is
         waited for first: the one for which this session was too hasty, and all of it; then those that pass on to it."""
-        memory = session.memory
+        memory = session.carried.memory
         if memory is None:
             return False
         awaited = {memory.source} if self.fabric.is_known(memory.source) else set()
@@ -147,14 +142,19 @@ class Reunion:
             return True
         if item.stamp is not None:
             awaited.add(item.stamp[0])
-        return any(awaited & way.origins if way.main else way.born > born for way in session.upstreams)
+        return any(awaited & way.origins if way.main else way.born > born for way in session.inflow.upstreams)
 
-    def carried(self, session: Session) -> Memory | None:
+    def carried(self, session: Session) -> Carried:
         """What goes with the session to another broker, where all are asked anew."""
-        if session.memory is None:
+        passages = dict.fromkeys(self.switch.had(session))
+        return msgspec.structs.replace(session.carried, memory=self._remembered(session), passages=passages)
+
+    def _remembered(self, session: Session) -> Memory | None:
+        memory = session.carried.memory
+        if memory is None:
             return None
-        parts = [msgspec.structs.replace(part, reached={}) for part in session.memory.parts]
-        return msgspec.structs.replace(session.memory, marks={}, reached=self._reached(), parts=parts)
+        parts = [msgspec.structs.replace(part, reached={}) for part in memory.parts]
+        return msgspec.structs.replace(memory, marks={}, reached=self._reached(), parts=parts)
 
     def _reached(self) -> dict[NodeId, int]:
         """How far each stream has come here."""
@@ -162,7 +162,7 @@ class Reunion:
         return {**reached, self.switch.name: self.fabric.sent}
 
     def _write(self, session: Session) -> None:
-        if session.durable and session.state is not State.STANDBY:
+        if session.durable:
             self.switch.ledger.put_session(session)
 
 

@@ -15,7 +15,7 @@ from godwit.protocols.broker.messages import Drop, Fetch, Given, Nothing, Reserv
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.parse import remembered
-from godwit.protocols.broker.session.rows import size_b
+from godwit.protocols.broker.session.rows import items_of, size_b
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
 from godwit.protocols.host import NodeId
 
@@ -52,33 +52,31 @@ class Holding:
         if (
             not self.holds
             or client in self.registry.sessions
-            or (old is not None and (old.session.state is State.COMMITTED or old.epoch >= content.epoch))
+            or (old is not None and (old.session.standing.state is State.COMMITTED or old.epoch >= content.epoch))
             or self.bytes + cost > self.bytes_max
         ):
             self._say_not(origin, content.client, content.epoch)
             return
         if old is not None:
             self.forget(old)
-        copy = Copy(self._session(origin, content), origin, content.epoch, content.lasts_s, content.token)
+        copy = Copy(self._session(origin, content), origin, content.epoch, content.carried.expiry_s)
         self._hold(copy, cost)
 
     def _session(self, origin: NodeId, content: messages.Copy) -> Session:
-        session = Session(content.client, content.epoch)
-        session.clean, session.started = content.clean, content.started
-        session.memory, session.strange = content.memory, content.strange
-        session.passages, session.since = dict.fromkeys(content.passages), self.switch.host.now()
-        session.incoming = set(content.incoming)
+        session = Session(content.client, content.epoch, content.carried)
+        session.inflow.since = self.switch.host.now()
+        session.queue.incoming = set(content.incoming)
         for wanted in content.subscriptions:
             session.row += 1
             sub = remembered(session, wanted, session.row)
             if sub is not None:
                 session.subscriptions[wanted.key] = sub
         for kept in content.kept:
-            session.flying[kept.number] = item_of(kept, under_way=True)
-            session.number = kept.number
+            session.queue.flying[kept.number] = item_of(kept, under_way=True)
+            session.queue.number = kept.number
         origins = {*content.origins, self.switch.name, *self.switch.sources(session)}
-        session.gates = {name: Gate() for name in sorted(origins)}
-        session.upstreams.append(Upstream(content.epoch, origin, (), origins, main=True, copy=True))
+        session.inflow.gates = {name: Gate() for name in sorted(origins)}
+        session.inflow.upstreams.append(Upstream(content.epoch, origin, (), origins, main=True, copy=True))
         return session
 
     def _hold(self, copy: Copy, cost: int) -> None:
@@ -92,11 +90,11 @@ class Holding:
             switch.add_sub(sub)
         if not isinf(copy.lasts_s):
             copy.expiry_timer = switch.host.after(min(copy.lasts_s, TIMER_MAX_S), partial(self._expire, copy))
-        self.turning.turn_all(session, session.upstreams[0])
+        self.turning.turn_all(session, session.inflow.upstreams[0])
 
     def _expire(self, copy: Copy) -> None:
         copy.lasts_s -= TIMER_MAX_S
-        if copy.session.state is not State.STANDBY:
+        if copy.session.standing.state is not State.STANDBY:
             return
         if copy.lasts_s > 0:
             copy.expiry_timer = self.switch.host.after(min(copy.lasts_s, TIMER_MAX_S), partial(self._expire, copy))
@@ -109,11 +107,11 @@ class Holding:
         cost, session = size_b(item), copy.session
         copy.bytes += cost
         self.bytes += cost
-        if self.bytes > self.bytes_max or len(session.waiting) > self.registry.limits.queue_max:
+        if self.bytes > self.bytes_max or len(session.queue.waiting) > self.registry.limits.queue_max:
             self.switch.host.after(0.0, partial(self._refuse, copy))
 
     def _refuse(self, copy: Copy) -> None:
-        if copy.session.state is State.STANDBY:
+        if copy.session.standing.state is State.STANDBY:
             self.forget(copy)
             self._say_not(copy.source, copy.session.client, copy.epoch)
 
@@ -124,13 +122,13 @@ class Holding:
     def on_drop(self, origin: NodeId, drop: Drop) -> None:
         """Where the session has been asked for, the answer says what becomes of the copy."""
         copy = self.get(drop.client, origin)
-        if copy is not None and copy.epoch <= drop.epoch and copy.session.state is State.STANDBY:
+        if copy is not None and copy.epoch <= drop.epoch and copy.session.standing.state is State.STANDBY:
             self.forget(copy)
 
     def commit(self, copy: Copy) -> None:
         """Onto the disk, with the packet identifiers of what the client gets first: its source is about to be told that
         it need not send what is in it."""
-        if copy.session.state is not State.STANDBY:
+        if copy.session.standing.state is not State.STANDBY:
             return
         session, switch = copy.session, self.switch
         session.become(Cause.ASKED)
@@ -140,9 +138,8 @@ class Holding:
         session.copy = None
         session.owner = copy_owner(session.client, copy.epoch)
         session.limits = self.registry.limits
-        session.expiry_s, session.left = copy.lasts_s, switch.clock()
-        session.review()
-        switch.counts.waiting += len(session.flying) + len(session.waiting)
+        session.carried.expiry_s, session.standing.left = copy.lasts_s, switch.clock()
+        switch.counts.waiting += len(session.queue)
         switch.flows.number_first(session)
         switch.ledger.save_together(session)
 
@@ -153,7 +150,7 @@ class Holding:
         session.become(Cause.TAKEN_UP)
         del registry.copies[session.client]
         self.switch.counts.copies -= 1
-        session.epoch = epoch
+        session.standing.epoch = epoch
         session.sequence = registry.first_sequence()
         registry.sessions[session.client] = session
         self.switch.counts.sessions += 1
@@ -164,13 +161,13 @@ class Holding:
     def forget(self, copy: Copy) -> None:
         session, switch = copy.session, self.switch
         del self.registry.copies[session.client]
-        was_committed = session.state is State.COMMITTED
+        was_committed = session.standing.state is State.COMMITTED
         for sub in session.subscriptions.values():
             switch.remove_sub(sub)
         session.become(Cause.OVER)
         switch.counts.copies -= 1
         if was_committed:
-            switch.counts.waiting -= len(session.flying) + len(session.waiting)
+            switch.counts.waiting -= len(session.queue)
             switch.ledger.forget(session)
         else:
             self.bytes -= copy.bytes
@@ -180,19 +177,19 @@ class Holding:
 
     def loaded(self, session: Session) -> None:
         """A copy that was asked for before a crash; the answer is still to come."""
-        way = session.upstreams[0]
-        copy = Copy(session, way.source, way.epoch, session.expiry_s, session.token)
+        way = session.inflow.upstreams[0]
+        copy = Copy(session, way.source, way.epoch, session.carried.expiry_s)
         session.limits = self.registry.limits
         self.registry.copies[session.client] = copy
         self.switch.counts.copies += 1
-        self.switch.counts.waiting += len(session.flying) + len(session.waiting)
+        self.switch.counts.waiting += len(session.queue)
         for sub in session.subscriptions.values():
             self.switch.add_sub(sub)
 
     def met(self, brokers: Iterable[NodeId]) -> None:
         """New brokers, of which a copy's source may know or not."""
         for session in [*(copy.session for copy in self.registry.copies.values()), *self.registry.sessions.values()]:
-            if session.upstreams:
+            if session.inflow.upstreams:
                 self.turning.met(session, brokers)
 
     def given_up(self, broker: NodeId) -> None:
@@ -226,7 +223,7 @@ class Taking:
     def take_reserved(self, copy: Copy, opening: Opening, outlet: Outlet) -> None:
         """The same for a client that shows nothing: the source has said that nobody else gets the session, and is asked
         for it already. All that is under way first is on the disk."""
-        for item in copy.session.flying.values():
+        for item in copy.session.queue.flying.values():
             item.safe = True
         session = self._take_up(copy, copy.asked_epoch, given=False)
         self.expect(session)
@@ -243,7 +240,7 @@ class Taking:
         session = self.moves.holding.enliven(copy, epoch)
         if not given:
             self.registry.reunion.begin_with(session, copy)
-        session.unheard, session.came_from = {(copy.epoch, copy.source)}, copy.source
+        session.carried.unheard, session.standing.came_from = {(copy.epoch, copy.source)}, copy.source
         self.switch.ledger.put_session(session)
         self.moves.speaking.arrive(session)
         self.moves.copying.came(copy.source)
@@ -254,7 +251,7 @@ class Taking:
         self.switch.host.after(self.moves.session_wait_s, partial(self._go_on_without, session))
 
     def _go_on_without(self, session: Session) -> None:
-        if self.registry.sessions.get(session.client) is not session or not any(way.copy for way in session.upstreams):
+        if self.registry.sessions.get(session.client) is not session or not session.inflow.is_unconfirmed:
             return  # it has ended or moved on; or it is still only a copy, asked for before a crash
         self._go_on(session)
         if not self.moves.pass_on(session):
@@ -263,8 +260,8 @@ class Taking:
     def _go_on(self, session: Session) -> None:
         """The source hears of the claim when it is back, and passes on then what has not come through. Nobody waits for
         that any longer."""
-        session.claims = self.moves.leaving.claims(session)
-        for origin, gate in session.gates.items():
+        session.carried.claims = self.moves.leaving.claims(session)
+        for origin, gate in session.inflow.gates.items():
             gate.through = True
             self.moves.turning.release(session, origin)
         if session.durable:
@@ -277,7 +274,7 @@ class Taking:
         if copy is None or copy.epoch != given.copy:
             self._confirm(origin, given)
         elif present is None:
-            for item in copy.session.flying.values():
+            for item in copy.session.queue.flying.values():
                 item.safe = True  # the question left when the copy was on the disk, and this answers it
             session = self._take_up(copy, given.epoch, given=True)
             self.moves.turning.confirm(session, way_by_copy(session, origin), given.origins)
@@ -292,24 +289,24 @@ class Taking:
                 continue
             self.registry.reunion.confirmed(session, origin)
             self.moves.turning.confirm(session, way, given.origins)
-            if session.state in OURS:
-                session.announced = session.announced and session.epoch >= given.epoch
-                session.epoch = max(session.epoch, given.epoch)
+            if session.standing.state in OURS:
+                session.standing.announced = session.standing.announced and session.standing.epoch >= given.epoch
+                session.standing.epoch = max(session.standing.epoch, given.epoch)
                 if not self.moves.pass_on(session):
                     self.moves.announce(session)
 
     def _merge(self, present: Session, copy: Copy, given: Given) -> None:
         """The client has begun anew here while its session was asked for."""
         session = copy.session
-        items = [*session.flying.values(), *session.waiting, *(one for some in session.held.values() for one in some)]
+        items = list(items_of(session))
         self.moves.holding.forget(copy)
-        if present.clean:
+        if present.carried.clean:
             return
         if not present.subscriptions:
             for sub in session.subscriptions.values():
                 self.registry.adopt(present, sub.wanted)
         way = Upstream(given.copy, copy.source, (), set(given.origins), main=False)
-        present.upstreams.append(way)
+        present.inflow.upstreams.append(way)
         for item in items:
             if not item.received:
                 self.moves.turning.pass_to(present, way, item_of(kept_of(item), under_way=False))
@@ -321,12 +318,12 @@ class Taking:
         nothing to be kept. If it does know, what it has had here must not come again there."""
         session = self.registry.sessions.get(nothing.client)
         elsewhere = nothing.at not in ("", self.switch.name)
-        if session is None or not elsewhere or session.announced or way_by_copy(session, source) is None:
+        if session is None or not elsewhere or session.standing.announced or way_by_copy(session, source) is None:
             pass
-        elif session.answered:
+        elif session.standing.answered:
             self.moves.pass_on(session)
         else:
-            session.will = None
+            session.standing.will = None
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
             self.registry.end(session)
         self.void(source, nothing.client)
@@ -337,19 +334,19 @@ class Taking:
         found: set[NodeId] = set()
         for session in self.moves.turning.all_of(client):
             way = way_by_copy(session, source)
-            if way is None or session.state is State.STANDBY:
+            if way is None or session.standing.state is State.STANDBY:
                 continue
-            if session.state is not State.SHADOW and session.memory is None:
-                found = session.gates.keys() - way.origins
+            if session.standing.state is not State.SHADOW and session.carried.memory is None:
+                found = session.inflow.gates.keys() - way.origins
             self.moves.turning.confirm(session, way, ())
-            if session.state is not State.SHADOW:
+            if session.standing.state is not State.SHADOW:
                 self.moves.announce(session)
         return found
 
 
 def way_by_copy(session: Session, source: NodeId) -> Upstream | None:
     """The way on which a copy of it came that this broker has made and not confirmed."""
-    return next((way for way in session.upstreams if way.copy and way.source == source), None)
+    return next((way for way in session.inflow.upstreams if way.copy and way.source == source), None)
 
 
 # How a client without a token is let in out of a copy before its session is handed over: docs/broker.md, "Copies".
@@ -388,7 +385,7 @@ class Reserving:
     def on_reserved(self, origin: NodeId, reserved: Reserved) -> None:
         """It counts for the client that waits now: one that comes later asks again."""
         copy = self.moves.holding.get(reserved.client, origin)
-        if copy is None or copy.session.state is not State.COMMITTED:
+        if copy is None or copy.session.standing.state is not State.COMMITTED:
             return
         if copy.epoch == reserved.copy and copy.asked_epoch:
             copy.reserved = True
@@ -397,7 +394,7 @@ class Reserving:
     def _take_if_ready(self, copy: Copy) -> None:
         client = copy.session.client
         waiting = self.moves.waiting.get(client)
-        if not (copy.kept and copy.reserved) or copy.session.state is not State.COMMITTED:
+        if not (copy.kept and copy.reserved) or copy.session.standing.state is not State.COMMITTED:
             return
         if waiting is None or waiting.outlet is None or waiting.wanted_by is not None:
             return
@@ -418,32 +415,32 @@ class Reserving:
         session = self.registry.sessions.get(reserve.client)
         if (
             session is not None
-            and session.state in (State.RESTING, State.RESERVED)
-            and session.copied == reserve.copy
-            and origin in session.copies
-            and session.reserved_for in ("", origin)
+            and session.standing.state in (State.RESTING, State.RESERVED)
+            and session.standing.copied == reserve.copy
+            and origin in session.standing.copies
+            and session.standing.reserved_for in ("", origin)
             and reserve.client not in self.moves.waiting
         ):
             session.become(Cause.RESERVED)
-            session.reserved_for = origin
+            session.standing.reserved_for = origin
             self.switch.ledger.put_session(session)
             self.switch.say((origin,), Reserved(reserve.client, reserve.copy))
 
     def holder(self, session: Session) -> NodeId:
         """Who must be asked before anybody has this session; empty where nobody must."""
-        holder = session.reserved_for
-        return holder if session.state is State.RESERVED and self.switch.fabric.is_known(holder) else ""
+        holder = session.standing.reserved_for
+        return holder if session.standing.state is State.RESERVED and self.switch.fabric.is_known(holder) else ""
 
     def recall(self, session: Session, epoch: int, to: NodeId) -> None:
         """Another broker wants it: it gets it from here, or through here, when the holder has said."""
-        opening = Opening(client=session.client, clean=False, expiry_s=session.expiry_s)
-        waiting = self.moves.wait_for(opening, None, At(session.epoch, session.reserved_for))
+        opening = Opening(client=session.client, clean=False, expiry_s=session.carried.expiry_s)
+        waiting = self.moves.wait_for(opening, None, At(session.standing.epoch, session.standing.reserved_for))
         waiting.wanted_by = max(waiting.wanted_by or (0, ""), (epoch, to))
 
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> bool:
         """Whether the holder has not taken what was reserved for it, and somebody has waited to know."""
         session = self.registry.sessions.get(nothing.client)
-        if session is None or session.state is not State.RESERVED or session.reserved_for != origin:
+        if session is None or session.standing.state is not State.RESERVED or session.standing.reserved_for != origin:
             return False
         self.free(session)
         waiting = self.moves.waiting.get(nothing.client)
@@ -453,7 +450,7 @@ class Reserving:
         return True
 
     def free(self, session: Session) -> None:
-        if session.state is State.RESERVED:
+        if session.standing.state is State.RESERVED:
             session.become(Cause.FREED)
-            session.reserved_for = ""
+            session.standing.reserved_for = ""
             self.switch.ledger.put_session(session)

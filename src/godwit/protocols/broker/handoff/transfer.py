@@ -44,29 +44,25 @@ class Leaving:
         switch, client = self.switch, session.client
         epoch = self._begin(session, to, epoch)
         unheard = self.speaking.leave(session, to, epoch)
-        chain = {one for way in session.upstreams for one in (*way.chain, way.source)} - {to}
-        origins = {self.name, to, *switch.sources(session)}.union(*(way.origins for way in session.upstreams))
+        chain = {one for way in session.inflow.upstreams for one in (*way.chain, way.source)} - {to}
+        origins = {self.name, to, *switch.sources(session)}.union(*(way.origins for way in session.inflow.upstreams))
         # Whoever has made a copy and not confirmed it is waited for last of all.
-        origins |= {way.source for way in session.upstreams if way.copy}
+        origins |= {way.source for way in session.inflow.upstreams if way.copy}
+        carried = msgspec.structs.replace(
+            self.registry.reunion.carried(session), token="", unheard=unheard, claims=self.claims(session)
+        )
         moved = messages.Session(
             client,
             epoch,
-            session.expiry_s,
+            carried,
             tuple(sub.wanted for sub in session.subscriptions.values()),
-            tuple(sorted(session.incoming)),
-            tuple(kept_of(item) for item in session.flying.values()),
+            tuple(sorted(session.queue.incoming)),
+            tuple(kept_of(item) for item in session.queue.flying.values()),
             tuple(sorted(origins)),
             session.sequence,
             tuple(sorted(chain)),
-            session.clean,
-            unheard,
-            self.claims(session),
-            self.registry.reunion.carried(session),
-            session.started,
-            switch.had(session),
-            session.strange,
         )
-        waiting = [kept_of(item) for item in session.waiting]
+        waiting = [kept_of(item) for item in session.queue.waiting]
         self._become_shadow(session, to, epoch, origins)
         self.places.put(client, At(epoch, to))
         switch.say((to,), moved)
@@ -77,12 +73,12 @@ class Leaving:
 
     def give(self, session: Session, to: NodeId, epoch: int) -> None:
         """The copy that `to` holds is the session from now on: only what it does not get by itself is passed on."""
-        switch, client, copied = self.switch, session.client, session.copied
-        origins = {self.name, to, *switch.sources(session)} - session.copies[to]
+        switch, client, copied = self.switch, session.client, session.standing.copied
+        origins = {self.name, to, *switch.sources(session)} - session.standing.copies[to]
         epoch = self._begin(session, to, max(epoch, copied + 1))
         unheard = self.speaking.leave_copy(session, to, copied)
         self._become_shadow(session, to, copied, origins)
-        session.unheard = unheard
+        session.carried.unheard = unheard
         switch.ledger.put_session(session)
         self.places.put(client, At(epoch, to))
         switch.say((to,), Given(client, epoch, copied, tuple(sorted(origins))))
@@ -95,10 +91,11 @@ class Leaving:
         known, shadows = self.places.get(session.client), self.registry.shadows.get(session.client, {})
         # Two sessions of a client may go the same way after one another: they must not go under the same epoch, nor
         # leave two shadows of the same epoch.
-        while session.epoch in shadows:
-            session.epoch += 1
+        while session.standing.epoch in shadows:
+            session.standing.epoch += 1
         # Nor under that of any copies, by which brokers may still turn to those; the last have the highest.
-        epoch = max(epoch, session.epoch + 1, session.copied + 1, known.epoch + 1 if known is not None else 0)
+        standing, least = session.standing, known.epoch + 1 if known is not None else 0
+        epoch = max(epoch, standing.epoch + 1, standing.copied + 1, least)
         self.copying.went(session, to)
         self.copying.drop(session, but=to)
         self._hang_up(session)
@@ -106,32 +103,30 @@ class Leaving:
 
     def _hang_up(self, session: Session) -> None:
         """The client is at another broker. Its will is only said where it asked for no delay."""
-        connected, will = session.outlet is not None, session.will
+        connected, will = session.outlet is not None, session.standing.will
         self.registry.cancel_timers(session)
         if connected and will is not None and will.delay_s == 0:
             self.registry.say_will(session)
-        session.will = None
+        session.standing.will = None
         self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
 
     def claims(self, session: Session) -> tuple[Claim, ...]:
         """The copies by which the session came that may still be thought of as such."""
-        own = [Claim(way.source, way.epoch, self.name) for way in session.upstreams if way.copy]
-        return tuple(dict.fromkeys((*session.claims, *own)))
+        own = [Claim(way.source, way.epoch, self.name) for way in session.inflow.upstreams if way.copy]
+        return tuple(dict.fromkeys((*session.carried.claims, *own)))
 
     def _become_shadow(self, session: Session, to: NodeId, epoch: int, origins: set[NodeId]) -> None:
         switch = self.switch
         switch.ledger.forget(session)
         del self.registry.sessions[session.client]
-        switch.counts.waiting -= len(session.flying) + len(session.waiting)
-        session.flying, session.incoming, session.waiting_b = {}, set(), 0
-        session.waiting.clear()
-        session.unsent.clear()
+        switch.counts.waiting -= len(session.queue)
+        session.queue.clear()
+        session.queue.incoming = set()
         session.become(Cause.MOVED)
-        session.moved_to, session.next_epoch = to, epoch
-        session.owner = shadow_owner(session.client, session.epoch)
-        session.open_origins, session.owed = set(origins), set(origins)
-        session.unheard, session.claims, session.reserved_for = set(), (), ""
-        session.review()
+        session.standing.moved_to, session.standing.next_epoch = to, epoch
+        session.owner = shadow_owner(session.client, session.standing.epoch)
+        session.standing.open_origins, session.standing.owed = set(origins), set(origins)
+        session.carried.unheard, session.carried.claims, session.standing.reserved_for = set(), (), ""
         self.registry.add_shadow(session)
         switch.ledger.save(session)
         switch.directory.changed()
@@ -140,7 +135,9 @@ class Leaving:
 
     def _forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
         """For a shadow: on to where the session went."""
-        self.switch.say((shadow.moved_to,), Forwarded(shadow.client, shadow.next_epoch, kept_of(item), born))
+        self.switch.say(
+            (shadow.standing.moved_to,), Forwarded(shadow.client, shadow.standing.next_epoch, kept_of(item), born)
+        )
 
 
 # How a session arrives where there may be another of the same client: docs/broker.md, "A session moves".
@@ -160,7 +157,7 @@ class Arriving:
         if copy is not None:
             self.moves.holding.forget(copy)
         way = Upstream(moved.epoch, origin, moved.chain, set(moved.origins), present is None)
-        way.lines = tuple(sorted(lines_of(moved.memory)))
+        way.lines = tuple(sorted(lines_of(moved.carried.memory)))
         way.had = self.moves.taking.void(origin, moved.client)
         if present is not None:
             self._add_to(present, moved, way)
@@ -175,30 +172,23 @@ class Arriving:
         self.moves.arrive(session, waiting)
 
     def _installed(self, moved: messages.Session, way: Upstream) -> Session:
-        session = Session(moved.client, moved.epoch)
+        session = Session(moved.client, moved.epoch, moved.carried)
         session.become(Cause.ARRIVED)
-        session.expiry_s = moved.expiry_s
         session.sequence = max(moved.sequence, self.registry.first_sequence())
-        session.incoming = set(moved.incoming)
-        session.clean, session.started = moved.clean, moved.started
-        session.unheard = set(moved.unheard)
-        session.claims, session.strange = moved.claims, moved.strange
-        session.memory = moved.memory
-        session.passages = dict.fromkeys(moved.passages)
-        session.came_from = way.source
-        session.upstreams.append(way)
-        session.gates = {origin: Gate() for origin in moved.origins}
-        session.review()
+        session.queue.incoming = set(moved.incoming)
+        session.standing.came_from = way.source
+        session.inflow.upstreams.append(way)
+        session.inflow.gates = {origin: Gate() for origin in moved.origins}
         for wanted in moved.subscriptions:
             session.row += 1
             sub = remembered(session, wanted, session.row)
             if sub is not None:
                 session.subscriptions[wanted.key] = sub
         for kept in moved.kept:
-            session.flying[kept.number] = item_of(kept, under_way=True)
-            session.number = kept.number
+            session.queue.flying[kept.number] = item_of(kept, under_way=True)
+            session.queue.number = kept.number
         self.registry.add(session)
-        self.switch.counts.waiting += len(session.flying)
+        self.switch.counts.waiting += len(session.queue.flying)
         self.switch.ledger.save(session)
         self.moves.speaking.arrive(session)
         return session
@@ -206,25 +196,27 @@ class Arriving:
     def _add_to(self, session: Session, moved: messages.Session, way: Upstream) -> None:
         """The client could not wait, or was at two brokers: what the other session kept goes to this one, unless the
         client wanted to start clean. Where one of them began as a copy of the other, they have started together."""
-        if session.clean and session.started != moved.started:
+        if session.carried.clean and session.carried.started != moved.carried.started:
             to = sorted(filter(self.switch.fabric.is_known, way.origins))
             turn = Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain, lines=way.lines)
             self.switch.say(to, turn)
             self.moves.turning.make_turn(self.switch.name, msgspec.structs.replace(turn, interest=0))
             return
         self.moves.copying.drop(session)
-        session.passages.update(dict.fromkeys(moved.passages))
+        session.carried.passages.update(moved.carried.passages)
         if not session.subscriptions:
             # The client may not have heard that this one is new: then it takes it for the old one, and so must we.
             for wanted in moved.subscriptions:
                 self.registry.adopt(session, wanted)
-        if session.memory is not None:
-            merge(session.memory, moved.memory, moved.subscriptions, moved.epoch)
-            way.born = moved.memory.born if moved.memory is not None else 0
-            session.memory.source = session.memory.source if session.memory.source != way.source else ""
-        session.epoch = max(session.epoch, moved.epoch)
-        session.announced = False
-        session.upstreams.append(way)
+        memory = session.carried.memory
+        if memory is not None:
+            older = moved.carried.memory
+            merge(memory, older, moved.subscriptions, moved.epoch)
+            way.born = older.born if older is not None else 0
+            memory.source = memory.source if memory.source != way.source else ""
+        session.standing.epoch = max(session.standing.epoch, moved.epoch)
+        session.standing.announced = False
+        session.inflow.upstreams.append(way)
         if session.durable:
             self.switch.ledger.put_session(session)
         self.moves.turning.turn_all(session, way)

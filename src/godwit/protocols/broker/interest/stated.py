@@ -173,4 +173,4 @@ class Lingering:
 
 def _may_return(session: Session) -> bool:
     """Its client is at another broker, and known to move."""
-    return session.state in (State.STANDBY, State.SHADOW)
+    return session.standing.state in (State.STANDBY, State.SHADOW)

@@ -39,7 +39,7 @@ class Group:
         able = [sub for sub in self.members if takes(sub.session)]
         for candidates in (
             [sub for sub in able if sub.session.outlet is not None],
-            [sub for sub in able if min(qos, sub.wanted.qos) and sub.session.state is not State.SHADOW],
+            [sub for sub in able if min(qos, sub.wanted.qos) and sub.session.standing.state is not State.SHADOW],
             able,
         ):
             if candidates:

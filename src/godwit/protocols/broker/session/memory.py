@@ -23,13 +23,13 @@ PAST_MAX, SEEN_MAX = 1_000, 10_000
 def is_own(session: Session, stamp: Stamp | None, publication: Publication) -> bool:
     """Whether what comes to the broker under this number is for this session to take: whoever sent it knew of the
     session. What was under way before that an older one has had, or will pass on."""
-    memory = session.memory
+    memory = session.carried.memory
     return memory is None or stamp is None or _is_coming(session, memory, stamp, publication, qos_min=0)
 
 
 def is_late(session: Session, item: Item) -> bool:
     """Whether what comes from where the session was before is not its own, and an older one has passed it on."""
-    memory = session.memory
+    memory = session.carried.memory
     if memory is None or item.stamp is None or item.group is not None:
         return False
     origin, number = item.stamp
@@ -43,7 +43,7 @@ def had(session: Session, item: Item, born: int) -> bool:
     """Whether what a session passes on that began at this epoch, or is older (0), has come for this one by itself or
     for another that began later, or is sure to. What was dealt to a member of a group, or is retained, is nobody
     else's."""
-    memory = session.memory
+    memory = session.carried.memory
     if memory is None or item.stamp is None or item.group is not None:
         return False
     return _is_in(session, memory, item.stamp, item.publication) or any(
@@ -53,7 +53,7 @@ def had(session: Session, item: Item, born: int) -> bool:
 
 def passes(session: Session, item: Item, born: int) -> bool:
     """The session that began at this epoch passes this on, whether it is taken or not; whether that is news."""
-    memory = session.memory
+    memory = session.carried.memory
     part = next((one for one in reversed(memory.parts) if one.born == born), None) if memory is not None else None
     if memory is None or part is None or item.stamp is None or item.group is not None:
         return False
@@ -69,7 +69,7 @@ def passes(session: Session, item: Item, born: int) -> bool:
 def note(session: Session, item: Item, born: int | None) -> bool:
     """It is taken, and came from where the session was before (None), or from another that began at this epoch; whether
     that had to be remembered. That one may have heard from a broker since it left."""
-    memory = session.memory
+    memory = session.carried.memory
     if memory is None or item.stamp is None or item.group is not None:
         return False
     part = memory if born is None else next((part for part in memory.parts if part.born == born), None)

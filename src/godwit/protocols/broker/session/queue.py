@@ -52,12 +52,12 @@ class Deliveries:
     def take(self, session: Session, item: Item) -> None:
         """Above QoS 0: it is the session's from now on."""
         self.counts.waiting += 1
-        outlet = session.outlet
-        if outlet is None or session.waiting or session.unsent or session.window >= session.inflight_max:
+        outlet, queue = session.outlet, session.queue
+        if outlet is None or queue.waiting or queue.unsent or queue.window >= session.inflight_max:
             if session.durable:
                 self.ledger.put_item(session, item)
-            session.waiting.append(item)
-            session.waiting_b += size_b(item)
+            session.queue.waiting.append(item)
+            session.queue.waiting_b += size_b(item)
             self._bound(session)
         elif self._is_expired(item.publication):
             self._dropped(session, item, "expired")
@@ -68,18 +68,18 @@ class Deliveries:
             self._send(session, outlet, item)
 
     def acknowledged(self, session: Session, number: int) -> bool:
-        item = session.flying.pop(number, None)
+        item = session.queue.flying.pop(number, None)
         if item is None:
             return False
         self._answered(session)
-        session.window -= item.out
+        session.queue.window -= item.out
         self.counts.waiting -= 1
         self.ledger.delete_item(session, item)
         self.pump(session)
         return True
 
     def received(self, session: Session, number: int) -> bool:
-        item, outlet = session.flying.get(number), session.outlet
+        item, outlet = session.queue.flying.get(number), session.outlet
         if item is None or item.qos != 2:
             return False
         if not item.received:
@@ -96,15 +96,15 @@ class Deliveries:
     def _answered(self, session: Session) -> None:
         """Only of a copy that was taken up before its source has said so does anybody ask this. There it becomes
         durable with the acknowledgement: after a crash the one must not be known without the other."""
-        if session.strange or not session.answered:
-            asked_for = session.strange or any(way.copy for way in session.upstreams)
-            session.answered, session.strange = True, False
+        if session.carried.strange or not session.standing.answered:
+            asked_for = session.carried.strange or session.inflow.is_unconfirmed
+            session.standing.answered, session.carried.strange = True, False
             if session.durable and asked_for:
                 self.ledger.put_session(session)
 
     def released(self, session: Session, number: int) -> bool:
-        known, outlet = number in session.incoming, session.outlet
-        session.incoming.discard(number)
+        known, outlet = number in session.queue.incoming, session.outlet
+        session.queue.incoming.discard(number)
         if known and session.durable:
             self.ledger.delete_incoming(session, number)
             if outlet is not None:
@@ -117,7 +117,7 @@ class Deliveries:
     def number_first(self, session: Session) -> None:
         """The client is about to come: what it will get first has its number from now on. Whoever calls this writes the
         session afterwards, numbers and all, so that nobody needs to wait for the disk a second time."""
-        for _ in range(min(LAUNCHING_MAX, len(session.waiting))):
+        for _ in range(min(LAUNCHING_MAX, len(session.queue.waiting))):
             item = self._next(session)
             if reason := self._staleness(session, item):
                 self._dropped(session, item, reason)
@@ -126,24 +126,24 @@ class Deliveries:
 
     def attached(self, session: Session) -> None:
         """All that is under way goes again, at once and in order; then what waits."""
-        session.unsent.extend(session.flying.values())
+        session.queue.unsent.extend(session.queue.flying.values())
         self.pump(session)
 
     def detached(self, session: Session) -> None:
-        session.unsent.clear()
-        session.window = 0
-        for item in session.flying.values():
+        session.queue.unsent.clear()
+        session.queue.window = 0
+        for item in session.queue.flying.values():
             item.out = False
 
     def pump(self, session: Session) -> None:
         """Send whatever the window allows."""
-        outlet = session.outlet
-        while outlet is not None and session.window < session.inflight_max and session.launching < LAUNCHING_MAX:
-            if session.unsent:
-                item = session.unsent.popleft()
-                if session.flying.get(item.number) is item:
+        outlet, queue = session.outlet, session.queue
+        while outlet is not None and queue.window < session.inflight_max and queue.launching < LAUNCHING_MAX:
+            if queue.unsent:
+                item = queue.unsent.popleft()
+                if queue.flying.get(item.number) is item:
                     self._send_again(session, outlet, item)
-            elif session.waiting:
+            elif queue.waiting:
                 self._launch(session, outlet, self._next(session))
             else:
                 break
@@ -151,7 +151,7 @@ class Deliveries:
     def _send_again(self, session: Session, outlet: Outlet, item: Item) -> None:
         """What has a number; though it may have got that for a client that was not let in then, and be stale by now."""
         if not item.sent and (reason := self._staleness(session, item)):
-            del session.flying[item.number]
+            del session.queue.flying[item.number]
             self._dropped(session, item, reason)
         else:
             self._send(session, outlet, item)
@@ -166,18 +166,18 @@ class Deliveries:
         self._send(session, outlet, item)
 
     def _give_number(self, session: Session, item: Item) -> None:
-        item.number = session.next_number()
-        session.flying[item.number] = item
+        item.number = session.queue.next_number()
+        session.queue.flying[item.number] = item
 
     def _send(self, session: Session, outlet: Outlet, item: Item) -> None:
-        session.window += 1
+        session.queue.window += 1
         item.out = True
         self._step(session, outlet, item)
 
     def _step(self, session: Session, outlet: Outlet, item: Item) -> None:
         """Take the next step now, or when what it rests on is on the disk."""
-        if session.launching or (item.qos == 2 and not item.safe and session.durable):
-            session.launching += 1
+        if session.queue.launching or (item.qos == 2 and not item.safe and session.durable):
+            session.queue.launching += 1
             self._later()
             self._steps.append((session, outlet, item))
         else:
@@ -207,9 +207,9 @@ class Deliveries:
 
     def _settled(self, steps: list[tuple[Session, Outlet, Item]], completed: list[tuple[Session, Outlet, int]]) -> None:
         for session, outlet, item in steps:
-            session.launching -= 1
+            session.queue.launching -= 1
             item.safe = True
-            if session.outlet is outlet and session.flying.get(item.number) is item:
+            if session.outlet is outlet and session.queue.flying.get(item.number) is item:
                 self._emit(session, outlet, item)
         for session in dict.fromkeys(session for session, _, _ in steps):
             self.pump(session)
@@ -218,16 +218,16 @@ class Deliveries:
                 outlet.completed(number)
 
     def _next(self, session: Session) -> Item:
-        item = session.waiting.popleft()
-        session.waiting_b -= size_b(item)
+        item = session.queue.waiting.popleft()
+        session.queue.waiting_b -= size_b(item)
         return item
 
     def _bound(self, session: Session) -> None:
         limits, now = session.limits, self.clock()
-        while session.waiting:
-            if len(session.waiting) > limits.queue_max or session.waiting_b > limits.queue_bytes_max:
+        while session.queue.waiting:
+            if len(session.queue.waiting) > limits.queue_max or session.queue.waiting_b > limits.queue_bytes_max:
                 reason = "queue"
-            elif now - session.waiting[0].publication.time > limits.queue_age_max_s:
+            elif now - session.queue.waiting[0].publication.time > limits.queue_age_max_s:
                 reason = "age"
             else:
                 break
@@ -251,8 +251,8 @@ class Deliveries:
     def _drop(self, session: Session, publication: Publication, reason: str) -> None:
         self.counts.drop(reason)
         if reason in BOUNDS:
-            session.dropped[reason] = session.dropped.get(reason, 0) + 1
-            if session.dropped[reason] == 1:
+            session.queue.dropped[reason] = session.queue.dropped.get(reason, 0) + 1
+            if session.queue.dropped[reason] == 1:
                 self.on_bound(session, reason)
         if self.tracing:
             self.host.trace(Record("dropped", event=publication.id, client=session.client, note=reason))

@@ -11,43 +11,37 @@ from collections.abc import Iterator
 
 import msgspec
 
-from godwit.protocols.broker.api import Subscription, Will
-from godwit.protocols.broker.messages import Claim, Memory
+from godwit.protocols.broker.api import Subscription
+from godwit.protocols.broker.messages import Carried
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.parse import remembered
-from godwit.protocols.broker.session.state import Body, Gate, GroupKey, Item, Session, Sub, Upstream
+from godwit.protocols.broker.session.state import Body, Gate, GroupKey, Item, Session, Standing, Sub, Upstream
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
 
 
 class SessionRow(msgspec.Struct, frozen=True, array_like=True):
-    epoch: int
-    expiry_s: float
-    left: float | None
-    will: Will | None
-    announced: bool
-    clean: bool
-    entered: int
-    gates: dict[NodeId, Gate]
-    upstreams: list[Upstream]
-    state: State
-    moved_to: NodeId
-    next_epoch: int
-    open_origins: set[NodeId]
-    owed: set[NodeId]
-    unheard: set[tuple[int, NodeId]] = msgspec.field(default_factory=set)
-    token: str = ""
-    copied: int = 0
-    copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=dict)
-    claims: tuple[Claim, ...] = ()
-    memory: Memory | None = None
-    started: int = 0
-    came_from: NodeId = ""
-    reserved_for: NodeId = ""
-    passages: tuple[tuple[str, int], ...] = ()
-    answered: bool = False
-    strange: bool = False
+    """What is known of single brokers is in rows of their own: when one of many has turned, only its row changes."""
+
+    standing: Standing
+    carried: Carried
+    upstreams: tuple[Upstream, ...]
+
+
+class OriginRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """How far a session has come with one broker's publications."""
+
+    origin: NodeId
+    gate: Gate | None = None
+    ways: tuple[int, ...] = ()
+    """The upstreams by which more of it may come, by their place among the session's."""
+    is_open: bool = False
+    """Of a shadow: it has not turned yet."""
+    is_owed: bool = False
+    """Of a shadow: not all of it is passed on."""
+    turned_to: tuple[NodeId, ...] = ()
+    """The holders of copies that get it by themselves."""
 
 
 class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -72,11 +66,15 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True):
     rows: tuple[ItemRow, ...]
 
 
+Written = dict[NodeId, tuple[int, bytes]]
+"""By origin: the number of its row, and what the disk has there."""
+
 DONE_WITH = Publication("", 0, "")
 """Stands for a publication that the client has and the broker need not keep."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _session_row = msgspec.msgpack.Decoder(SessionRow).decode
+_origin_row = msgspec.msgpack.Decoder(OriginRow).decode
 _item_row = msgspec.msgpack.Decoder(ItemRow).decode
 _bundle = msgspec.msgpack.Decoder(Bundle).decode
 _subscription = msgspec.msgpack.Decoder(Subscription).decode
@@ -92,6 +90,10 @@ class Ledger:
         self._bodies = 0
         self._bundled: dict[Session, dict[int, tuple[Item, NodeId]]] = {}
         """By position: those deliveries of a session that have no row but the one they share."""
+        self._changed: dict[Session, None] = {}
+        """Sessions whose rows are written when the store writes next."""
+        self._written: dict[Session, Written] = {}
+        store.on_write = self._write_changed
 
     def body(self) -> Body:
         """For a publication that several may wait for; it is written when the first of them is."""
@@ -99,35 +101,43 @@ class Ledger:
         return Body(self._bodies)
 
     def put_session(self, session: Session) -> None:
-        row = SessionRow(
-            session.epoch,
-            session.expiry_s,
-            session.left,
-            session.will,
-            session.announced,
-            session.clean,
-            session.entered,
-            session.gates,
-            session.upstreams,
-            session.state,
-            session.moved_to,
-            session.next_epoch,
-            session.open_origins,
-            session.owed,
-            session.unheard,
-            session.token,
-            session.copied,
-            session.copies,
-            session.claims,
-            session.memory,
-            session.started,
-            session.came_from,
-            session.reserved_for,
-            tuple(session.passages),
-            session.answered,
-            session.strange,
+        """Its row is written once, with all that this turn and others change until the disk is ready for it."""
+        self.writes += 1
+        self._changed[session] = None
+        self.store.touch()
+
+    def _write_changed(self) -> None:
+        changed, self._changed = self._changed, {}
+        for session in changed:
+            if session.standing.state is State.ENDED:
+                self.forget(session)  # it came from elsewhere with rows, and ended with its connection
+            else:
+                self._write_session(session)
+                self._write_origins(session)
+
+    def _write_session(self, session: Session) -> None:
+        standing = session.standing
+        bare = msgspec.structs.replace(
+            standing, copies={holder: set() for holder in standing.copies}, open_origins=set(), owed=set()
         )
-        self._put("sessions", session.owner, 0, _encode(row))
+        ways = tuple(msgspec.structs.replace(way, origins=set()) for way in session.inflow.upstreams)
+        self._put("sessions", session.owner, 0, _encode(SessionRow(bare, session.carried, ways)))
+
+    def _write_origins(self, session: Session) -> None:
+        """Those that are not on the disk as they are."""
+        origins, written = _origins(session), self._written.pop(session, {})
+        for origin in written.keys() - origins.keys():
+            self._delete("gates", session.owner, written.pop(origin)[0])
+        if not origins:
+            return
+        self._written[session] = written
+        last = max((number for number, _ in written.values()), default=0)
+        for origin, row in origins.items():
+            (number, before), encoded = written.get(origin, (last + 1, b"")), _encode(row)
+            last = max(last, number)
+            if encoded != before:
+                written[origin] = (number, encoded)
+                self._put("gates", session.owner, number, encoded)
 
     def put_sub(self, sub: Sub) -> None:
         self._put("subscriptions", sub.session.owner, sub.row, _encode(sub.wanted))
@@ -139,8 +149,8 @@ class Ledger:
         """Write it, or write it anew."""
         body = item.body
         if item.position == 0:
-            session.position += 1
-            item.position = session.position
+            session.queue.position += 1
+            item.position = session.queue.position
             if body is not None:
                 body.refs += 1
                 if body.refs == 1:
@@ -176,12 +186,12 @@ class Ledger:
         self.put_session(session)
         for sub in session.subscriptions.values():
             self.put_sub(sub)
-        for item in (*session.flying.values(), *session.waiting):
+        for item in (*session.queue.flying.values(), *session.queue.waiting):
             self.put_item(session, item)
-        for origin, items in session.held.items():
+        for origin, items in session.inflow.held.items():
             for item in items:
                 self.put_item(session, item, origin)
-        for number in session.incoming:
+        for number in session.queue.incoming:
             self.put_incoming(session, number)
 
     def save_together(self, session: Session) -> None:
@@ -189,14 +199,14 @@ class Ledger:
         self.put_session(session)
         for sub in session.subscriptions.values():
             self.put_sub(sub)
-        for number in session.incoming:
+        for number in session.queue.incoming:
             self.put_incoming(session, number)
-        items = [(item, "") for item in (*session.flying.values(), *session.waiting)]
-        items += [(item, origin) for origin, held in session.held.items() for item in held]
+        items = [(item, "") for item in (*session.queue.flying.values(), *session.queue.waiting)]
+        items += [(item, origin) for origin, held in session.inflow.held.items() for item in held]
         if not items:
             return
-        first = session.position + 1
-        session.position += len(items)
+        first = session.queue.position + 1
+        session.queue.position += len(items)
         for position, (item, _) in enumerate(items, first):
             # Others may wait for the same publication and share its row; here it is written once more.
             item.position, item.body = position, None
@@ -217,22 +227,31 @@ class Ledger:
     def forget(self, session: Session) -> None:
         """Delete all its rows; in memory it stays as it is."""
         self._bundled.pop(session, None)
+        self._changed.pop(session, None)
+        self._written.pop(session, None)
         for item in items_of(session):
             self.delete_item(session, item)
         owner = session.owner
-        for table in ("sessions", "subscriptions", "queues", "incoming"):
+        for table in ("sessions", "gates", "subscriptions", "queues", "incoming"):
             self.store.drop(table, owner)
         self.writes += 1
 
     def load(self) -> list[Session]:
         """All sessions and shadows as they were. Subscriptions are in them, and not yet known to anybody else."""
-        sessions = {owner: _session_of(owner, _session_row(row)) for owner, _, row in self.store.load("sessions")}
+        sessions: dict[str, Session] = {}
+        for owner, _, row in self.store.load("sessions"):
+            sessions[owner] = _session_of(owner, _session_row(row))
+        for owner, number, row in self.store.load("gates"):
+            if owner in sessions:
+                known = _origin_row(row)
+                _add_origin(sessions[owner], known)
+                self._written.setdefault(sessions[owner], {})[known.origin] = (number, row)
         for owner, number, row in self.store.load("subscriptions"):
             if owner in sessions:
                 _add_subscription(sessions[owner], number, _subscription(row))
         for owner, number, _ in self.store.load("incoming"):
             if owner in sessions:
-                sessions[owner].incoming.add(number)
+                sessions[owner].queue.incoming.add(number)
         self._load_items(sessions)
         return list(sessions.values())
 
@@ -297,41 +316,50 @@ def _row_of(item: Item, held: NodeId) -> ItemRow:
 
 
 def items_of(session: Session) -> Iterator[Item]:
-    yield from list(session.flying.values())
-    yield from list(session.waiting)
-    for items in session.held.values():
+    yield from list(session.queue.flying.values())
+    yield from list(session.queue.waiting)
+    for items in session.inflow.held.values():
         yield from items
 
 
 def _session_of(owner: str, row: SessionRow) -> Session:
-    session = Session(owner.partition("\0")[0], row.epoch)
+    session = Session(owner.partition("\0")[0], row.standing.epoch, row.carried)
     session.owner = owner
-    session.expiry_s = row.expiry_s
-    session.left = row.left
-    session.will = row.will
-    session.announced = row.announced
-    session.clean = row.clean
-    session.entered = row.entered
-    session.gates = row.gates
-    session.upstreams = row.upstreams
-    session.state = row.state
-    session.moved_to = row.moved_to
-    session.next_epoch = row.next_epoch
-    session.open_origins = row.open_origins
-    session.owed = row.owed
-    session.unheard = row.unheard
-    session.token = row.token
-    session.copied = row.copied
-    session.copies = row.copies
-    session.claims = row.claims
-    session.memory = row.memory
-    session.started = row.started
-    session.came_from = row.came_from
-    session.reserved_for = row.reserved_for
-    session.passages = dict.fromkeys(row.passages)
-    session.answered, session.strange = row.answered, row.strange
-    session.review()
+    session.standing = row.standing
+    session.inflow.upstreams = list(row.upstreams)
     return session
+
+
+def _origins(session: Session) -> dict[NodeId, OriginRow]:
+    """Of all brokers of which there is anything to say."""
+    gates, ways, standing = session.inflow.gates, session.inflow.upstreams, session.standing
+    names = {*gates, *standing.open_origins, *standing.owed}
+    names.update(*(way.origins for way in ways), *standing.copies.values())
+    return {
+        name: OriginRow(
+            name,
+            gates.get(name),
+            tuple(at for at, way in enumerate(ways) if name in way.origins),
+            name in standing.open_origins,
+            name in standing.owed,
+            tuple(holder for holder, turned in standing.copies.items() if name in turned),
+        )
+        for name in sorted(names)
+    }
+
+
+def _add_origin(session: Session, row: OriginRow) -> None:
+    standing, name = session.standing, row.origin
+    if row.gate is not None:
+        session.inflow.gates[name] = row.gate
+    for at in row.ways:
+        session.inflow.upstreams[at].origins.add(name)
+    if row.is_open:
+        standing.open_origins.add(name)
+    if row.is_owed:
+        standing.owed.add(name)
+    for holder in row.turned_to:
+        standing.copies[holder].add(name)
 
 
 def _add_subscription(session: Session, number: int, wanted: Subscription) -> None:
@@ -354,16 +382,16 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
         stamp=row.stamp,
     )
     item.position = position
-    session.position = max(session.position, position)
+    session.queue.position = max(session.queue.position, position)
     if row.held:
-        session.held.setdefault(row.held, []).append(item)
+        session.inflow.held.setdefault(row.held, []).append(item)
     elif row.number:
         item.safe = item.sent = True
-        session.flying[row.number] = item
-        session.number = max(session.number, row.number)
+        session.queue.flying[row.number] = item
+        session.queue.number = max(session.queue.number, row.number)
     else:
-        session.waiting.append(item)
-        session.waiting_b += size_b(item)
+        session.queue.waiting.append(item)
+        session.queue.waiting_b += size_b(item)
 
 
 def size_b(item: Item) -> int:

@@ -10,7 +10,7 @@ import msgspec
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
-from godwit.protocols.broker.messages import Claim, Memory
+from godwit.protocols.broker.messages import Carried
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State, after
 from godwit.protocols.host import NodeId, Timer
@@ -141,88 +141,24 @@ class Upstream(msgspec.Struct):
     """Whose places brokers turn from."""
 
 
-class Session:
-    """One client's. It outlives connections as long as the client asked for."""
+class Queue:
+    """What waits for the client, what is under way to it, and what came from it and is not done with."""
 
     __slots__ = (
-        "announced",
-        "answered",
-        "came_from",
-        "claims",
-        "clean",
-        "client",
-        "copied",
-        "copies",
-        "copy",
         "dropped",
-        "entered",
-        "epoch",
-        "expiry_s",
-        "expiry_timer",
         "flying",
-        "gates",
-        "grant",
-        "held",
         "incoming",
-        "inflight_max",
-        "kept_back",
         "launching",
-        "left",
-        "limits",
-        "memory",
-        "moved_to",
-        "next_epoch",
         "number",
-        "open_origins",
-        "outlet",
-        "owed",
-        "owner",
-        "passages",
-        "plain",
         "position",
-        "reserved_for",
-        "row",
-        "sequence",
         "settling",
-        "since",
-        "started",
-        "state",
-        "strange",
-        "subscriptions",
-        "token",
-        "unheard",
         "unsent",
-        "upstreams",
         "waiting",
         "waiting_b",
-        "will",
-        "will_timer",
         "window",
     )
 
-    def __init__(self, client: str, epoch: int) -> None:
-        self.client = client
-        self.state = State.START
-        self.owner = client
-        """Whose rows it has in the store. A client may have a session and shadows of earlier ones at one broker."""
-        self.epoch = epoch
-        self.plain = True
-        """Whatever is published and wanted is simply for this session, here and nowhere else: see `review`."""
-        self.outlet: Outlet | None = None
-        self.grant: Grant = ALL
-        self.limits = Limits()
-        self.sequence = 0
-        self.token = ""
-        """For the client to keep and to show, unread, at whichever broker it appears next; empty where the session
-        ends with the connection."""
-        self.expiry_s = 0.0
-        self.inflight_max = NUMBER_MAX
-        self.will: Will | None = None
-        self.left: float | None = None
-        """When the connection ended, by the broker's clock; None while there is one."""
-        self.subscriptions: dict[str, Sub] = {}
-        self.row = 0
-
+    def __init__(self) -> None:
         self.waiting: deque[Item] = deque()
         self.waiting_b = 0
         self.unsent: deque[Item] = deque()
@@ -241,92 +177,9 @@ class Session:
         self.dropped: dict[str, int] = {}
         """What the bounds of its limits cost it here, by reason."""
 
-        self.answered = False
-        """The client has acknowledged something here, so that it knows that it is in."""
-        self.strange = False
-        """It began while an older one was out of reach, and the client has not shown that it has heard so. Until then
-        it is told so each time: it may take packet identifiers and subscriptions for those of the older one."""
-        self.unheard: set[tuple[int, NodeId]] = set()
-        """By the epoch before which the client was elsewhere: brokers that may not have all yet that it said there."""
-        self.kept_back: list[tuple[Publication, int]] = []
-        """What the client says meanwhile; it is not acknowledged."""
-
-        self.expiry_timer: Timer | None = None
-        self.will_timer: Timer | None = None
-
-        self.clean = False
-        """The client has started it clean: what an earlier one kept elsewhere is not for it."""
-        self.started = 0
-        """The epoch of that."""
-        self.came_from: NodeId = ""
-        """The broker where the client was before; empty where it was at none, or has been here for long."""
-        self.announced = False
-        """The other brokers know that it is here."""
-        self.entered = epoch
-        """The epoch at which it moved here."""
-        self.gates: dict[NodeId, Gate] = {}
-        """The brokers whose publications do not simply go to this session; empty unless it has moved here lately."""
-        self.held: dict[NodeId, list[Item]] = {}
-        """What came from such a broker and must wait for what it sent before."""
-        self.upstreams: list[Upstream] = []
-
-        self.moved_to: NodeId = ""
-        """Where it went, of a shadow."""
-        self.next_epoch = 0
-        self.open_origins: set[NodeId] = set()
-        """A shadow's: the brokers that have not turned from it yet."""
-        self.owed: set[NodeId] = set()
-        """A shadow's: the brokers of which it has not said yet that all is passed on."""
-
-        self.copied = 0
-        """The epoch of the last copies made of it."""
-        self.copies: dict[NodeId, set[NodeId]] = {}
-        """Who holds such a copy, and which brokers' publications come to it there by themselves."""
-        self.reserved_for: NodeId = ""
-        """Who holds a copy and may have let the client in: nobody else gets the session before that one has said."""
-        self.copy: Copy | None = None
-        """What it is only a copy of."""
-        self.passages: dict[tuple[str, int], None] = {}
-        """What it had elsewhere, and takes while it moves, of what bridges bring from the air; the oldest first."""
-        self.since = 0.0
-        """Since when it takes all that its broker does, by the host's time: what else it has had the fabric knows."""
-        self.memory: Memory | None = None
-        """What it has by itself, where an older session of the client may turn up."""
-        self.claims: tuple[Claim, ...] = ()
-        """The copies by which it came from brokers that may not know it yet."""
-
-    @property
-    def line(self) -> int:
-        """Tells its places from those of other sessions of the client: the epoch at which it began, where an older one
-        was out of reach."""
-        return self.memory.born if self.memory is not None else 0
-
-    @property
-    def durable(self) -> bool:
-        return self.expiry_s > 0 or self.state is State.SHADOW
-
-    def become(self, cause: Cause) -> None:
-        """The next step of its life; `LocalError` where it cannot take that, and nothing has changed."""
-        self.state = after(self.state, cause)
-        self.review()
-
-    def review(self) -> None:
-        """After a change of what `plain` rests on."""
-        self.plain = not self.gates and not self.copies and self.memory is None and self.state in OURS
-
-    def passes(self, passage: tuple[str, int]) -> bool:
-        """Whether it is the first of its name that this session takes; it is remembered."""
-        if passage in self.passages:
-            return False
-        self.passages[passage] = None
-        if len(self.passages) > PASSAGES_MAX:
-            del self.passages[next(iter(self.passages))]
-        return True
-
-    def next_sequence(self) -> int:
-        """The number of this client's next publication."""
-        self.sequence += 1
-        return self.sequence
+    def __len__(self) -> int:
+        """Deliveries that wait or are under way."""
+        return len(self.flying) + len(self.waiting)
 
     def next_number(self) -> int:
         """A packet identifier that is free."""
@@ -337,13 +190,168 @@ class Session:
                 self.number = number
                 return number
 
+    def clear(self) -> None:
+        self.flying, self.waiting_b = {}, 0
+        self.waiting.clear()
+        self.unsent.clear()
+
+
+class Inflow:
+    """From whom publications come to a session that has moved, and what must wait for others."""
+
+    __slots__ = ("gates", "held", "since", "upstreams")
+
+    def __init__(self) -> None:
+        self.gates: dict[NodeId, Gate] = {}
+        """The brokers whose publications do not simply go to this session; empty unless it has moved here lately."""
+        self.held: dict[NodeId, list[Item]] = {}
+        """What came from such a broker and must wait for what it sent before."""
+        self.upstreams: list[Upstream] = []
+        self.since = 0.0
+        """Since when it takes all that its broker does, by the host's time. What bridges brought it from then on is
+        read from the fabric."""
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """It came as a copy, and some source has not said yet that it is the session."""
+        return any(way.copy for way in self.upstreams)
+
+
+class Standing(msgspec.Struct):
+    """Whose the session is: its state and epochs, who holds copies of it, and where it went. It stays at this broker
+    and is on the disk as it is, but for what is known of single brokers."""
+
+    epoch: int
+    entered: int
+    """The epoch at which it moved here."""
+    state: State = State.START
+    left: float | None = None
+    """When the connection ended, by the broker's clock; None while there is one."""
+    will: Will | None = None
+    announced: bool = False
+    """The other brokers know that it is here."""
+    answered: bool = False
+    """The client has acknowledged something here, so that it knows that it is in."""
+    came_from: NodeId = ""
+    """The broker where the client was before; empty where it was at none, or has been here for long."""
+    reserved_for: NodeId = ""
+    """Who holds a copy and may have let the client in: nobody else gets the session before that one has said."""
+    moved_to: NodeId = ""
+    """Where it went, of a shadow."""
+    next_epoch: int = 0
+    copied: int = 0
+    """The epoch of the last copies made of it."""
+    copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=dict)
+    """Who holds such a copy, and which brokers' publications come to it there by themselves."""
+    open_origins: set[NodeId] = msgspec.field(default_factory=set)
+    """A shadow's: the brokers that have not turned from it yet."""
+    owed: set[NodeId] = msgspec.field(default_factory=set)
+    """A shadow's: the brokers of which it has not said yet that all is passed on."""
+
+
+class Session:
+    """One client's. It outlives connections as long as the client asked for.
+
+    `queue` is the deliveries', `inflow` and `standing` the handoff's; `carried` is what goes along when it moves.
+    """
+
+    __slots__ = (
+        "carried",
+        "client",
+        "copy",
+        "expiry_timer",
+        "grant",
+        "inflight_max",
+        "inflow",
+        "kept_back",
+        "limits",
+        "outlet",
+        "owner",
+        "queue",
+        "row",
+        "sequence",
+        "standing",
+        "subscriptions",
+        "will_timer",
+    )
+
+    def __init__(self, client: str, epoch: int, carried: Carried | None = None) -> None:
+        self.client = client
+        self.owner = client
+        """Whose rows it has in the store. A client may have a session and shadows of earlier ones at one broker."""
+        self.carried = carried or Carried()
+        self.queue = Queue()
+        self.inflow = Inflow()
+        self.standing = Standing(epoch, epoch)
+        self.copy: Copy | None = None
+        """What it is only a copy of."""
+
+        self.outlet: Outlet | None = None
+        self.grant: Grant = ALL
+        self.limits = Limits()
+        self.inflight_max = NUMBER_MAX
+        self.sequence = 0
+        self.subscriptions: dict[str, Sub] = {}
+        self.row = 0
+        self.kept_back: list[tuple[Publication, int]] = []
+        """What the client says while others have not heard all that it said elsewhere; it is not acknowledged."""
+        self.expiry_timer: Timer | None = None
+        self.will_timer: Timer | None = None
+
+    @property
+    def state(self) -> State:
+        return self.standing.state
+
+    @property
+    def epoch(self) -> int:
+        return self.standing.epoch
+
+    def become(self, cause: Cause) -> None:
+        """The next step of its life; `LocalError` where it cannot take that, and nothing has changed."""
+        self.standing.state = after(self.standing.state, cause)
+
+    @property
+    def plain(self) -> bool:
+        """Whatever is published and wanted is simply for this session, here and nowhere else."""
+        standing = self.standing
+        return not self.inflow.gates and not standing.copies and self.carried.memory is None and standing.state in OURS
+
+    @property
+    def line(self) -> int:
+        """Tells its places from those of other sessions of the client: the epoch at which it began, where an older one
+        was out of reach."""
+        memory = self.carried.memory
+        return memory.born if memory is not None else 0
+
+    @property
+    def durable(self) -> bool:
+        """It has rows on the disk. A copy that nobody has asked for is in memory only."""
+        state = self.standing.state
+        return state is State.SHADOW or (self.carried.expiry_s > 0 and state not in (State.STANDBY, State.ENDED))
+
+    def passes(self, passage: tuple[str, int]) -> bool:
+        """Whether it is the first of its name that this session takes; it is remembered."""
+        passages = self.carried.passages
+        if passage in passages:
+            return False
+        passages[passage] = None
+        if len(passages) > PASSAGES_MAX:
+            del passages[next(iter(passages))]
+        return True
+
+    def next_sequence(self) -> int:
+        """The number of this client's next publication."""
+        self.sequence += 1
+        return self.sequence
+
     def expires_after(self, now: float) -> float:
         """How long it has left without a connection."""
-        return self.expiry_s if self.left is None else max(0.0, self.left + self.expiry_s - now)
+        expiry_s, left = self.carried.expiry_s, self.standing.left
+        return expiry_s if left is None else max(0.0, left + expiry_s - now)
 
     @property
     def everlasting(self) -> bool:
-        return self.expiry_s == inf
+        return self.carried.expiry_s == inf
 
 
 class Copy:
@@ -360,15 +368,13 @@ class Copy:
         "reserved",
         "session",
         "source",
-        "token",
     )
 
-    def __init__(self, session: Session, source: NodeId, epoch: int, lasts_s: float, token: str) -> None:
+    def __init__(self, session: Session, source: NodeId, epoch: int, lasts_s: float) -> None:
         self.session = session
         self.source = source
         self.epoch = epoch
         self.lasts_s = lasts_s
-        self.token = token
         self.bytes = 0
         """What it costs, about."""
         self.asked_epoch = 0
@@ -378,6 +384,11 @@ class Copy:
         self.reserved = False
         """The source gives the session to nobody else."""
         self.expiry_timer: Timer | None = None
+
+    @property
+    def token(self) -> str:
+        """What its client was given when it was in last."""
+        return self.session.carried.token
 
 
 def shadow_owner(client: str, epoch: int) -> str:

@@ -1,0 +1,1 @@
+"""`godwit explore`: faults in whole systems, found by seeds."""

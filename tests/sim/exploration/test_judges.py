@@ -1,0 +1,51 @@
+"""A judge that sees nothing would let every broker pass: each is shown a broker that does what it judges."""
+
+from __future__ import annotations
+
+import pytest
+from tests.sim.exploration.plans import CRASH, PLANTED, small_plan
+
+from godwit.protocols.broker.streams.frames import Parcels
+from godwit.sim.exploration.judges import Finding, longest_fall, shown
+from godwit.sim.exploration.plan import Publish
+from godwit.sim.exploration.trial import Trial
+
+ELSEWHERE = Publish(at_s=0.2, client="p1", topic="b/y", warm=False, qos=2)
+"""Something that the subscriber does not want."""
+
+
+def test_the_broker_as_it_is_passes() -> None:
+    verdict = Trial(small_plan(ELSEWHERE, *CRASH)).run()
+    assert verdict.findings == []
+    assert verdict.done["strike"] == 1
+    assert verdict.delivered >= 8
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_broker_that_breaks_a_promise_is_found(fault: str) -> None:
+    tamper, kind = PLANTED[fault]
+    crash = () if kind == "disorder" else CRASH  # what goes wrong excuses some disorder
+    verdict = Trial(small_plan(ELSEWHERE, *crash), tamper=tamper).run()
+    assert kind in {finding.kind for finding in verdict.findings}, verdict.findings
+
+
+def test_what_nobody_wants_is_looked_for_on_the_links_themselves() -> None:
+    trial = Trial(small_plan())
+    seen: list[str] = []
+    trial.cluster.cables.spy = lambda sender, to, message: seen.append(type(message).__name__)
+    assert trial.run().findings == []
+    assert Parcels.__name__ in seen
+
+
+@pytest.mark.parametrize(
+    ("sequence", "parts"), [((), 0), ((1, 2, 3), 1), ((1, 3, 2), 2), ((3, 2, 1), 3), ((5, 1, 6, 2, 7), 2)]
+)
+def test_a_sequence_has_as_many_parts_as_its_longest_fall(sequence: tuple[int, ...], parts: int) -> None:
+    assert longest_fall(sequence) == parts
+
+
+def test_a_finding_reads_as_a_line() -> None:
+    assert str(Finding("lost", "s1", f"never got {shown(list(range(1, 9)))}")) == (
+        "lost: s1 never got 1, 2, 3, 4, 5, 6 and 2 more"
+    )
+    assert str(Finding("error", "", "KeyError: 3")) == "error: KeyError: 3"
