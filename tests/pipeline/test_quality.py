@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -43,15 +44,16 @@ def test_a_run_tells_what_it_saw_and_is_refused_with_its_tables_put_aside(spark:
     rows = "subscriber,time_s,lat,lon\nc,0,0,0\nc,60,1,1\nc,inf,1,1\nc,90,north,1\nc,1970-01-01T00:02:00Z,1,1\n"
     (tmp_path / "positions.csv").write_text(rows)
     (tmp_path / "sites.csv").write_text("site,lat,lon\na,0,0\nb,1,1\n")
-    options = {"positions": str(tmp_path / "positions.csv"), "sites": str(tmp_path / "sites.csv")}
-    summary = run(spark, MobilityOptions(**options, out=str(tmp_path / "out")))
+    positions, sites = str(tmp_path / "positions.csv"), str(tmp_path / "sites.csv")
+    options = MobilityOptions(positions=positions, sites=sites, out=str(tmp_path / "out"))
+    summary = run(spark, options)
     assert (summary.rows_in, summary.quarantined) == (3, 2)
     seen = {(row["measure"], row["of"]): row["figure"] for row in pq.read_table(tmp_path / "out/quality").to_pylist()}
     assert seen["rows", None] == 5
     assert seen["quarantined", None] == 2
     assert seen["quarantined", "column 'lat' is no double"] == 1
     assert (seen["least", "time_s"], seen["most", "time_s"]) == (0.0, 120.0)
-    strict = MobilityOptions(**options, out=str(tmp_path / "out"), fail_on=("quarantined > 10%",))
+    strict = msgspec.structs.replace(options, fail_on=("quarantined > 10%",))
     with pytest.raises(QualityError, match=r"positions: quarantined is 40%; the tables are in .*out\.refused"):
         run(spark, strict)
     assert (tmp_path / "out.refused" / "quarantine").is_dir()
