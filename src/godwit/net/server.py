@@ -360,7 +360,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         identity,
         store,
         links,
-        Dialler(links, store),
+        Dialler(links, store, is_known=fabric.is_known),
         host,
         fabric,
         broker,

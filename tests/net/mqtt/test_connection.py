@@ -647,3 +647,13 @@ def test_mqtt_3_1_has_no_word_for_a_session_that_was_there(broker: Served) -> No
         with Raw(broker.port) as client:
             client.send(hello)
             assert client.socket.recv(4) == b"\x20\2\0\0"
+
+
+def test_who_is_not_known_yet_may_not_say_much() -> None:
+    with served(Options(packet_bytes_max=10_000_000)) as broker, Raw(broker.port) as client:
+        client.send(b"\x10" + length_field(9_000_000) + b"\0\4MQTT\5")
+        assert client.raw() == b""
+        with Raw(broker.port) as other:
+            other.connect("known")
+            other.send(publish("t", bytes(1_000_000), qos=1, number=1))
+            assert isinstance(other.packet(), mqtt5.PubAckPacket)

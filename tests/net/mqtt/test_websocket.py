@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Iterator
 
@@ -149,3 +150,22 @@ def test_pages_that_are_named_get_in() -> None:
     with served(Options(origins=("https://fleet.example",))) as broker, page(broker, "https://fleet.example") as web:
         web.send(HELLO)
         assert isinstance(heard(web, 1)[0], mqtt5.ConnAckPacket)
+
+
+def test_whoever_pings_without_reading_the_answers_is_not_read_either(broker: Served) -> None:
+    hello = (
+        "GET /mqtt HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Protocol: mqtt\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", broker.websocket_port)) as raw:
+        raw.sendall(hello.encode())
+        assert b" 101 " in raw.recv(4_096)
+        raw.sendall(b"\x82" + bytes((0x80 | len(HELLO),)) + bytes(4) + HELLO)
+        raw.settimeout(1.0)
+        frame = b"\x89\xfd" + bytes(4) + bytes(125)  # a ping, masked with zeros
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 64 * 1024 * 1024:
+                sent += raw.send(frame * 500)
+        assert sent < 32 * 1024 * 1024

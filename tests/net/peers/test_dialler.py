@@ -9,8 +9,10 @@ import pytest
 from tests.net.stations import QUICK_DIALS, Station, played, until
 
 from godwit.net.address import AddressError
-from godwit.net.peers.dialler import LEARNED_MAX, Entry
+from godwit.net.peers.dialler import BOOK_MAX, Entry
 from godwit.net.peers.frames import Known, Peer
+from godwit.net.peers.links import LinkOptions
+from godwit.protocols.topology.mesh import LINKS_MAX, distance, near
 
 
 def test_one_seed_is_enough_for_all_to_find_one_another() -> None:
@@ -24,6 +26,65 @@ def test_one_seed_is_enough_for_all_to_find_one_another() -> None:
         await until(lambda: all(station.peers == names - {station.name} for station in stations))
         for station in stations:
             await station.stop()
+
+    played(scene)
+
+
+def test_many_brokers_with_one_seed_keep_few_links_and_all_find_all() -> None:
+    async def scene() -> None:
+        seed, *others = stations = [Station(f"b{number}", options=LinkOptions()) for number in range(24)]
+        address = await seed.listen()
+        for station in others:
+            await station.listen()
+            station.dialler.dial(address)
+
+        def rests() -> bool:
+            """Everybody is linked with those that stand beside it, and nobody has too many."""
+            living = {station.name for station in stations}
+            return all(
+                near(station.name, living - {station.name}) <= station.peers and len(station.peers) <= LINKS_MAX
+                for station in stations
+            )
+
+        await until(rests, 30)
+        gone = stations.pop(7)
+        await gone.stop()
+        await until(lambda: rests() and all(gone.name not in station.peers for station in stations), 30)
+        for station in stations:
+            await station.stop()
+
+    played(scene)
+
+
+def test_a_broker_without_room_tells_who_may_have_some() -> None:
+    async def scene() -> None:
+        full, asking = Station("a"), Station("b")
+        address = await full.listen()
+        full.dialler.learn(Peer("c", "127.0.0.1:9"))
+        for number in range(LINKS_MAX):
+            full.links.up[f"x{number}"] = None  # type: ignore[assignment]
+        asking.dialler._is_needed = lambda address: False  # type: ignore[method-assign]
+        asking.dialler.dial(address)
+        await until(lambda: "127.0.0.1:9" in asking.dialler.book)
+        await until(lambda: not asking.peers)
+        assert asking.name not in full.peers
+        full.links.up.clear()
+        await asking.stop()
+        await full.stop()
+
+    played(scene)
+
+
+def test_the_book_keeps_those_that_stand_near() -> None:
+    async def scene() -> None:
+        a = Station("a")
+        a.dialler._review_soon = lambda: None  # type: ignore[method-assign]
+        names = [f"p{number}" for number in range(BOOK_MAX + 100)]
+        for number, name in enumerate(names):
+            a.dialler.learn(Peer(name, f"127.0.0.1:{number + 1}"))
+        kept = {entry.name for entry in a.dialler.book.values()}
+        assert kept == set(sorted(names, key=lambda name: distance("a", name))[:BOOK_MAX])
+        await a.stop()
 
     played(scene)
 
@@ -97,10 +158,10 @@ def test_what_is_no_address_or_one_too_many_is_not_learned() -> None:
         for address in ("", "nonsense:port", "http://x:1", "x:99999", "x/y:1"):
             a.dialler.learn(Peer("x", address))
         assert not a.dialler.book
-        a.dialler._keep_dialling = lambda address: None  # type: ignore[method-assign]
-        for number in range(LEARNED_MAX + 100):
+        a.dialler._review_soon = lambda: None  # type: ignore[method-assign]
+        for number in range(BOOK_MAX + 100):
             a.dialler.learn(Peer(f"p{number}", f"127.0.0.1:{number + 1}"))
-        assert len(a.dialler.book) == LEARNED_MAX
+        assert len(a.dialler.book) == BOOK_MAX
         await a.stop()
 
     played(scene)
@@ -157,5 +218,26 @@ def test_a_peer_may_tell_nonsense_about_others() -> None:
         assert not any(task.done() for task in a.dialler._tasks.values())
         await a.stop()
         await b.stop()
+
+    played(scene)
+
+
+def test_the_only_way_to_brokers_that_cannot_be_dialled_stays_though_there_are_links_enough() -> None:
+    async def scene() -> None:
+        gate, *near_by = stations = [Station(f"b{number}", options=LinkOptions()) for number in range(14)]
+        far = Station("far", options=LinkOptions())
+        address = await gate.listen()
+        for station in near_by:
+            await station.listen()
+            station.dialler.dial(address)
+        gate.dialler.dial(await far.listen())
+        gate.dialler.learn(Peer("behind far", "127.0.0.1:9"))
+        gate.dialler._not_counted_on("127.0.0.1:9", silent=True)
+        await until(lambda: "far" in gate.peers and all(len(one.peers) >= 8 for one in near_by), 30)
+        assert gate.dialler._is_needed(next(iter(gate.dialler._configured)))
+        gate.dialler.is_known = lambda name: False
+        assert not gate.dialler._is_needed(next(iter(gate.dialler._configured)))
+        for station in (*stations, far):
+            await station.stop()
 
     played(scene)

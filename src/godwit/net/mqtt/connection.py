@@ -266,6 +266,9 @@ HELD_BYTES_MAX = 64 * 1024
 SHARE_FIRST, SHARE_MAX = 64, 4_096
 """Packets of one client in one turn: at first, and at most."""
 
+CONNECT_BYTES_MAX = 128 * 1024
+"""What a client may say before it is known: a CONNECT with the largest names, properties and a will that is no film."""
+
 CLOSE_WAIT_S = 5.0
 """How long a client is given to take our last words."""
 
@@ -447,6 +450,8 @@ class Connection(Requests):
     def _take_packets(self, data: bytes) -> None:
         position, end = 0, len(data)
         packet_max, left = self.front.options.packet_bytes_max, self._share
+        if self.state is State.NEW:
+            packet_max = min(packet_max, CONNECT_BYTES_MAX)
         while position < end:
             if not left or self._asked is not None:
                 self._unread = bytearray(memoryview(data)[position:])

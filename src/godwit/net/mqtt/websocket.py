@@ -82,7 +82,7 @@ class Inside(asyncio.Transport):
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        self._transport.resume_reading()
+        self._outside.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._transport.set_write_buffer_limits(high, low)
@@ -94,7 +94,7 @@ class Inside(asyncio.Transport):
 class WebSocket(asyncio.Protocol):
     """The handshake and the frames; what is in them goes to a `Connection`."""
 
-    __slots__ = ("_front", "_inner", "_protocol", "_timer", "transport")
+    __slots__ = ("_front", "_full", "_inner", "_protocol", "_timer", "transport")
 
     def __init__(self, front: Front) -> None:
         self._front = front
@@ -106,6 +106,8 @@ class WebSocket(asyncio.Protocol):
         )
         self._inner: Connection | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._full = False
+        """More waits to be written than the transport likes."""
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -120,12 +122,24 @@ class WebSocket(asyncio.Protocol):
             self._inner.connection_lost(exc)
 
     def pause_writing(self) -> None:
+        # Whoever pings without reading the answers is not read either, else the answers would fill the memory.
+        self._full = True
+        if self.transport is not None:
+            self.transport.pause_reading()
         if self._inner is not None:
             self._inner.pause_writing()
 
     def resume_writing(self) -> None:
+        self._full = False
+        if self.transport is not None and (self._inner is None or self._inner.is_read):
+            self.transport.resume_reading()
         if self._inner is not None:
             self._inner.resume_writing()
+
+    def resume_reading(self) -> None:
+        """The connection wants to hear more."""
+        if self.transport is not None and not self._full:
+            self.transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
         self._protocol.receive_data(data)

@@ -222,6 +222,10 @@ class Delivering(Output):
         if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.front.options.inflight_max // 2:
             self.go_on_reading(Hold.INFLIGHT)
 
+    @property
+    def is_read(self) -> bool:
+        return not self._stopped
+
     def go_on_listening(self) -> None:
         self.go_on_reading(~Hold.NONE)
 

@@ -25,7 +25,7 @@ class Kind(IntEnum):
 
 class Hello(msgspec.Struct, frozen=True, tag=True):
     """The first frame in both directions. `address` is where the sender can be dialled: `:port` where it does not know
-    its own host, empty where it cannot be dialled."""
+    its own host, empty where it cannot be dialled. `needed`: it may be cut off from the others without this link."""
 
     protocol: str
     version: int
@@ -35,6 +35,7 @@ class Hello(msgspec.Struct, frozen=True, tag=True):
     incarnation: int
     nonce: bytes
     address: str = ""
+    needed: bool = False
 
 
 class Proof(msgspec.Struct, frozen=True, tag=True):

@@ -73,16 +73,18 @@ class Handshake:
         dialled: bool,
         nonce: bytes,
         address: str = "",
+        needed: bool = False,
         own_nonces: Container[bytes] = (),
     ) -> None:
         self.state = State.GREETING
         self.dialled = dialled
         self.nonce = nonce
+        self.needed = needed
         self.peer: Hello | None = None
         self._secret = secret
         self._own_nonces = own_nonces
         self._mine = Hello(
-            PROTOCOL, VERSION, cluster, identity.name, identity.disk, identity.incarnation, nonce, address
+            PROTOCOL, VERSION, cluster, identity.name, identity.disk, identity.incarnation, nonce, address, needed
         )
         self.hello = encode_control(self._mine)
         self._theirs = b""

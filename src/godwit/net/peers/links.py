@@ -67,6 +67,8 @@ class Link(asyncio.Protocol):
         self.admitted: asyncio.Future[None] = self.loop.create_future()
         """Done once this is the link to its peer; the exception says why it is not."""
         self.closed = asyncio.Event()
+        self.is_spare = False
+        """It has ended because there are enough others."""
         self.heard_s = self.said_s = self.loop.time()
         self.remote_host = ""
         self.dropped = 0
@@ -80,6 +82,11 @@ class Link(asyncio.Protocol):
     def peer(self) -> Hello:
         assert self.handshake.peer is not None
         return self.handshake.peer
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether either end has said that it may be cut off without this link."""
+        return self.peer.needed or self.handshake.needed
 
     @property
     def peer_address(self) -> str:
@@ -178,6 +185,7 @@ class Link(asyncio.Protocol):
         self._end(error)
 
     def _end(self, error: RemoteError) -> None:
+        self.is_spare = isinstance(error, SpareError)
         if not isinstance(error, SpareError | SelfError):
             self.links.tell(self.address or self.remote_host, str(error))
         self._fail(error)
@@ -250,6 +258,10 @@ class Links:
         self.on_unlinked: Callable[[NodeId], None] = lambda peer: None
         self.on_known: Callable[[tuple[Peer, ...]], None] = lambda peers: None
         self.on_admitted: Callable[[Link], None] = lambda link: None
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when a link has come up or gone down."""
+        self.has_room: Callable[[Link], bool] = lambda link: True
+        """Asked for a peer that has proved who it is, before there is a link with it."""
         self.sent = self.received = 0
         self.dropped: Counter[str] = Counter()
         self._all: set[Link] = set()
@@ -264,18 +276,18 @@ class Links:
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
-    async def connect(self, host: str, port: int, address: str) -> Link:
+    async def connect(self, host: str, port: int, address: str, *, needed: bool = False) -> Link:
         """A connection to whoever is there, or `OSError`; await `admitted` to know whether it becomes a link."""
         try:
             async with asyncio.timeout(self.options.connect_s):
                 _, link = await self.loop.create_connection(
-                    lambda: self._link(address), host, port, ssl=self.club.dialling
+                    lambda: self._link(address, needed), host, port, ssl=self.club.dialling
                 )
         except TimeoutError:
             raise OSError(f"no answer within {self.options.connect_s:g} s") from None
         return link
 
-    def _link(self, address: str = "") -> Link:
+    def _link(self, address: str = "", needed: bool = False) -> Link:
         handshake = Handshake(
             self.identity,
             cluster=self.club.cluster,
@@ -283,6 +295,7 @@ class Links:
             dialled=bool(address),
             nonce=os.urandom(16),
             address=self.address,
+            needed=needed,
             own_nonces=self._nonces,
         )
         return Link(self, handshake, address)
@@ -321,9 +334,16 @@ class Links:
         if peer in self.up:
             self.up[peer].refuse(RemoteError(reason))
 
+    def let_go(self, peer: NodeId) -> None:
+        """End a link that neither end needs."""
+        if peer in self.up:
+            self.up[peer].refuse(SpareError("neither end needs this link"))
+
     def admit(self, link: Link) -> None:
         """The peer has proved who it is; of several links to it one stays."""
         held = self.up.get(link.peer.name)
+        if held is None and not self.has_room(link):
+            raise SpareError("all links that this broker may have are taken; others have room")
         if held is not None:
             if held.peer.disk != link.peer.disk:
                 raise RemoteError(f"two brokers are named {link.peer.name!r}; each needs a name of its own")
@@ -337,6 +357,7 @@ class Links:
         log.info("linked with %s (%s)", link.peer.name, link.address or f"from {link.remote_host}")
         self.on_admitted(link)
         self.on_linked(link.peer.name)
+        self.on_change()
 
     def _is_better(self, link: Link, held: Link) -> bool:
         """Both ends must choose alike: what the smaller name dialled stays. Yet a link that was made again replaces the
@@ -356,6 +377,7 @@ class Links:
     def _unlink(self, link: Link) -> None:
         del self.up[link.peer.name]
         self.on_unlinked(link.peer.name)
+        self.on_change()
 
     def tell(self, where: str, reason: str) -> None:
         """Log why there is no link, once as long as it stays the same reason."""

@@ -31,7 +31,7 @@ class Discovery:
         self,
         name: NodeId,
         cluster: str,
-        found: Callable[[Peer], None],
+        found: Callable[[Peer], object],
         *,
         interfaces: Sequence[str] | InterfaceChoice = InterfaceChoice.All,
     ) -> None:

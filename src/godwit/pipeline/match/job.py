@@ -223,4 +223,6 @@ class _Subscriptions:
         before, compiled = self._known, self.now()
         if before is None or before[1] is not compiled:
             quarantine_once(self._spark, compiled, self._quarantine)
+            if before is not None:
+                self.shipper.forget(before[1])
         return compiled

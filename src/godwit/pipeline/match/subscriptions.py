@@ -73,6 +73,12 @@ class Shipper:
             self._shipped[digest] = self._compiled(rows, unread)
         return self._shipped[digest]
 
+    def forget(self, compiled: Compiled) -> None:
+        """Take back one set that nothing will be computed with any more."""
+        for digest in [digest for digest, one in self._shipped.items() if one is compiled]:
+            for part in self._shipped.pop(digest).parts:
+                part.destroy()
+
     def close(self) -> None:
         """Take back from executors what was shipped; frames made with it cannot be computed any more."""
         for compiled in self._shipped.values():

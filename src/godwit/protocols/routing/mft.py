@@ -99,6 +99,7 @@ class MftBroker(Router):
     def _note(self, subscriber: NodeId, known: Known) -> None:
         if known[0] > self._know(subscriber)[0]:
             self._spoke_at[subscriber] = self.host.now()
+            self.routes.changes += 1
         self.known[subscriber] = known
 
     def _accepts(self, sender: NodeId, subscriber: NodeId, said: Known) -> bool:

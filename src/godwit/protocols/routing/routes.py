@@ -15,6 +15,8 @@ class Routes:
 
     def __init__(self) -> None:
         self._of: dict[NodeId, dict[Filter, NodeId]] = {}
+        self.changes = 0
+        """How often anything has changed: whoever has looked since the last time need not look again."""
 
     def __contains__(self, subscriber: NodeId) -> bool:
         return subscriber in self._of
@@ -41,8 +43,9 @@ class Routes:
     def point(self, subscriber: NodeId, hop: NodeId) -> None:
         """Set the next hop in all entries of a subscriber."""
         entries = self._of.get(subscriber)
-        if entries is not None:
+        if entries is not None and any(old != hop for old in entries.values()):
             self._of[subscriber] = dict.fromkeys(entries, hop)
+            self.changes += 1
 
     def add(self, wanted: Filter, hop: NodeId, subscriber: NodeId) -> bool:
         """Add an entry unless the subscriber has that filter already, through whatever hop."""
@@ -50,16 +53,17 @@ class Routes:
         if wanted in entries:
             return False
         entries[wanted] = hop
+        self.changes += 1
         return True
 
     def discard(self, wanted: Filter, subscriber: NodeId) -> None:
         entries = self._of.get(subscriber, {})
-        entries.pop(wanted, None)
+        self.changes += entries.pop(wanted, None) is not None
         if not entries:
             self._of.pop(subscriber, None)
 
     def drop(self, subscriber: NodeId) -> None:
-        self._of.pop(subscriber, None)
+        self.changes += self._of.pop(subscriber, None) is not None
 
     def interested(self, values: Values, arrived: NodeId) -> dict[NodeId, list[NodeId]]:
         """The next hops of everybody who wants this event, each with its subscribers; never back where it came from."""

@@ -1,64 +1,16 @@
-"""Compiled: subscriptions in and out, from programs."""
+"""Compiled: subscriptions in and out, from programs.
+
+A program comes from `programs.Programmer`, which is right by construction: steps leave as many predicates on the stack
+as later ones take, texts and circles are numbered in their order, and `stack` and `posts` have room for the longest
+alternative. So what is checked at run time is room in the state, once a subscription, before anything is changed.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from godwit.tables.compiled.layout import (
-    AREA_TOP,
-    ARENA_RESERVE,
-    ARENA_TOP,
-    BLOCK_FREE,
-    BLOCK_TOP,
-    BUCKET_TOP,
-    C_ALL,
-    C_AREA,
-    C_COUNT,
-    C_PAIRS,
-    COMPOUNDS_USED,
-    DONE,
-    ID_EMPTY,
-    ID_GONE,
-    IDS_USED,
-    IS_AREA,
-    IS_MULTI,
-    LONGEST_LIST,
-    MULTI_FREE,
-    MULTI_TOP,
-    NEVER,
-    NO_SLOT,
-    NODE_TOP,
-    OP_ALL,
-    OP_ANY,
-    OP_CIRCLE,
-    OP_LIKE,
-    OP_NOT,
-    OP_POINT,
-    OP_POSTS,
-    OP_PRESENCE,
-    OP_RANGE,
-    OP_TEXT,
-    POINTS_USED,
-    SHORT_AREAS,
-    SHORT_ARENA,
-    SHORT_BLOCKS,
-    SHORT_BUCKETS,
-    SHORT_COMPOUNDS,
-    SHORT_IDS,
-    SHORT_MULTIS,
-    SHORT_NODES,
-    SHORT_POINTS,
-    SHORT_SLOTS,
-    SHORT_TERMS,
-    SHORT_TEXTS,
-    SLOT_FREE,
-    SLOT_TOP,
-    SUBSCRIPTIONS,
-    TERM_TOP,
-    TEXTS_USED,
-    Program,
-    State,
-)
+from godwit.tables.compiled import layout as L
+from godwit.tables.compiled.layout import Program, State
 from godwit.tables.compiled.memory import Vector, address_of, compiled, inlined, whole
 from godwit.tables.compiled.terms import (
     allocate,
@@ -68,6 +20,7 @@ from godwit.tables.compiled.terms import (
     cut_term,
     file_hashed,
     like_term,
+    list_of,
     mixed,
     new_area,
     ordered,
@@ -89,8 +42,8 @@ def id_place(keys: Vector[int], slots: Vector[int], number: int) -> int:
     """Where an id stands in its table, or -1."""
     mask = np.uint64(len(keys) - 1)
     at = mixed(np.uint64(number)) & mask
-    while slots[at] != ID_EMPTY:
-        if keys[at] == number and slots[at] != ID_GONE:
+    while slots[at] != L.ID_EMPTY:
+        if keys[at] == number and slots[at] != L.ID_GONE:
             return whole(at)
         at = (at + np.uint64(1)) & mask
     return -1
@@ -100,9 +53,9 @@ def id_place(keys: Vector[int], slots: Vector[int], number: int) -> int:
 def file_id(keys: Vector[int], slots: Vector[int], number: int, slot: int) -> int:
     mask = np.uint64(len(keys) - 1)
     at = mixed(np.uint64(number)) & mask
-    while slots[at] != ID_EMPTY and slots[at] != ID_GONE:
+    while slots[at] != L.ID_EMPTY and slots[at] != L.ID_GONE:
         at = (at + np.uint64(1)) & mask
-    fresh = 1 if slots[at] == ID_EMPTY else 0
+    fresh = 1 if slots[at] == L.ID_EMPTY else 0
     keys[at] = number
     slots[at] = slot
     return fresh
@@ -124,56 +77,85 @@ def first_known(s: State, numbers: Vector[int]) -> int:
 
 @compiled
 def shortage(s: State, p: Program, which: int) -> int:
-    """What there may be too little of to add one more subscription."""
+    """What there may be too little of to add one more subscription, or DONE.
+
+    This is what every index into the arrays of a state rests on: what adding takes is bounded here, from above, before
+    anything is changed. One step makes at most three terms (two cuts, or a pattern and its needle, and a presence) and
+    three entries in tables. A cut needs at most one new block: the first of its attribute, or the half of a full one.
+    A posting needs a slot, at most one node and one bucket; splits take more only where `has_room_to_part` says so.
+    """
     first, last = p.alternatives[which], p.alternatives[which + 1]
-    steps, postings, ranges, circles, words = 0, last - first, 0, 0, 0
+    steps, postings, cuts, circles = 0, last - first, 8, 0
     for alternative in range(first, last):
         begin, end = p.starts[alternative], p.starts[alternative + 1]
         steps += end - begin
+        for i in range(begin, end):
+            step = p.code[i]
+            # A range has two cuts, and may be filed under its attribute's third. What is no range, as `a != 5`, may
+            # still ask whether there is a number, which is a cut too.
+            cuts += 3 if step.op == L.OP_RANGE else 1
+            if step.op == L.OP_POSTS:
+                postings += step.count
+            elif step.op == L.OP_CIRCLE or step.op == L.OP_ALL:
+                circles += 1
+    if s.heads[L.TERM_TOP] + 3 * steps + 8 > len(s.terms):
+        return L.SHORT_TERMS
+    if free_blocks(s, cuts) < cuts:
+        return L.SHORT_BLOCKS
+    if s.heads[L.NODE_TOP] + postings + 8 > len(s.nodes):
+        return L.SHORT_NODES
+    if s.heads[L.BUCKET_TOP] + 2 * postings + 64 > len(s.buckets):
+        return L.SHORT_BUCKETS
+    if s.heads[L.SLOT_TOP] + postings > len(s.slots):
+        return L.SHORT_SLOTS
+    if s.heads[L.AREA_TOP] + circles * max(1, postings) > len(s.areas):
+        return L.SHORT_AREAS
+    if s.heads[L.MULTI_TOP] + 1 > len(s.multis):
+        return L.SHORT_MULTIS
+    s.heads[L.NEEDED] = words_needed(s, p, which)
+    if s.heads[L.NEEDED] + min(L.ARENA_RESERVE, 4096 + s.heads[L.ARENA_TOP]) > spare_words(s):
+        return L.SHORT_ARENA
+    # Tables are at most half full, so that whoever looks for something finds it or a place that was never used.
+    if 2 * (s.heads[L.POINTS_USED] + steps) > len(s.points):
+        return L.SHORT_POINTS
+    if 2 * (s.heads[L.TEXTS_USED] + steps) > len(s.texts):
+        return L.SHORT_TEXTS
+    if 2 * (s.heads[L.COMPOUNDS_USED] + steps) > len(s.compounds):
+        return L.SHORT_COMPOUNDS
+    if 2 * (s.heads[L.IDS_USED] + 1) > len(s.id_keys):
+        return L.SHORT_IDS
+    return L.DONE
+
+
+@compiled
+def words_needed(s: State, p: Program, which: int) -> int:
+    """How many words of the arena a subscription takes at most, beyond what buckets grow by where there is room.
+
+    64 words a step pay for its part of a compound's chunk and of a new bucket's (each at most twice what is in it), and
+    for lists that double again and again (at most 12 words for each step). A text costs itself, twice for the power
+    of two. The lists of an attribute that is mentioned may double once at whatever length they have.
+    """
+    words, attr = 0, -1
+    for alternative in range(p.alternatives[which], p.alternatives[which + 1]):
+        begin, end = p.starts[alternative], p.starts[alternative + 1]
         words += 64 * (end - begin + 1)
         for i in range(begin, end):
             step = p.code[i]
-            if step.op == OP_POSTS:
-                postings += step.count
+            if step.op == L.OP_POSTS:
                 words += 8 * step.count * (end - begin + 1)
-            elif step.op == OP_RANGE:
-                ranges += 1
-            elif step.op == OP_TEXT or step.op == OP_LIKE:
-                behind = step.text + (1 if step.op == OP_TEXT else 2)
+            elif step.op == L.OP_TEXT or step.op == L.OP_LIKE:
+                behind = step.text + (1 if step.op == L.OP_TEXT else 2)
                 words += 32 + p.text_starts[behind] - p.text_starts[step.text]
-            elif step.op == OP_CIRCLE or step.op == OP_ALL:
-                circles += 1
-    words += 8 * s.heads[LONGEST_LIST] + min(ARENA_RESERVE, 4096 + s.heads[ARENA_TOP])
-    if s.heads[TERM_TOP] + 3 * steps + 8 > len(s.terms):
-        return SHORT_TERMS
-    if free_blocks(s, 2 * ranges + 8) < 2 * ranges + 8:
-        return SHORT_BLOCKS
-    if s.heads[NODE_TOP] + postings + 8 > len(s.nodes):
-        return SHORT_NODES
-    if s.heads[BUCKET_TOP] + 2 * postings + 64 > len(s.buckets):
-        return SHORT_BUCKETS
-    if s.heads[SLOT_TOP] + postings > len(s.slots):
-        return SHORT_SLOTS
-    if s.heads[AREA_TOP] + circles * max(1, postings) > len(s.areas):
-        return SHORT_AREAS
-    if s.heads[MULTI_TOP] + 1 > len(s.multis):
-        return SHORT_MULTIS
-    if words > spare_words(s):
-        return SHORT_ARENA
-    if 2 * (s.heads[POINTS_USED] + steps) > len(s.points):
-        return SHORT_POINTS
-    if 2 * (s.heads[TEXTS_USED] + steps) > len(s.texts):
-        return SHORT_TEXTS
-    if 2 * (s.heads[COMPOUNDS_USED] + steps) > len(s.compounds):
-        return SHORT_COMPOUNDS
-    if 2 * (s.heads[IDS_USED] + 1) > len(s.id_keys):
-        return SHORT_IDS
-    return DONE
+            if step.attr != attr:
+                attr = step.attr
+                for each in range(list_of(attr, 0), list_of(attr, L.LISTS)):
+                    words += 2 * max(8, s.lists[each].room)
+    return words
 
 
 @compiled
 def free_blocks(s: State, enough: int) -> int:
-    count, block = len(s.block_n) - s.heads[BLOCK_TOP], s.heads[BLOCK_FREE]
+    count, block = len(s.block_n) - s.heads[L.BLOCK_TOP], s.heads[L.BLOCK_FREE]
     while block and count < enough:
         block = s.block_n[block]
         count += 1
@@ -188,21 +170,21 @@ def add_from(s: State, p: Program, begin: int) -> tuple[int, int]:
         if short:
             return which, short
         add_one(s, p, which)
-    return len(p.ids), DONE
+    return len(p.ids), L.DONE
 
 
 @inlined
 def add_one(s: State, p: Program, which: int) -> None:
-    number, flags, slot = p.ids[which], 0, NO_SLOT
+    number, flags, slot = p.ids[which], 0, L.NO_SLOT
     first, last = p.alternatives[which], p.alternatives[which + 1]
     if last - first > 1:
-        multi = take(s, MULTI_FREE, MULTI_TOP, s.multis[s.heads[MULTI_FREE]])
+        multi = take(s, L.MULTI_FREE, L.MULTI_TOP, s.multis[s.heads[L.MULTI_FREE]])
         s.multis[multi] = number
-        number, flags = multi, IS_MULTI
+        number, flags = multi, L.IS_MULTI
     for alternative in range(first, last):
         slot = add_alternative(s, p, alternative, flags, number, slot)
-    s.heads[IDS_USED] += file_id(s.id_keys, s.id_slots, p.ids[which], slot)
-    s.heads[SUBSCRIPTIONS] += 1
+    s.heads[L.IDS_USED] += file_id(s.id_keys, s.id_slots, p.ids[which], slot)
+    s.heads[L.SUBSCRIPTIONS] += 1
 
 
 @inlined
@@ -210,14 +192,14 @@ def add_alternative(s: State, p: Program, alternative: int, flags: int, number: 
     """File the postings of one alternative, each with a slot in front of the chain."""
     k, posts, area = run(s, p, p.starts[alternative], p.starts[alternative + 1])
     if area >= 0:
-        flags |= IS_AREA
+        flags |= L.IS_AREA
     for i in range(max(1, posts)):
         if i:
             for j in range(2 * k):
                 retain(s, p.stack[j])
             if area >= 0:
                 area = copy_area(s, area)
-        slot = take(s, SLOT_FREE, SLOT_TOP, s.slots[s.heads[SLOT_FREE]].next)
+        slot = take(s, L.SLOT_FREE, L.SLOT_TOP, s.slots[s.heads[L.SLOT_FREE]].next)
         s.slots[slot].next = chain
         chain = slot
         file_posting(s, p.stack, k, flags, number, slot, area, p.posts[i] if posts else 0)
@@ -233,21 +215,21 @@ def run(s: State, p: Program, begin: int, end: int) -> tuple[int, int, int]:
     k, posts, area = 0, 0, -1
     for i in range(begin, end):
         step = p.code[i]
-        if step.op == OP_CIRCLE:
+        if step.op == L.OP_CIRCLE:
             area = new_area(s, s.attrs[step.attr].place, p.circles, step.count)
-        elif step.op == OP_POSTS:
+        elif step.op == L.OP_POSTS:
             posts = step.count
             k -= posts
             for j in range(posts):
                 p.posts[j] = p.stack[2 * (k + j)]
-        elif step.op == OP_NOT:
+        elif step.op == L.OP_NOT:
             p.stack[2 * k - 1] = p.stack[2 * k - 2]
             p.stack[2 * k - 2] = presence_term(s, step.attr, step.count)
             retain(s, p.stack[2 * k - 2])
         else:
-            if step.op == OP_ANY or step.op == OP_ALL:
+            if step.op == L.OP_ANY or step.op == L.OP_ALL:
                 k -= step.count
-                u, v = run_compound(s, p, i, k), NEVER
+                u, v = run_compound(s, p, i, k), L.NEVER
             else:
                 u, v = run_simple(s, p, i)
             retain(s, u)
@@ -263,32 +245,32 @@ def run_simple(s: State, p: Program, i: int) -> tuple[int, int]:
     step = p.code[i]
     op, attr, count = step.op, step.attr, step.count
     text = address_of(p.text, 0)
-    if op == OP_RANGE:
+    if op == L.OP_RANGE:
         u = cut_term(s, attr, ordered(step.one), step.one_low)
-        return u, cut_term(s, attr, ordered(step.two), step.two_low) if count else NEVER
-    if op == OP_POINT:
-        return point_term(s, attr, ordered(step.one), step.one_low), NEVER
-    if op == OP_TEXT:
+        return u, cut_term(s, attr, ordered(step.two), step.two_low) if count else L.NEVER
+    if op == L.OP_POINT:
+        return point_term(s, attr, ordered(step.one), step.one_low), L.NEVER
+    if op == L.OP_TEXT:
         start, stop = p.text_starts[step.text], p.text_starts[step.text + 1]
-        return text_term(s, attr, count, text + start, stop - start), NEVER
-    if op == OP_LIKE:
+        return text_term(s, attr, count, text + start, stop - start), L.NEVER
+    if op == L.OP_LIKE:
         start, middle, stop = p.text_starts[step.text], p.text_starts[step.text + 1], p.text_starts[step.text + 2]
-        return like_term(s, attr, count, text + start, middle - start, text + middle, stop - middle), NEVER
-    if op == OP_PRESENCE:
-        return presence_term(s, attr, count), NEVER
-    return count, NEVER
+        return like_term(s, attr, count, text + start, middle - start, text + middle, stop - middle), L.NEVER
+    if op == L.OP_PRESENCE:
+        return presence_term(s, attr, count), L.NEVER
+    return count, L.NEVER
 
 
 @inlined
 def run_compound(s: State, p: Program, i: int, k: int) -> int:
     """Make a compound of the predicates on the stack from the k-th on."""
     step = p.code[i]
-    chunk = allocate(s, C_PAIRS + 2 * step.count)
-    s.arena[chunk + C_ALL] = 1 if step.op == OP_ALL else 0
-    s.arena[chunk + C_COUNT] = step.count
-    s.arena[chunk + C_AREA] = new_area(s, s.attrs[step.attr].place, p.circles, step.text) if step.text >= 0 else -1
+    chunk = allocate(s, L.C_PAIRS + 2 * step.count)
+    s.arena[chunk + L.C_ALL] = 1 if step.op == L.OP_ALL else 0
+    s.arena[chunk + L.C_COUNT] = step.count
+    s.arena[chunk + L.C_AREA] = new_area(s, s.attrs[step.attr].place, p.circles, step.text) if step.text >= 0 else -1
     for j in range(2 * step.count):
-        s.arena[chunk + C_PAIRS + j] = p.stack[2 * k + j]
+        s.arena[chunk + L.C_PAIRS + j] = p.stack[2 * k + j]
     return compound_term(s, step.attr, chunk)
 
 
@@ -299,19 +281,19 @@ def remove_one(s: State, number: int) -> bool:
     if place < 0:
         return False
     slot = s.id_slots[place]
-    s.id_slots[place] = ID_GONE
+    s.id_slots[place] = L.ID_GONE
     multi = 0
-    while slot != NO_SLOT:
+    while slot != L.NO_SLOT:
         after = s.slots[slot].next
-        several = s.buckets[s.slots[slot].bucket].flags & IS_MULTI
+        several = s.buckets[s.slots[slot].bucket].flags & L.IS_MULTI
         number = unfile_posting(s, slot)
         if several:
             multi = number
         slot = after
     if multi:
-        s.multis[multi] = s.heads[MULTI_FREE]
-        s.heads[MULTI_FREE] = multi
-    s.heads[SUBSCRIPTIONS] -= 1
+        s.multis[multi] = s.heads[L.MULTI_FREE]
+        s.heads[L.MULTI_FREE] = multi
+    s.heads[L.SUBSCRIPTIONS] -= 1
     return True
 
 
@@ -351,6 +333,6 @@ def rehash_compounds(s: State, table: Vector[int]) -> int:
 def rehash_ids(s: State, keys: Vector[int], slots: Vector[int]) -> int:
     used = 0
     for i in range(len(s.id_keys)):
-        if s.id_slots[i] >= NO_SLOT:
+        if s.id_slots[i] >= L.NO_SLOT:
             used += file_id(keys, slots, s.id_keys[i], s.id_slots[i])
     return used

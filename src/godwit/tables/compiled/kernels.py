@@ -17,20 +17,10 @@ import numpy.typing as npt
 from numba import njit
 
 from godwit.filters import areas
-from godwit.tables.compiled import filing, layout, memory, slices, terms, tree, walk
+from godwit.tables.compiled import checks, filing, memory, slices, terms, tree, walk
+from godwit.tables.compiled import layout as L
 from godwit.tables.compiled.filing import add_from, first_known, knows, remove_one
-from godwit.tables.compiled.layout import (
-    OUTER,
-    OUTERS,
-    OVERFLOW,
-    ROOM,
-    SLICE,
-    event_at,
-    program_at,
-    scratch_at,
-    source_at,
-    state_at,
-)
+from godwit.tables.compiled.layout import event_at, program_at, scratch_at, source_at, state_at
 from godwit.tables.compiled.memory import lent
 from godwit.tables.compiled.slices import begin_slice, end_slice, prepare, unreadable
 from godwit.tables.compiled.terms import free_term, new_term
@@ -90,14 +80,14 @@ def _made(digest: int) -> Kernels:
     def new_outer(state: int, attr: int) -> int:
         digest  # noqa: B018
         s = state_at(state)
-        s.heads[OUTERS] += 1
-        return new_term(s, OUTER, attr, 0, 0)
+        s.heads[L.OUTERS] += 1
+        return new_term(s, L.OUTER, attr, 0, 0)
 
     @_entry
     def drop_outer(state: int, term: int) -> None:
         digest  # noqa: B018
         s = state_at(state)
-        s.heads[OUTERS] -= 1
+        s.heads[L.OUTERS] -= 1
         free_term(s, term)
 
     @_entry
@@ -133,10 +123,10 @@ def _made(digest: int) -> Kernels:
         s, w = state_at(state), scratch_at(scratch)
         prepare(s, w, source_at(source), schema, array, start, n, length)
         counts = np.zeros(n, np.int64)
-        w.counters[ROOM] = len(out) // SLICE
+        w.counters[L.ROOM] = len(out) // L.SLICE
         for event in range(n):
-            w.ends[event] = event * (len(out) // SLICE)
-        if not w.counters[OVERFLOW]:
+            w.ends[event] = event * (len(out) // L.SLICE)
+        if not w.counters[L.OVERFLOW]:
             out = walk_slice(s, w, n, out, False)
         end_slice(s, w)
         return in_order(w, n, out, lent(counts)), counts, out
@@ -150,7 +140,7 @@ def _made(digest: int) -> Kernels:
         prepare(s, w, source_at(source), schema, array, start, n, length)
         for event in range(n):
             w.ends[event] = 0
-        if not w.counters[OVERFLOW]:
+        if not w.counters[L.OVERFLOW]:
             walk_slice(s, w, n, np.empty(0, np.int64), True)
         end_slice(s, w)
         counts = np.empty(n, np.int64)
@@ -165,28 +155,18 @@ def _made(digest: int) -> Kernels:
         begin_slice(w, 1)
         take_event(s, w, e)
         count = 0
-        if not w.counters[OVERFLOW]:
+        if not w.counters[L.OVERFLOW]:
             count, out = walk_event(s, w, out)
         end_slice(s, w)
         forget_event(w, e)
         return copied(out, count, count), out
 
-    return Kernels(
-        add,
-        remove,
-        is_known,
-        first,
-        new_outer,
-        drop_outer,
-        rehash_points,
-        rehash_texts,
-        rehash_compounds,
-        rehash_ids,
-        first_unreadable,
-        match_slice,
-        count_slice,
-        match_event,
+    made: tuple[Callable[..., Any], ...] = (
+        *(add, remove, is_known, first, new_outer, drop_outer),
+        *(rehash_points, rehash_texts, rehash_compounds, rehash_ids),
+        *(first_unreadable, match_slice, count_slice, match_event),
     )
+    return Kernels(*(checks.watched(name, kernel) for name, kernel in zip(Kernels._fields, made, strict=True)))
 
 
-KERNELS = _made(_digest(areas, memory, layout, terms, tree, filing, slices, walk))
+KERNELS = _made(_digest(areas, checks, memory, L, terms, tree, filing, slices, walk) + checks.CHECKED)

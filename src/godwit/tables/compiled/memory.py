@@ -3,7 +3,12 @@
 A book is a table of (address, length) pairs, one for each of its arrays. Compiled code sees it as an object whose
 attributes are those arrays: `s.terms[i].refs += 1`, `s.arena[at]`, `w.masks[row, word]`. Each of these becomes one load
 or store; with numba's arrays the same code takes minutes to compile. Whatever their size, whole numbers are seen as 64
-bits, so that a function is compiled once and not for each mixture of sizes. Indices are trusted.
+bits, so that a function is compiled once and not for each mixture of sizes. Indices are trusted, except in the checked
+mode (`checks`), in which every function here that reads or writes compares first.
+
+What this rests on: the numpy arrays of a book are contiguous, and Python keeps them and their table alive and unchanged
+for as long as a call lasts. Calls hold the interpreter's lock, so that no other thread changes a book meanwhile. Rows
+of masks are read 32 bytes at a time from addresses that are multiples of 8, which x86 and ARM both allow.
 """
 
 # The parts of numba that let one add types to it have none themselves.
@@ -25,6 +30,8 @@ from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, inf
 from numba.extending import intrinsic, models, register_model
 from numba.np import numpy_support
 
+from godwit.tables.compiled import checks
+
 F = TypeVar("F", bound=Callable[..., Any])
 B = TypeVar("B")
 T = TypeVar("T")
@@ -36,6 +43,7 @@ Bits: TypeAlias = Any
 I64 = ir.IntType(64)
 WORDS = 4
 ROW = ir.VectorType(I64, WORDS)
+ROW_BYTES = 8 * WORDS
 """One bit for each of 256 events."""
 
 
@@ -101,6 +109,11 @@ class RecordType(types.Type):
         self.dtype = dtype
         super().__init__(f"entry({dtype})")
 
+    def length(self, name: str) -> int:
+        """How many numbers a field has that is several in a row."""
+        fields: Mapping[str, Any] = self.dtype.fields or {}
+        return int(fields[name][0].shape[0])
+
     def field(self, name: str) -> tuple[types.Type, int]:
         fields: Mapping[str, Any] = self.dtype.fields or {}
         dtype, offset = fields[name][:2]
@@ -118,6 +131,7 @@ class RecordsType(types.Type):
 class BookType(types.Type):
     def __init__(self, name: str, shelves: Mapping[str, types.Type]) -> None:
         self.shelves = tuple(shelves.items())
+        self.first_shelf = checks.shelved(name, shelves)
         super().__init__(f"book({name}, {self.shelves})")
 
     def slot(self, name: str) -> int:
@@ -153,7 +167,8 @@ def _shelf(dtype: np.dtype[Any], width: int) -> types.Type:
 @register_model(RecordsType)
 class _ArrayModel(models.StructModel):
     def __init__(self, manager: Any, kind: types.Type) -> None:
-        super().__init__(manager, kind, [("data", types.int64), ("length", types.int64)])
+        parts = ("data", "length", "shelf") if checks.CHECKED else ("data", "length")
+        super().__init__(manager, kind, [(part, types.int64) for part in parts])
 
 
 @register_model(RecordType)
@@ -220,11 +235,14 @@ def _open(context: Any, builder: Any, book: BookType, address: Any, name: str) -
     """Addresses do not change while compiled code runs, so that loops may keep them in registers."""
     constant = builder.module.add_metadata([])
     table = builder.inttoptr(address, I64.as_pointer())
+    number = book.slot(name)
     made = cgutils.create_struct_proxy(dict(book.shelves)[name])(context, builder)
     for offset, part in enumerate(("data", "length")):
-        value = builder.load(builder.gep(table, [ir.Constant(I64, 2 * book.slot(name) + offset)], inbounds=True))
+        value = builder.load(builder.gep(table, [ir.Constant(I64, 2 * number + offset)], inbounds=True))
         value.set_metadata("invariant.load", constant)
         setattr(made, part, value)
+    if checks.CHECKED:
+        made.shelf = ir.Constant(I64, book.first_shelf + number)
     return made._getvalue()
 
 
@@ -242,7 +260,7 @@ def _get_field(context: Any, builder: Any, record: RecordType, address: Any, nam
     if not isinstance(kind, VectorType):
         return context.cast(builder, builder.load(pointer), kind, _seen(kind))
     made = cgutils.create_struct_proxy(kind)(context, builder)
-    made.data, made.length = pointer, ir.Constant(I64, 0)
+    made.data, made.length = pointer, ir.Constant(I64, record.length(name))
     return made._getvalue()
 
 
@@ -254,15 +272,21 @@ def _set_field(context: Any, builder: Any, sig: Any, args: Any, name: str) -> No
 
 
 def _pointer(context: Any, builder: Any, array: types.Type, value: Any, index: types.Type, at: Any) -> Any:
-    data = cgutils.create_struct_proxy(array)(context, builder, value=value).data
+    seen = cgutils.create_struct_proxy(array)(context, builder, value=value)
+    data = seen.data
     if isinstance(array, MatrixType):
         row, column = (
             context.cast(builder, part, kind, types.int64)
             for part, kind in zip(cgutils.unpack_tuple(builder, at), index, strict=True)
         )
+        if checks.CHECKED:
+            checks.below(context, builder, row, seen.length, seen.shelf)
+            checks.below(context, builder, column, ir.Constant(I64, array.width), seen.shelf, checks.COLUMN)
         at = builder.add(builder.mul(row, ir.Constant(I64, array.width)), column)
     else:
         at = context.cast(builder, at, index, types.int64)
+        if checks.CHECKED:
+            checks.below(context, builder, at, seen.length, seen.shelf)
     if isinstance(array, RecordsType):
         return builder.add(data, builder.mul(at, ir.Constant(I64, array.dtype.itemsize)))
     pointer = builder.inttoptr(data, context.get_data_type(array.element).as_pointer())
@@ -300,7 +324,12 @@ def opener(book: type[B]) -> Callable[[int], B]:
 
     @native
     def open_book(context: Any, address: Any) -> Any:
-        return kind(types.int64), lambda context, builder, sig, args: args[0]
+        def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            if checks.CHECKED:
+                checks.inside(context, builder, args[0], 16 * len(kind.shelves), checks.BOOK)
+            return args[0]
+
+        return kind(types.int64), code
 
     return open_book
 
@@ -329,7 +358,15 @@ def _recast(element: types.Type) -> Callable[[Vector[int]], Vector[int]]:
 
     @native
     def recast(context: Any, vector: Any) -> Any:
-        return kind(vector), lambda context, builder, sig, args: args[0]
+        def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            if not checks.CHECKED:
+                return args[0]
+            made = cgutils.create_struct_proxy(kind)(context, builder, value=args[0])
+            held = builder.mul(made.length, ir.Constant(I64, vector.element.bitwidth))
+            made.length = builder.udiv(held, ir.Constant(I64, element.bitwidth))
+            return made._getvalue()
+
+        return kind(vector), code
 
     return recast
 
@@ -342,9 +379,13 @@ def _address_of(context: Any, array: Any, at: Any) -> Any:
     """Where an element of a vector, or a row of a matrix, lies."""
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data = cgutils.create_struct_proxy(array)(context, builder, value=args[0]).data
+        seen = cgutils.create_struct_proxy(array)(context, builder, value=args[0])
+        if checks.CHECKED:
+            # Of a vector the address behind its end may be taken: what is read there is checked when it is read.
+            end = seen.length if isinstance(array, MatrixType) else builder.add(seen.length, ir.Constant(I64, 1))
+            checks.below(context, builder, args[1], end, seen.shelf)
         size = context.get_abi_sizeof(context.get_data_type(array.element)) * getattr(array, "width", 1)
-        return builder.add(data, builder.mul(args[1], ir.Constant(I64, size)))
+        return builder.add(seen.data, builder.mul(args[1], ir.Constant(I64, size)))
 
     return types.int64(array, types.int64), code
 
@@ -356,6 +397,8 @@ def _loader(kind: types.Type, bits: ir.Type) -> Callable[[int], Any]:
     @native
     def load(context: Any, address: Any) -> Any:
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            if checks.CHECKED:
+                checks.inside(context, builder, args[0], context.get_abi_sizeof(bits))
             value = builder.load(builder.inttoptr(args[0], bits.as_pointer()))
             value.align = 1
             return context.cast(builder, value, kind, _seen(kind))
@@ -377,7 +420,9 @@ load_f4: Callable[[int], float] = _loader(types.float32, ir.FloatType())
 load_f8: Callable[[int], float] = _loader(types.float64, ir.DoubleType())
 
 
-def _fetch(builder: Any, address: Any) -> Any:
+def _fetch(context: Any, builder: Any, address: Any) -> Any:
+    if checks.CHECKED:
+        checks.inside(context, builder, address, ROW_BYTES)
     value = builder.load(builder.inttoptr(address, ROW.as_pointer()))
     value.align = 8
     return value
@@ -388,7 +433,7 @@ def _row_operation(combine: Callable[[Any, list[Any]], Any], operands: int) -> C
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         store = builder.store(
-            combine(builder, [_fetch(builder, address) for address in args]),
+            combine(builder, [_fetch(context, builder, address) for address in args]),
             builder.inttoptr(args[0], ROW.as_pointer()),
         )
         store.align = 8
@@ -435,7 +480,7 @@ def _row_some(context: Any, row: Any) -> Any:
     """Whether any bit of a row is set."""
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _some(builder, _fetch(builder, args[0]))
+        return _some(builder, _fetch(context, builder, args[0]))
 
     return types.boolean(types.int64), code
 
@@ -449,6 +494,9 @@ def _bit_operation(combine: Callable[[Any, Any, Any], Any]) -> Callable[[int, in
     @native
     def change(context: Any, row: Any, bit: Any) -> Any:
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            if checks.CHECKED:
+                checks.inside(context, builder, args[0], ROW_BYTES)
+                checks.below(context, builder, args[1], ir.Constant(I64, 64 * WORDS), None, checks.BIT)
             words = builder.inttoptr(args[0], I64.as_pointer())
             pointer = builder.gep(words, [builder.lshr(args[1], ir.Constant(I64, 6))], inbounds=True)
             one = builder.shl(ir.Constant(I64, 1), builder.and_(args[1], ir.Constant(I64, 63)))
@@ -515,26 +563,29 @@ def conjunction(k: int) -> Callable[..., int]:
     @native
     def found_any(context: Any, masks: Any, rows: Any, arena: Any, start: Any, wanted: Any, found: Any, i: Any) -> Any:
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            def data(position: int, kind: Any) -> Any:
-                value = cgutils.create_struct_proxy(sig.args[position])(context, builder, value=args[position]).data
-                return builder.inttoptr(value, kind.as_pointer())
-
-            def fetch(pointer: Any, index: Any, aligned: int) -> Any:
+            def fetch(position: int, kind: Any, index: Any, aligned: int) -> Any:
+                seen = cgutils.create_struct_proxy(sig.args[position])(context, builder, value=args[position])
+                if checks.CHECKED:
+                    checks.below(context, builder, index, seen.length, seen.shelf)
+                pointer = builder.inttoptr(seen.data, kind.as_pointer())
                 value = builder.load(builder.gep(pointer, [index], inbounds=True))
                 value.align = aligned
                 return value
 
             first = builder.add(args[3], builder.mul(args[6], ir.Constant(I64, 2 * k)))
-            left = _fetch(builder, args[4])
+            left = _fetch(context, builder, args[4])
             width = rows.element.bitwidth
             for predicate in range(k):
                 pair = []
                 for half in range(2):
                     index = builder.add(first, ir.Constant(I64, 2 * predicate + half))
-                    term = builder.zext(fetch(data(2, ir.IntType(32)), index, 4), I64)
-                    number = builder.zext(fetch(data(1, ir.IntType(width)), term, width // 8), I64)
-                    pair.append(fetch(data(0, ROW), number, 8))
+                    term = builder.zext(fetch(2, ir.IntType(32), index, 4), I64)
+                    number = builder.zext(fetch(1, ir.IntType(width), term, width // 8), I64)
+                    pair.append(fetch(0, ROW, number, 8))
                 left = builder.and_(left, builder.xor(*pair))
+            if checks.CHECKED:
+                found = builder.add(args[5], builder.mul(args[6], ir.Constant(I64, ROW_BYTES)))
+                checks.inside(context, builder, found, ROW_BYTES)
             target = builder.gep(builder.inttoptr(args[5], ROW.as_pointer()), [args[6]], inbounds=True)
             builder.store(left, target).align = 8
             return builder.zext(_some(builder, left), I64)

@@ -1,4 +1,21 @@
-"""Compiled: the events of a slice, read from Arrow's memory, and which terms hold for which of them."""
+"""Compiled: the events of a slice, read from Arrow's memory, and which terms hold for which of them.
+
+What is assumed of memory: the structs and buffers are those of Arrow's C data interface, made by pyarrow, unchanged
+while `Piece` holds them; `unreadable` has refused every type that is not read here. A buffer may be absent only where
+the specification allows it: that of validity, or any of an array of nulls or of length 0.
+
+Why indices are right:
+
+- a slice has n <= SLICE events, and all arrays by event have SLICE entries;
+- rows of masks come from `new_row`, which never gives out the last one: where rows run out, the slice is marked void
+  and the caller comes back with more rows or fewer events. What is written meanwhile goes to that last row;
+- `touched` has an entry for each term. A term gets there when its row is set for the first time in a slice;
+- a text's hashes go to `text_hashes`, which has one entry more than the longest text that may come here; longer ones
+  mark the slice as void before anything is written;
+- the numbers of attributes, terms and places come from the state: see `layout`.
+
+Costs: each phase says its own.
+"""
 
 from __future__ import annotations
 
@@ -8,63 +25,8 @@ from typing import Any
 import numpy as np
 
 from godwit.filters.areas import EARTH_RADIUS_M, HALF_WAY_ROUND_M, M_PER_DEGREE
-from godwit.tables.compiled.layout import (
-    ABSENCE,
-    ABSENT,
-    ALLS,
-    ANY_ONE,
-    ANY_RUN,
-    ANYS,
-    BLOCKS,
-    C_AREA,
-    C_COUNT,
-    C_PAIRS,
-    C_TERM,
-    COS_LAT,
-    DIRTY_USED,
-    EQUAL,
-    EVENTS,
-    FALSE,
-    FEW_ROWS,
-    FITS,
-    HAS_ANY,
-    HAS_FLAG,
-    HAS_NUMBER,
-    HAS_STRING,
-    INSIDE,
-    IS_ABSENT,
-    IS_FALSE,
-    IS_TRUE,
-    LAT,
-    LENGTHS,
-    LON,
-    NEEDLE_PREFIX,
-    NEEDLE_SUFFIX,
-    NEVER,
-    NUMBER,
-    OVERFLOW,
-    PLACE_PARTS,
-    PREFIX,
-    RAISED,
-    ROW_ALL,
-    ROW_FIRST,
-    ROW_NONE,
-    ROWS_USED,
-    SHORT_TEXT,
-    SLICE,
-    STAMP,
-    STRING,
-    SUFFIX,
-    TEXT_NEEDED,
-    TEXTS_SEEN,
-    TOUCHED,
-    TRUE,
-    UNMATCHABLE,
-    VALUE_KINDS,
-    Scratch,
-    Source,
-    State,
-)
+from godwit.tables.compiled import layout as L
+from godwit.tables.compiled.layout import Scratch, Source, State
 from godwit.tables.compiled.memory import (
     WORDS,
     address_of,
@@ -111,7 +73,7 @@ S_FORMAT, S_CHILDREN_N, S_CHILDREN, S_DICTIONARY = 0, 32, 40, 48
 A_NULLS, A_OFFSET, A_BUFFERS, A_CHILDREN, A_DICTIONARY = 8, 16, 40, 48, 56
 
 F_I1, F_U1, F_I2, F_U2, F_I4, F_U4, F_I8, F_U8 = (ord(letter) for letter in "cCsSiIlL")
-F_F4, F_F8, F_BOOL, F_TEXT, F_LONG_TEXT, F_BYTES, F_NULL = (ord(letter) for letter in "fgbuUzn")
+F_F4, F_F8, F_BOOL, F_TEXT, F_LONG_TEXT, F_NULL = (ord(letter) for letter in "fgbuUn")
 
 
 @compiled
@@ -145,7 +107,7 @@ def unreadable(schema: int) -> int:
 
 @compiled
 def take_number(w: Scratch, event: int, number: float, rest: int) -> None:
-    w.kinds[event] = NUMBER
+    w.kinds[event] = L.NUMBER
     w.keys[event] = ordered(number)
     w.lows[event] = 2 * rest + 1
 
@@ -173,7 +135,7 @@ def take_natural(w: Scratch, event: int, number: Any) -> None:
 @compiled
 def take_float(w: Scratch, event: int, number: float) -> None:
     if math.isnan(number):
-        w.kinds[event] = UNMATCHABLE
+        w.kinds[event] = L.UNMATCHABLE
     else:
         take_number(w, event, number, 0)
 
@@ -211,11 +173,11 @@ def take_value(w: Scratch, event: int, form: int, buffers: int, i: int) -> None:
     elif form == F_F4:
         take_float(w, event, float(load_f4(data + 4 * i)))
     elif form == F_BOOL:
-        w.kinds[event] = TRUE if bit_at(data, i) else FALSE
+        w.kinds[event] = L.TRUE if bit_at(data, i) else L.FALSE
     else:
         size = F_I8 if form == F_LONG_TEXT else F_I4
         start, stop = whole_at(size, data, i), whole_at(size, data, i + 1)
-        w.kinds[event] = STRING
+        w.kinds[event] = L.STRING
         w.addresses[event] = load_i8(buffers + 16) + start
         w.sizes[event] = stop - start
 
@@ -228,7 +190,10 @@ def is_there(array: int, i: int) -> bool:
 
 @compiled
 def take_column(w: Scratch, schema: int, array: int, column: int, start: int, n: int) -> None:
-    """Read n values of a column; events that it has nothing for keep what they have."""
+    """Read n values of a column; events that it has nothing for keep what they have.
+
+    The offset of the batch counts for its columns too, and each column may have one of its own.
+    """
     first = load_i8(array + A_OFFSET) + start
     schema = load_i8(load_i8(schema + S_CHILDREN) + 8 * column)
     array = load_i8(load_i8(array + A_CHILDREN) + 8 * column)
@@ -263,25 +228,25 @@ def take_coded(w: Scratch, form: int, words: int, array: int, first: int, n: int
 @compiled
 def clear_kinds(w: Scratch, n: int) -> None:
     for event in range(n):
-        w.kinds[event] = ABSENT
+        w.kinds[event] = L.ABSENT
 
 
 @compiled
 def new_row(w: Scratch) -> int:
     """A row of masks for this slice; where none is left the slice is void and the caller comes back with more."""
-    row = w.counters[ROWS_USED]
+    row = w.counters[L.ROWS_USED]
     if row + 1 >= len(w.masks):
-        w.counters[OVERFLOW] = FEW_ROWS
+        w.counters[L.OVERFLOW] = L.FEW_ROWS
         return row
-    w.counters[ROWS_USED] = row + 1
+    w.counters[L.ROWS_USED] = row + 1
     return row
 
 
 @compiled
 def reach(s: State, w: Scratch, term: int, row: int) -> None:
     s.rows[term] = row
-    w.touched[w.counters[TOUCHED]] = term
-    w.counters[TOUCHED] += 1
+    w.touched[w.counters[L.TOUCHED]] = term
+    w.counters[L.TOUCHED] += 1
 
 
 @compiled
@@ -291,9 +256,9 @@ def touch(s: State, w: Scratch, term: int) -> int:
     A single event needs no row of its own: what holds for it holds for all.
     """
     row = s.rows[term]
-    if row == ROW_NONE:
-        if w.counters[EVENTS] == 1:
-            row = ROW_ALL
+    if row == L.ROW_NONE:
+        if w.counters[L.EVENTS] == 1:
+            row = L.ROW_ALL
         else:
             row = new_row(w)
             row_clear(address_of(w.masks, row))
@@ -315,61 +280,61 @@ def touch_mask(s: State, w: Scratch, term: int, mask: int) -> None:
 
 @compiled
 def begin_slice(w: Scratch, n: int) -> None:
-    w.counters[ROWS_USED] = ROW_FIRST
-    w.counters[TOUCHED] = 0
-    w.counters[OVERFLOW] = FITS
-    w.counters[RAISED] = 0
-    w.counters[EVENTS] = n
-    w.counters[STAMP] += 1
-    for row in range(ROW_FIRST):
+    w.counters[L.ROWS_USED] = L.ROW_FIRST
+    w.counters[L.TOUCHED] = 0
+    w.counters[L.OVERFLOW] = L.FITS
+    w.counters[L.RAISED] = 0
+    w.counters[L.EVENTS] = n
+    w.counters[L.STAMP] += 1
+    for row in range(L.ROW_FIRST):
         row_clear(address_of(w.masks, row))
     for event in range(n):
-        set_bit(address_of(w.masks, ROW_ALL), event)
+        set_bit(address_of(w.masks, L.ROW_ALL), event)
 
 
 @compiled
 def end_slice(s: State, w: Scratch) -> None:
-    for i in range(w.counters[TOUCHED]):
+    for i in range(w.counters[L.TOUCHED]):
         term = w.touched[i]
-        s.rows[term] = ROW_ALL if s.terms[term].kind == ABSENCE else ROW_NONE
+        s.rows[term] = L.ROW_ALL if s.terms[term].kind == L.ABSENCE else L.ROW_NONE
 
 
 @compiled
 def evaluate(s: State, w: Scratch, attr: int, n: int, single: bool) -> None:
     """Decide every term of one attribute, given its values for the slice's events; compounds come later."""
-    for kind in range(VALUE_KINDS):
+    for kind in range(L.VALUE_KINDS):
         row_clear(address_of(w.kind_masks, kind))
     for event in range(n):
         set_bit(address_of(w.kind_masks, w.kinds[event]), event)
     evaluate_presence(s, w, attr)
-    if row_some(address_of(w.kind_masks, NUMBER)):
+    if row_some(address_of(w.kind_masks, L.NUMBER)):
         evaluate_numbers(s, w, attr, n, single)
-    if row_some(address_of(w.kind_masks, STRING)):
+    if row_some(address_of(w.kind_masks, L.STRING)):
         if s.attrs[attr].equal_texts:
             for event in range(n):
-                if w.kinds[event] == STRING:
+                if w.kinds[event] == L.STRING:
                     address, size = w.addresses[event], w.sizes[event]
-                    term = find_text(s, attr, EQUAL, address, size, polynomial(address, size))
+                    term = find_text(s, attr, L.EQUAL, address, size, polynomial(address, size))
                     if term:
                         touch_event(s, w, term, event)
-        if s.lists[list_of(attr, LENGTHS)].n:
+        if s.lists[list_of(attr, L.LENGTHS)].n:
             evaluate_patterns(s, w, attr, n)
 
 
 @compiled
 def evaluate_presence(s: State, w: Scratch, attr: int) -> None:
     presence, masks = s.attrs[attr].presence, w.kind_masks
-    touch_mask(s, w, presence[HAS_STRING], address_of(masks, STRING))
-    touch_mask(s, w, presence[IS_TRUE], address_of(masks, TRUE))
-    touch_mask(s, w, presence[IS_FALSE], address_of(masks, FALSE))
-    touch_mask(s, w, presence[HAS_FLAG], address_of(masks, TRUE))
-    touch_mask(s, w, presence[HAS_FLAG], address_of(masks, FALSE))
-    for kind in range(NUMBER, UNMATCHABLE):
-        touch_mask(s, w, presence[HAS_ANY], address_of(masks, kind))
-    if presence[IS_ABSENT]:
+    touch_mask(s, w, presence[L.HAS_STRING], address_of(masks, L.STRING))
+    touch_mask(s, w, presence[L.IS_TRUE], address_of(masks, L.TRUE))
+    touch_mask(s, w, presence[L.IS_FALSE], address_of(masks, L.FALSE))
+    touch_mask(s, w, presence[L.HAS_FLAG], address_of(masks, L.TRUE))
+    touch_mask(s, w, presence[L.HAS_FLAG], address_of(masks, L.FALSE))
+    for kind in range(L.NUMBER, L.UNMATCHABLE):
+        touch_mask(s, w, presence[L.HAS_ANY], address_of(masks, kind))
+    if presence[L.IS_ABSENT]:
         row = new_row(w)
-        row_copy(address_of(w.masks, row), address_of(masks, ABSENT))
-        reach(s, w, presence[IS_ABSENT], row)
+        row_copy(address_of(w.masks, row), address_of(masks, L.ABSENT))
+        reach(s, w, presence[L.IS_ABSENT], row)
 
 
 @compiled
@@ -379,12 +344,12 @@ def evaluate_numbers(s: State, w: Scratch, attr: int, n: int, single: bool) -> N
         w.value_lows[attr] = w.lows[0]
     elif s.attrs[attr].cuts:
         evaluate_cuts(s, w, attr, n)
-    number = s.attrs[attr].presence[HAS_NUMBER]
+    number = s.attrs[attr].presence[L.HAS_NUMBER]
     if number and s.terms[number].node:
-        reach(s, w, number, ROW_ALL if single else s.rows[number])
+        reach(s, w, number, L.ROW_ALL if single else s.rows[number])
     if s.attrs[attr].points:
         for event in range(n):
-            if w.kinds[event] == NUMBER:
+            if w.kinds[event] == L.NUMBER:
                 term = find_point(s, attr, w.keys[event], w.lows[event] >> 1)
                 if term:
                     touch_event(s, w, term, event)
@@ -394,11 +359,12 @@ def evaluate_numbers(s: State, w: Scratch, attr: int, n: int, single: bool) -> N
 def sort_events(w: Scratch, n: int) -> int:
     """Put the events that have numbers in order of their numbers; returns how many they are.
 
-    A radix sort over the bytes in which the keys differ; the rests of large integers are put right at the end.
+    A radix sort over the bytes in which the keys differ, at most eight passes over at most 256 events; the rests of
+    large integers are put right at the end.
     """
     order, count, first, differing = w.order, 0, 0, 0
     for event in range(n):
-        if w.kinds[event] == NUMBER:
+        if w.kinds[event] == L.NUMBER:
             if count == 0:
                 first = w.keys[event]
             differing |= w.keys[event] ^ first
@@ -436,12 +402,12 @@ def sort_by_byte(w: Scratch, count: int, shift: int) -> None:
 @compiled
 def evaluate_cuts(s: State, w: Scratch, attr: int, n: int) -> None:
     """One row for each distinct number of the slice: the events with that number or a greater one."""
-    count, first = sort_events(w, n), SLICE
-    before = ROW_NONE
+    count, first = sort_events(w, n), L.SLICE
+    before = L.ROW_NONE
     for i in range(count - 1, -1, -1):
         event = w.order[i]
         key, low = w.keys[event], w.lows[event]
-        if first == SLICE or key != w.cut_keys[first] or low != w.cut_lows[first]:
+        if first == L.SLICE or key != w.cut_keys[first] or low != w.cut_lows[first]:
             first -= 1
             w.cut_keys[first] = key
             w.cut_lows[first] = low
@@ -451,9 +417,9 @@ def evaluate_cuts(s: State, w: Scratch, attr: int, n: int) -> None:
         set_bit(address_of(w.masks, before), event)
     fill_rows(s, w, attr, first)
     if w.stamps[attr] == 0:
-        w.dirty[w.counters[DIRTY_USED]] = attr
-        w.counters[DIRTY_USED] += 1
-    w.stamps[attr] = w.counters[STAMP]
+        w.dirty[w.counters[L.DIRTY_USED]] = attr
+        w.counters[L.DIRTY_USED] += 1
+    w.stamps[attr] = w.counters[L.STAMP]
 
 
 @compiled
@@ -462,14 +428,14 @@ def fill_rows(s: State, w: Scratch, attr: int, first: int) -> None:
 
     Only as many cuts are compared as there are numbers, times the logarithm of a block.
     """
-    which = list_of(attr, BLOCKS)
+    which = list_of(attr, L.BLOCKS)
     at = s.lists[which].at
     for position in range(at, at + s.lists[which].n):
         block = s.arena[position]
         begin, n = 0, s.block_n[block]
         while begin < n:
-            end, row = n, ROW_NONE
-            if first < SLICE:
+            end, row = n, L.ROW_NONE
+            if first < L.SLICE:
                 row = w.cut_rows[first]
                 key, low = w.cut_keys[first], w.cut_lows[first]
                 if not less(s.block_keys[block, n - 1], s.block_lows[block, n - 1], key, low):
@@ -485,32 +451,35 @@ def fill_rows(s: State, w: Scratch, attr: int, first: int) -> None:
 def clean_rows(s: State, w: Scratch) -> None:
     """Cuts of attributes that this slice has no numbers for hold for none of its events."""
     kept = 0
-    for i in range(w.counters[DIRTY_USED]):
+    for i in range(w.counters[L.DIRTY_USED]):
         attr = w.dirty[i]
-        if w.stamps[attr] == w.counters[STAMP]:
+        if w.stamps[attr] == w.counters[L.STAMP]:
             w.dirty[kept] = attr
             kept += 1
         else:
-            fill_rows(s, w, attr, SLICE)
+            fill_rows(s, w, attr, L.SLICE)
             w.stamps[attr] = 0
-    w.counters[DIRTY_USED] = kept
+    w.counters[L.DIRTY_USED] = kept
 
 
 @compiled
 def evaluate_patterns(s: State, w: Scratch, attr: int, n: int) -> None:
-    """Look for the operands of all patterns in each distinct text once, whatever the number of patterns."""
-    longest, mask = 0, address_of(w.kind_masks, VALUE_KINDS)
-    for i in range(2 * SLICE):
+    """Look for the operands of all patterns in each distinct text once, whatever the number of patterns.
+
+    `seen` has twice as many places as a slice has events, so that a search among them ends.
+    """
+    longest, mask = 0, address_of(w.kind_masks, L.VALUE_KINDS)
+    for i in range(2 * L.SLICE):
         w.seen[i] = -1
     for event in range(n):
-        if w.kinds[event] == STRING:
+        if w.kinds[event] == L.STRING:
             longest = max(longest, w.sizes[event])
             see_text(w, event)
     if longest >= len(w.text_hashes):
-        w.counters[OVERFLOW] = SHORT_TEXT
-        w.counters[TEXT_NEEDED] = longest
+        w.counters[L.OVERFLOW] = L.SHORT_TEXT
+        w.counters[L.TEXT_NEEDED] = longest
         return
-    for i in range(2 * SLICE):
+    for i in range(2 * L.SLICE):
         event = w.seen[i]
         if event >= 0:
             address, size = w.addresses[event], w.sizes[event]
@@ -526,9 +495,9 @@ def see_text(w: Scratch, event: int) -> None:
     """Chain an event to those before it with the same text."""
     hashed = mixed(polynomial(w.addresses[event], w.sizes[event]))
     w.seen_hashes[event] = hashed
-    at = whole(hashed & np.uint64(2 * SLICE - 1))
+    at = whole(hashed & np.uint64(2 * L.SLICE - 1))
     while w.seen[at] >= 0 and not same_text(w, w.seen[at], event):
-        at = (at + 1) & (2 * SLICE - 1)
+        at = (at + 1) & (2 * L.SLICE - 1)
     w.seen_next[event] = w.seen[at]
     w.seen[at] = event
 
@@ -546,9 +515,9 @@ def evaluate_text(s: State, w: Scratch, attr: int, address: int, size: int, mask
     hashes[0] = np.uint64(0)
     for i in range(size):
         hashes[i + 1] = hashes[i] * base + np.uint64(load_u1(address + i)) + np.uint64(1)
-    s.heads[TEXTS_SEEN] += 1
+    s.heads[L.TEXTS_SEEN] += 1
     points = -1
-    which = list_of(attr, LENGTHS)
+    which = list_of(attr, L.LENGTHS)
     at = s.lists[which].at
     for entry in range(at, at + s.lists[which].n, 3):
         kind, length = s.arena[entry], s.arena[entry + 1]
@@ -558,12 +527,12 @@ def evaluate_text(s: State, w: Scratch, attr: int, address: int, size: int, mask
         power = power_of(length)
         for i in range(begin, end + 1):
             term = find_text(s, attr, kind, address + i, length, hashes[i + length] - hashes[i] * power)
-            if term == NEVER:
+            if term == L.NEVER:
                 continue
-            if kind <= INSIDE:
+            if kind <= L.INSIDE:
                 touch_mask(s, w, term, mask)
-            elif s.terms[term].key != s.heads[TEXTS_SEEN]:
-                s.terms[term].key = s.heads[TEXTS_SEEN]
+            elif s.terms[term].key != s.heads[L.TEXTS_SEEN]:
+                s.terms[term].key = s.heads[L.TEXTS_SEEN]
                 if points < 0:
                     points = take_points(w, address, size)
                 evaluate_likes(s, w, s.terms[term].link, points, mask)
@@ -572,9 +541,9 @@ def evaluate_text(s: State, w: Scratch, attr: int, address: int, size: int, mask
 @compiled
 def span_of(kind: int, last: int) -> tuple[int, int]:
     """Where in a text an operand of this kind may begin, if it can begin at `last` at the latest."""
-    if kind in (PREFIX, NEEDLE_PREFIX):
+    if kind in (L.PREFIX, L.NEEDLE_PREFIX):
         return 0, 0
-    if kind in (SUFFIX, NEEDLE_SUFFIX):
+    if kind in (L.SUFFIX, L.NEEDLE_SUFFIX):
         return last, last
     return 0, last
 
@@ -622,10 +591,10 @@ def is_like(s: State, w: Scratch, chunk: int, points: int) -> bool:
     end = at + s.arena[chunk] // 4
     while position < points:
         token = s.arena[at] if at < end else -3
-        if token == ANY_RUN:
+        if token == L.ANY_RUN:
             mark, retry = at, position
             at += 1
-        elif token == ANY_ONE or token == w.text_points[position]:
+        elif token == L.ANY_ONE or token == w.text_points[position]:
             at += 1
             position += 1
         elif mark >= 0:
@@ -633,7 +602,7 @@ def is_like(s: State, w: Scratch, chunk: int, points: int) -> bool:
             position, at = retry, mark + 1
         else:
             return False
-    while at < end and s.arena[at] == ANY_RUN:
+    while at < end and s.arena[at] == L.ANY_RUN:
         at += 1
     return at == end
 
@@ -646,11 +615,11 @@ SURELY_M_PER_DEGREE = M_PER_DEGREE * (1 - 1e-12)
 def is_in_circle(s: State, w: Scratch, area: int, event: int) -> bool:
     """`Circle.contains`, operation by operation, so that it rounds alike."""
     circle = s.areas[area]
-    place, radius_m = circle.place * PLACE_PARTS, circle.radius_m
-    lat, lon = w.places[place + LAT, event], w.places[place + LON, event]
+    place, radius_m = circle.place * L.PLACE_PARTS, circle.radius_m
+    lat, lon = w.places[place + L.LAT, event], w.places[place + L.LON, event]
     if abs(lat - circle.lat) * SURELY_M_PER_DEGREE > radius_m:
         return False
-    cosines = circle.cos_lat * w.places[place + COS_LAT, event]
+    cosines = circle.cos_lat * w.places[place + L.COS_LAT, event]
     half_turn = (lon - circle.lon) * RADIANS / 2
     rise, turn = math.sin((lat - circle.lat) * RADIANS / 2), math.sin(half_turn)
     h = rise * rise + cosines * turn * turn
@@ -676,36 +645,36 @@ def clip(s: State, w: Scratch, area: int, mask: int) -> bool:
 
 @compiled
 def evaluate_compounds(s: State, w: Scratch, attr: int) -> None:
-    evaluate_listed(s, w, list_of(attr, ALLS), True)
-    evaluate_listed(s, w, list_of(attr, ANYS), False)
+    evaluate_listed(s, w, list_of(attr, L.ALLS), True)
+    evaluate_listed(s, w, list_of(attr, L.ANYS), False)
 
 
 @compiled
 def evaluate_listed(s: State, w: Scratch, which: int, all_of: bool) -> None:
-    mask, at = address_of(w.kind_masks, VALUE_KINDS), s.lists[which].at
+    mask, at = address_of(w.kind_masks, L.VALUE_KINDS), s.lists[which].at
     for i in range(at, at + s.lists[which].n):
         chunk = s.arena[i]
-        row_copy(mask, address_of(w.masks, ROW_ALL if all_of else ROW_NONE))
-        for j in range(chunk + C_PAIRS, chunk + C_PAIRS + 2 * s.arena[chunk + C_COUNT], 2):
+        row_copy(mask, address_of(w.masks, L.ROW_ALL if all_of else L.ROW_NONE))
+        for j in range(chunk + L.C_PAIRS, chunk + L.C_PAIRS + 2 * s.arena[chunk + L.C_COUNT], 2):
             u, v = address_of(w.masks, s.rows[s.arena[j]]), address_of(w.masks, s.rows[s.arena[j + 1]])
             if all_of:
                 row_and_xor(mask, u, v)
             else:
                 row_or_xor(mask, u, v)
-        if s.arena[chunk + C_AREA] >= 0 and row_some(mask):
-            clip(s, w, s.arena[chunk + C_AREA], mask)
-        touch_mask(s, w, s.arena[chunk + C_TERM], mask)
+        if s.arena[chunk + L.C_AREA] >= 0 and row_some(mask):
+            clip(s, w, s.arena[chunk + L.C_AREA], mask)
+        touch_mask(s, w, s.arena[chunk + L.C_TERM], mask)
 
 
 @compiled
 def take_place(w: Scratch, place: int, event: int, lat: float, lon: float) -> None:
     """Note an event's place; its kind becomes ABSENT where the two numbers are none."""
-    w.kinds[event] = ABSENT
+    w.kinds[event] = L.ABSENT
     if -90 <= lat <= 90 and -180 <= lon <= 360:
-        w.kinds[event] = NUMBER
-        w.places[place * PLACE_PARTS + LAT, event] = lat
-        w.places[place * PLACE_PARTS + LON, event] = lon - 360.0 if lon >= 180.0 else lon
-        w.places[place * PLACE_PARTS + COS_LAT, event] = math.cos(lat * RADIANS)
+        w.kinds[event] = L.NUMBER
+        w.places[place * L.PLACE_PARTS + L.LAT, event] = lat
+        w.places[place * L.PLACE_PARTS + L.LON, event] = lon - 360.0 if lon >= 180.0 else lon
+        w.places[place * L.PLACE_PARTS + L.COS_LAT, event] = math.cos(lat * RADIANS)
 
 
 @compiled
@@ -713,14 +682,14 @@ def evaluate_place(s: State, w: Scratch, attr: int, n: int, single: bool) -> Non
     """The two attributes that a place is: latitude, then longitude in -180 <= lon < 180."""
     for part in range(2):
         for event in range(n):
-            if w.kinds[event] == NUMBER:
-                take_number(w, event, w.places[s.attrs[attr].place * PLACE_PARTS + part, event], 0)
+            if w.kinds[event] == L.NUMBER:
+                take_number(w, event, w.places[s.attrs[attr].place * L.PLACE_PARTS + part, event], 0)
         evaluate(s, w, attr + part, n, single)
 
 
 @compiled
 def number_of(w: Scratch, event: int) -> float:
-    return unordered(w.keys[event]) if w.kinds[event] == NUMBER else math.nan
+    return unordered(w.keys[event]) if w.kinds[event] == L.NUMBER else math.nan
 
 
 @inlined
@@ -740,7 +709,11 @@ def take_places(s: State, w: Scratch, q: Source, which: int, schema: int, array:
 
 @inlined
 def prepare(s: State, w: Scratch, q: Source, schema: int, array: int, start: int, n: int, length: int) -> None:
-    """Decide every term for n events of a batch of `length`."""
+    """Decide every term for n events of a batch of `length`.
+
+    Compounds come last: they are made of terms of the same attribute that are decided before. An absent attribute has
+    no column, and is in `fields` with none only where its absence can satisfy somebody.
+    """
     begin_slice(w, n)
     for i in range(len(q.fields)):
         clear_kinds(w, n)

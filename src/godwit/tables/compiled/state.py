@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from godwit.tables.compiled import layout
+from godwit.tables.compiled import checks, layout
 from godwit.tables.compiled.kernels import KERNELS
 from godwit.tables.compiled.memory import WORDS, arrays
 
@@ -36,6 +36,7 @@ class Arrays:
         self._arrays: dict[str, Array] = {}
         self.address: int = self._table.ctypes.data
         self.put(contents)
+        checks.known(self)
 
     def put(self, contents: Mapping[str, Array]) -> None:
         for name, array in contents.items():
@@ -45,6 +46,13 @@ class Arrays:
     def resize(self, name: str, length: int) -> None:
         """Let compiled code see the first entries of an array only."""
         self._table[self._numbers[name], 1] = length
+
+    def regions(self) -> Iterator[tuple[int, int]]:
+        """Where the table and the arrays are, for the checked mode: from, and up to."""
+        yield self.address, self.address + self._table.nbytes
+        for name, array in self._arrays.items():
+            at, length = self._table[self._numbers[name]].tolist()
+            yield at, at + length * array.strides[0]
 
     def __getitem__(self, name: str) -> Array:
         return self._arrays[name]

@@ -1,4 +1,16 @@
-"""Compiled: the arena, and the terms that live as long as somebody refers to them."""
+"""Compiled: the arena, and the terms that live as long as somebody refers to them.
+
+Nothing here asks whether there is room: `filing.shortage` has made sure of it. What remains to be argued:
+
+- tables of terms (`points`, `texts`, `compounds`) have lengths that are powers of two, so that `hash & (length - 1)` is
+  a place in them, and are at most half full, so that a search ends;
+- a block's cuts are at most BLOCK: a full one is split before another is put in;
+- positions from binary searches are between the bounds that they began with;
+- a text's chunk says first how many bytes it has, and was made as large as that needs.
+
+Costs: a cut is found by two binary searches and put in by moving at most a block; a point, text or compound by one look
+into its table; a LIKE pattern by going through those with the same needle.
+"""
 
 from __future__ import annotations
 
@@ -7,52 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from godwit.tables.compiled.layout import (
-    ABSENCE,
-    ALLS,
-    ANYS,
-    AREA_FREE,
-    AREA_TOP,
-    ARENA_TOP,
-    BLOCK,
-    BLOCK_FREE,
-    BLOCK_TOP,
-    BLOCKS,
-    C_ALL,
-    C_AREA,
-    C_COUNT,
-    C_PAIRS,
-    C_POSITION,
-    C_TERM,
-    CHUNKS_FREE,
-    COMPOUND,
-    COMPOUNDS_USED,
-    CONSTANT,
-    CUT,
-    EQUAL,
-    FREE,
-    GONE,
-    HAS_NUMBER,
-    INSIDE,
-    IS_ABSENT,
-    LENGTHS,
-    LIKE,
-    LISTS,
-    LONGEST_LIST,
-    NEVER,
-    OUTER,
-    OUTERS,
-    POINT,
-    POINTS_USED,
-    PREFIX,
-    PRESENCE,
-    ROW_ALL,
-    ROW_NONE,
-    TERM_FREE,
-    TERM_TOP,
-    TEXTS_USED,
-    State,
-)
+from godwit.tables.compiled import layout as L
+from godwit.tables.compiled.layout import State
 from godwit.tables.compiled.memory import Vector, address_of, as_bytes, bits_of, compiled, float_of, load_i8, load_u1
 
 HASH_BASE = 0x9E3779B97F4A7C15
@@ -87,6 +55,8 @@ def mixed(word: Any) -> Any:
 @compiled
 def take(s: State, free: int, top: int, next_free: int) -> int:
     """A number from a free list whose head is `heads[free]`, or the next that was never used."""
+    # The caller has read `next_free` of whatever is the head, also of number 0 where the list is empty: entry 0 is
+    # there in every array, and what it says is not used then.
     number = s.heads[free]
     if number:
         s.heads[free] = next_free
@@ -108,25 +78,31 @@ def grade_of(words: int) -> int:
 def allocate(s: State, words: int) -> int:
     """A chunk of the arena of at least so many words, from 8 up by powers of two."""
     grade = grade_of(words)
-    at = s.heads[CHUNKS_FREE + grade]
+    at = s.heads[L.CHUNKS_FREE + grade]
     if at:
-        s.heads[CHUNKS_FREE + grade] = s.arena[at]
+        s.heads[L.CHUNKS_FREE + grade] = s.arena[at]
     else:
-        at = s.heads[ARENA_TOP]
-        s.heads[ARENA_TOP] += 1 << grade
+        at = s.heads[L.ARENA_TOP]
+        s.heads[L.ARENA_TOP] += 1 << grade
     return at
+
+
+@compiled
+def has_chunk(s: State, words: int) -> bool:
+    """Whether a chunk of so many words, a power of two, can be had without more room."""
+    return s.heads[L.CHUNKS_FREE + grade_of(words)] != 0 or spare_words(s) >= words
 
 
 @compiled
 def release_chunk(s: State, at: int, words: int) -> None:
     grade = grade_of(words)
-    s.arena[at] = s.heads[CHUNKS_FREE + grade]
-    s.heads[CHUNKS_FREE + grade] = at
+    s.arena[at] = s.heads[L.CHUNKS_FREE + grade]
+    s.heads[L.CHUNKS_FREE + grade] = at
 
 
 @compiled
 def spare_words(s: State) -> int:
-    return len(s.arena) - s.heads[ARENA_TOP]
+    return len(s.arena) - s.heads[L.ARENA_TOP]
 
 
 @compiled
@@ -137,7 +113,7 @@ def move(s: State, origin: int, target: int, words: int) -> None:
 
 @compiled
 def list_of(attr: int, which: int) -> int:
-    return 1 + attr * LISTS + which
+    return 1 + attr * L.LISTS + which
 
 
 @compiled
@@ -152,7 +128,6 @@ def list_insert(s: State, which: int, position: int, value: int) -> None:
             release_chunk(s, s.lists[which].at, room)
         s.lists[which].at = at
         s.lists[which].room = bigger
-        s.heads[LONGEST_LIST] = max(s.heads[LONGEST_LIST], bigger)
     at = s.lists[which].at
     for i in range(at + n, at + position, -1):
         s.arena[i] = s.arena[i - 1]
@@ -173,7 +148,7 @@ def list_delete(s: State, which: int, position: int) -> None:
 
 @compiled
 def new_term(s: State, kind: int, attr: int, key: int, low: int) -> int:
-    number = take(s, TERM_FREE, TERM_TOP, s.terms[s.heads[TERM_FREE]].link)
+    number = take(s, L.TERM_FREE, L.TERM_TOP, s.terms[s.heads[L.TERM_FREE]].link)
     term = s.terms[number]
     term.key = key
     term.low = low
@@ -182,16 +157,16 @@ def new_term(s: State, kind: int, attr: int, key: int, low: int) -> int:
     term.node = 0
     term.link = 0
     term.kind = kind
-    s.rows[number] = ROW_ALL if kind == ABSENCE else ROW_NONE
+    s.rows[number] = L.ROW_ALL if kind == L.ABSENCE else L.ROW_NONE
     return number
 
 
 @compiled
 def free_term(s: State, term: int) -> None:
-    s.terms[term].kind = FREE
-    s.terms[term].link = s.heads[TERM_FREE]
-    s.heads[TERM_FREE] = term
-    s.rows[term] = ROW_NONE
+    s.terms[term].kind = L.FREE
+    s.terms[term].link = s.heads[L.TERM_FREE]
+    s.heads[L.TERM_FREE] = term
+    s.rows[term] = L.ROW_NONE
 
 
 @compiled
@@ -223,7 +198,7 @@ def find_in_block(s: State, block: int, first: int, key: int, low: int) -> int:
 
 @compiled
 def new_block(s: State, which: int, position: int) -> int:
-    block = take(s, BLOCK_FREE, BLOCK_TOP, s.block_n[s.heads[BLOCK_FREE]])
+    block = take(s, L.BLOCK_FREE, L.BLOCK_TOP, s.block_n[s.heads[L.BLOCK_FREE]])
     s.block_n[block] = 0
     list_insert(s, which, position, block)
     return block
@@ -241,17 +216,17 @@ def split_block(s: State, which: int, position: int, keep: int) -> int:
     """Move all but the first `keep` cuts of a block to a new one behind it."""
     block = s.arena[s.lists[which].at + position]
     other = new_block(s, which, position + 1)
-    for i in range(keep, BLOCK):
+    for i in range(keep, L.BLOCK):
         copy_cut(s, block, i, other, i - keep)
     s.block_n[block] = keep
-    s.block_n[other] = BLOCK - keep
+    s.block_n[other] = L.BLOCK - keep
     return other
 
 
 @compiled
 def cut_term(s: State, attr: int, key: int, low: int) -> int:
     """The term of values behind this cut, made where there is none."""
-    which = list_of(attr, BLOCKS)
+    which = list_of(attr, L.BLOCKS)
     if s.lists[which].n == 0:
         new_block(s, which, 0)
     position = find_block(s, which, key, low)
@@ -259,13 +234,13 @@ def cut_term(s: State, attr: int, key: int, low: int) -> int:
     at = find_in_block(s, block, 0, key, low)
     if at < s.block_n[block] and s.block_keys[block, at] == key and s.block_lows[block, at] == low:
         return s.block_terms[block, at]
-    if s.block_n[block] == BLOCK:
+    if s.block_n[block] == L.BLOCK:
         # Cuts that come in order fill their blocks; others find half a block of room after a split.
-        keep = BLOCK if at == BLOCK and position + 1 == s.lists[which].n else BLOCK // 2
+        keep = L.BLOCK if at == L.BLOCK and position + 1 == s.lists[which].n else L.BLOCK // 2
         other = split_block(s, which, position, keep)
         if at >= keep:
             block, at = other, at - keep
-    term = new_term(s, CUT, attr, key, low)
+    term = new_term(s, L.CUT, attr, key, low)
     for i in range(s.block_n[block], at, -1):
         copy_cut(s, block, i - 1, block, i)
     s.block_keys[block, at] = key
@@ -287,7 +262,7 @@ def note_cut(s: State, attr: int, number: float) -> None:
 @compiled
 def forget_cut(s: State, term: int) -> None:
     attr, key, low = s.terms[term].attr, s.terms[term].key, s.terms[term].low
-    which = list_of(attr, BLOCKS)
+    which = list_of(attr, L.BLOCKS)
     position = find_block(s, which, key, low)
     block = s.arena[s.lists[which].at + position]
     n = s.block_n[block] - 1
@@ -297,8 +272,8 @@ def forget_cut(s: State, term: int) -> None:
     s.attrs[attr].cuts -= 1
     if n == 0:
         list_delete(s, which, position)
-        s.block_n[block] = s.heads[BLOCK_FREE]
-        s.heads[BLOCK_FREE] = block
+        s.block_n[block] = s.heads[L.BLOCK_FREE]
+        s.heads[L.BLOCK_FREE] = block
 
 
 @compiled
@@ -319,7 +294,7 @@ def unfile_hashed(table: Vector[int], hashed: Any, term: int) -> None:
     at = hashed & mask
     while table[at] != term:
         at = (at + np.uint64(1)) & mask
-    table[at] = GONE
+    table[at] = L.GONE
 
 
 @compiled
@@ -339,15 +314,15 @@ def find_point(s: State, attr: int, key: int, low: int) -> int:
             if term.key == key and term.low == low and term.attr == attr:
                 return number
         at = (at + np.uint64(1)) & mask
-    return NEVER
+    return L.NEVER
 
 
 @compiled
 def point_term(s: State, attr: int, key: int, low: int) -> int:
     term = find_point(s, attr, key, low)
-    if term == NEVER:
-        term = new_term(s, POINT, attr, key, low)
-        s.heads[POINTS_USED] += file_hashed(s.points, point_hash(attr, key, low), term)
+    if term == L.NEVER:
+        term = new_term(s, L.POINT, attr, key, low)
+        s.heads[L.POINTS_USED] += file_hashed(s.points, point_hash(attr, key, low), term)
         s.attrs[attr].points += 1
     return term
 
@@ -355,6 +330,7 @@ def point_term(s: State, attr: int, key: int, low: int) -> int:
 @compiled
 def polynomial(address: int, size: int) -> Any:
     """A hash of which every part of a text can be had from the hashes of its beginnings."""
+    # One more than each byte, or texts that begin with zero bytes would have the hash of the rest.
     hashed = np.uint64(0)
     for i in range(size):
         hashed = hashed * np.uint64(HASH_BASE) + np.uint64(load_u1(address + i)) + np.uint64(1)
@@ -414,13 +390,13 @@ def find_text(s: State, attr: int, kind: int, address: int, size: int, hashed: A
             if term.attr == attr and term.kind == kind and is_text(s, term.low, address, size):
                 return number
         at = (at + np.uint64(1)) & mask
-    return NEVER
+    return L.NEVER
 
 
 @compiled
 def count_length(s: State, attr: int, kind: int, size: int, change: int) -> None:
     """Keep the list of (kind, length, how many) of an attribute's patterns: the lengths to look for in a value."""
-    which = list_of(attr, LENGTHS)
+    which = list_of(attr, L.LENGTHS)
     at, n = s.lists[which].at, s.lists[which].n
     for i in range(0, n, 3):
         if s.arena[at + i] == kind and s.arena[at + i + 1] == size:
@@ -438,10 +414,10 @@ def count_length(s: State, attr: int, kind: int, size: int, change: int) -> None
 def text_term(s: State, attr: int, kind: int, address: int, size: int) -> int:
     hashed = polynomial(address, size)
     term = find_text(s, attr, kind, address, size, hashed)
-    if term == NEVER:
+    if term == L.NEVER:
         term = new_term(s, kind, attr, 0, keep_text(s, address, size))
-        s.heads[TEXTS_USED] += file_hashed(s.texts, text_hash(attr, kind, hashed), term)
-        if kind == EQUAL:
+        s.heads[L.TEXTS_USED] += file_hashed(s.texts, text_hash(attr, kind, hashed), term)
+        if kind == L.EQUAL:
             s.attrs[attr].equal_texts += 1
         else:
             count_length(s, attr, kind, size, 1)
@@ -454,7 +430,7 @@ def forget_text(s: State, term: int) -> None:
     size = s.arena[chunk]
     hashed = polynomial(address_of(s.arena, chunk + 1), size)
     unfile_hashed(s.texts, text_hash(attr, kind, hashed), term)
-    if kind == EQUAL:
+    if kind == L.EQUAL:
         s.attrs[attr].equal_texts -= 1
     else:
         count_length(s, attr, kind, size, -1)
@@ -488,7 +464,7 @@ def like_term(s: State, attr: int, kind: int, text: int, size: int, pattern: int
         if is_text(s, s.terms[term].low, pattern, pattern_size):
             return term
         term = behind(s, term)
-    term = new_term(s, LIKE, attr, 0, keep_text(s, pattern, pattern_size))
+    term = new_term(s, L.LIKE, attr, 0, keep_text(s, pattern, pattern_size))
     s.terms[term].link = needle
     chain(s, term, s.terms[needle].link, needle)
     chain(s, 0, term, needle)
@@ -511,11 +487,11 @@ def forget_like(s: State, term: int) -> None:
 def presence_term(s: State, attr: int, which: int) -> int:
     term = s.attrs[attr].presence[which]
     if term == 0:
-        if which == HAS_NUMBER:
+        if which == L.HAS_NUMBER:
             term = cut_term(s, attr, ordered(-math.inf), 0)
             s.terms[term].refs += 1
         else:
-            term = new_term(s, ABSENCE if which == IS_ABSENT else PRESENCE, attr, 0, 0)
+            term = new_term(s, L.ABSENCE if which == L.IS_ABSENT else L.PRESENCE, attr, 0, 0)
         s.attrs[attr].presence[which] = term
     return term
 
@@ -523,7 +499,7 @@ def presence_term(s: State, attr: int, which: int) -> int:
 @compiled
 def new_area(s: State, place: int, circles: Vector[float], circle: int) -> int:
     """A circle of four numbers from `circles`: latitude, longitude, radius, cosine of the latitude."""
-    number = take(s, AREA_FREE, AREA_TOP, s.areas[s.heads[AREA_FREE]].next)
+    number = take(s, L.AREA_FREE, L.AREA_TOP, s.areas[s.heads[L.AREA_FREE]].next)
     area = s.areas[number]
     area.lat = circles[4 * circle]
     area.lon = circles[4 * circle + 1]
@@ -535,7 +511,7 @@ def new_area(s: State, place: int, circles: Vector[float], circle: int) -> int:
 
 @compiled
 def copy_area(s: State, area: int) -> int:
-    number = take(s, AREA_FREE, AREA_TOP, s.areas[s.heads[AREA_FREE]].next)
+    number = take(s, L.AREA_FREE, L.AREA_TOP, s.areas[s.heads[L.AREA_FREE]].next)
     s.areas[number].lat = s.areas[area].lat
     s.areas[number].lon = s.areas[area].lon
     s.areas[number].radius_m = s.areas[area].radius_m
@@ -546,8 +522,8 @@ def copy_area(s: State, area: int) -> int:
 
 @compiled
 def free_area(s: State, area: int) -> None:
-    s.areas[area].next = s.heads[AREA_FREE]
-    s.heads[AREA_FREE] = area
+    s.areas[area].next = s.heads[L.AREA_FREE]
+    s.heads[L.AREA_FREE] = area
 
 
 @compiled
@@ -566,23 +542,23 @@ def same_area(s: State, one: int, two: int) -> bool:
 
 @compiled
 def compound_hash(s: State, chunk: int) -> Any:
-    hashed = mixed(np.uint64(s.arena[chunk + C_ALL]) ^ (np.uint64(s.arena[chunk + C_COUNT]) << np.uint64(8)))
-    for i in range(2 * s.arena[chunk + C_COUNT]):
-        hashed = hashed * np.uint64(HASH_BASE) + np.uint64(s.arena[chunk + C_PAIRS + i])
-    if s.arena[chunk + C_AREA] >= 0:
-        hashed ^= area_hash(s, s.arena[chunk + C_AREA])
+    hashed = mixed(np.uint64(s.arena[chunk + L.C_ALL]) ^ (np.uint64(s.arena[chunk + L.C_COUNT]) << np.uint64(8)))
+    for i in range(2 * s.arena[chunk + L.C_COUNT]):
+        hashed = hashed * np.uint64(HASH_BASE) + np.uint64(s.arena[chunk + L.C_PAIRS + i])
+    if s.arena[chunk + L.C_AREA] >= 0:
+        hashed ^= area_hash(s, s.arena[chunk + L.C_AREA])
     return mixed(hashed)
 
 
 @compiled
 def same_compound(s: State, chunk: int, other: int) -> bool:
-    count = s.arena[chunk + C_COUNT]
-    if s.arena[chunk + C_ALL] != s.arena[other + C_ALL] or count != s.arena[other + C_COUNT]:
+    count = s.arena[chunk + L.C_COUNT]
+    if s.arena[chunk + L.C_ALL] != s.arena[other + L.C_ALL] or count != s.arena[other + L.C_COUNT]:
         return False
     for i in range(2 * count):
-        if s.arena[chunk + C_PAIRS + i] != s.arena[other + C_PAIRS + i]:
+        if s.arena[chunk + L.C_PAIRS + i] != s.arena[other + L.C_PAIRS + i]:
             return False
-    return same_area(s, s.arena[chunk + C_AREA], s.arena[other + C_AREA])
+    return same_area(s, s.arena[chunk + L.C_AREA], s.arena[other + L.C_AREA])
 
 
 @compiled
@@ -597,11 +573,11 @@ def compound_term(s: State, attr: int, chunk: int) -> int:
             drop_twin(s, chunk)
             return term
         at = (at + np.uint64(1)) & mask
-    which = list_of(attr, ALLS if s.arena[chunk + C_ALL] else ANYS)
-    term = new_term(s, COMPOUND, attr, 0, chunk)
-    s.heads[COMPOUNDS_USED] += file_hashed(s.compounds, hashed, term)
-    s.arena[chunk + C_TERM] = term
-    s.arena[chunk + C_POSITION] = s.lists[which].n
+    which = list_of(attr, L.ALLS if s.arena[chunk + L.C_ALL] else L.ANYS)
+    term = new_term(s, L.COMPOUND, attr, 0, chunk)
+    s.heads[L.COMPOUNDS_USED] += file_hashed(s.compounds, hashed, term)
+    s.arena[chunk + L.C_TERM] = term
+    s.arena[chunk + L.C_POSITION] = s.lists[which].n
     list_insert(s, which, s.lists[which].n, chunk)
     return term
 
@@ -611,11 +587,11 @@ def unlist_compound(s: State, term: int) -> int:
     """Take a compound out of its table and its list; returns its chunk."""
     chunk, attr = s.terms[term].low, s.terms[term].attr
     unfile_hashed(s.compounds, compound_hash(s, chunk), term)
-    which = list_of(attr, ALLS if s.arena[chunk + C_ALL] else ANYS)
-    position, last = s.arena[chunk + C_POSITION], s.lists[which].n - 1
+    which = list_of(attr, L.ALLS if s.arena[chunk + L.C_ALL] else L.ANYS)
+    position, last = s.arena[chunk + L.C_POSITION], s.lists[which].n - 1
     moved = s.arena[s.lists[which].at + last]
     s.arena[s.lists[which].at + position] = moved
-    s.arena[moved + C_POSITION] = position
+    s.arena[moved + L.C_POSITION] = position
     list_delete(s, which, last)
     return chunk
 
@@ -623,9 +599,9 @@ def unlist_compound(s: State, term: int) -> int:
 @compiled
 def drop_twin(s: State, chunk: int) -> None:
     """Undo a compound that is there already, so that everything it refers to has another reference."""
-    count = s.arena[chunk + C_COUNT]
+    count = s.arena[chunk + L.C_COUNT]
     for i in range(2 * count):
-        term = s.arena[chunk + C_PAIRS + i]
+        term = s.arena[chunk + L.C_PAIRS + i]
         if not is_lasting(s.terms[term].kind):
             count_reference(s, term, -1)
     drop_chunk(s, chunk)
@@ -633,24 +609,24 @@ def drop_twin(s: State, chunk: int) -> None:
 
 @compiled
 def drop_chunk(s: State, chunk: int) -> None:
-    if s.arena[chunk + C_AREA] >= 0:
-        free_area(s, s.arena[chunk + C_AREA])
-    release_chunk(s, chunk, C_PAIRS + 2 * s.arena[chunk + C_COUNT])
+    if s.arena[chunk + L.C_AREA] >= 0:
+        free_area(s, s.arena[chunk + L.C_AREA])
+    release_chunk(s, chunk, L.C_PAIRS + 2 * s.arena[chunk + L.C_COUNT])
 
 
 @compiled
 def is_equality(kind: int) -> bool:
-    return kind in (POINT, EQUAL)
+    return kind in (L.POINT, L.EQUAL)
 
 
 @compiled
 def is_pattern(kind: int) -> bool:
-    return kind == LIKE or PREFIX <= kind <= INSIDE
+    return kind == L.LIKE or L.PREFIX <= kind <= L.INSIDE
 
 
 @compiled
 def is_lasting(kind: int) -> bool:
-    return kind in (PRESENCE, ABSENCE, CONSTANT)
+    return kind in (L.PRESENCE, L.ABSENCE, L.CONSTANT)
 
 
 @compiled
@@ -678,10 +654,10 @@ def release(s: State, term: int) -> int:
     count_reference(s, term, -1)
     if s.terms[term].refs > 0:
         return 0
-    if kind == COMPOUND:
+    if kind == L.COMPOUND:
         chunk = unlist_compound(s, term)
-        for i in range(2 * s.arena[chunk + C_COUNT]):
-            release(s, s.arena[chunk + C_PAIRS + i])
+        for i in range(2 * s.arena[chunk + L.C_COUNT]):
+            release(s, s.arena[chunk + L.C_PAIRS + i])
         drop_chunk(s, chunk)
     else:
         forget(s, term)
@@ -693,15 +669,15 @@ def release(s: State, term: int) -> int:
 def forget(s: State, term: int) -> None:
     """Take a term that is no compound out of where it is looked up; Python looks after OUTER terms."""
     kind = s.terms[term].kind
-    if kind == CUT:
+    if kind == L.CUT:
         forget_cut(s, term)
-    elif kind == POINT:
+    elif kind == L.POINT:
         attr = s.terms[term].attr
         unfile_hashed(s.points, point_hash(attr, s.terms[term].key, s.terms[term].low), term)
         s.attrs[attr].points -= 1
-    elif kind == LIKE:
+    elif kind == L.LIKE:
         forget_like(s, term)
-    elif kind == OUTER:
-        s.heads[OUTERS] -= 1
+    elif kind == L.OUTER:
+        s.heads[L.OUTERS] -= 1
     else:
         forget_text(s, term)

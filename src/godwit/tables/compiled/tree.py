@@ -1,34 +1,26 @@
-"""Compiled: nodes, their buckets, and where a posting belongs."""
+"""Compiled: nodes, their buckets, and where a posting belongs.
+
+A node's tree is at most DEPTH_MAX deep, since a node at that depth does not split: `walk` has rows for as many. A
+bucket is a chunk of `room` postings and `n` <= `room` of them are used; its four parts follow each other at `at`,
+`pairs_at`, `slots_at` and `areas_at`, so that entry i < n of each lies inside of the chunk. Every posting knows its
+slot and every slot its posting: when the last posting of a bucket takes the place of one that goes, its slot is told.
+
+Costs: filing a posting is a guess for each of its predicates and one comparison for each level of the tree; a split
+goes through all postings of its node a few times, and happens when their number has doubled; taking a posting out
+moves one.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from godwit.tables.compiled.layout import (
-    BUCKET_FREE,
-    BUCKET_TOP,
-    BUCKET_WORDS_MAX,
-    CUT,
-    DEPTH_MAX,
-    HAS_NUMBER,
-    IS_AREA,
-    IS_FALSE,
-    IS_TRUE,
-    NEVER,
-    NODE_FREE,
-    NODE_TOP,
-    OUTER,
-    PRESENCE,
-    ROOT,
-    SLOT_FREE,
-    SPLIT_FIRST,
-    SPLIT_MAX,
-    State,
-)
+from godwit.tables.compiled import layout as L
+from godwit.tables.compiled.layout import State
 from godwit.tables.compiled.memory import Vector, as_longs, compiled
 from godwit.tables.compiled.terms import (
     allocate,
     free_area,
+    has_chunk,
     is_equality,
     is_pattern,
     less,
@@ -45,7 +37,7 @@ from godwit.tables.compiled.terms import (
 
 @compiled
 def new_node(s: State, term: int, parent: int) -> int:
-    node = take(s, NODE_FREE, NODE_TOP, s.nodes[s.heads[NODE_FREE]].parent)
+    node = take(s, L.NODE_FREE, L.NODE_TOP, s.nodes[s.heads[L.NODE_FREE]].parent)
     s.nodes[node].term = term
     s.nodes[node].parent = parent
     s.nodes[node].cut = 0
@@ -54,7 +46,7 @@ def new_node(s: State, term: int, parent: int) -> int:
     s.nodes[node].bucket = 0
     s.nodes[node].own = 0
     s.nodes[node].total = 0
-    s.nodes[node].limit = SPLIT_FIRST
+    s.nodes[node].limit = L.SPLIT_FIRST
     s.nodes[node].depth = s.nodes[parent].depth + 1 if parent else 0
     return node
 
@@ -66,8 +58,8 @@ def free_tree(s: State, node: int) -> int:
         free_tree(s, s.nodes[node].left)
         free_tree(s, s.nodes[node].right)
         release(s, s.nodes[node].cut)
-    s.nodes[node].parent = s.heads[NODE_FREE]
-    s.heads[NODE_FREE] = node
+    s.nodes[node].parent = s.heads[L.NODE_FREE]
+    s.heads[L.NODE_FREE] = node
     return 0
 
 
@@ -76,7 +68,7 @@ def free_tree(s: State, node: int) -> int:
 
 @compiled
 def posting_words(k: int, flags: int) -> int:
-    return 2 * k + (4 if flags & IS_AREA else 3)
+    return 2 * k + (4 if flags & L.IS_AREA else 3)
 
 
 @compiled
@@ -96,7 +88,7 @@ def areas_at(s: State, bucket: int) -> int:
 
 @compiled
 def new_bucket(s: State, node: int, k: int, flags: int) -> int:
-    bucket = take(s, BUCKET_FREE, BUCKET_TOP, s.buckets[s.heads[BUCKET_FREE]].next)
+    bucket = take(s, L.BUCKET_FREE, L.BUCKET_TOP, s.buckets[s.heads[L.BUCKET_FREE]].next)
     words = 8
     while words < posting_words(k, flags):
         words *= 2
@@ -122,7 +114,7 @@ def resize_bucket(s: State, bucket: int, words: int) -> None:
     move(s, old, s.buckets[bucket].at, 2 * n)
     move(s, pairs, pairs_at(s, bucket), 2 * k * n)
     move(s, slots, slots_at(s, bucket), n)
-    if flags & IS_AREA:
+    if flags & L.IS_AREA:
         move(s, circles, areas_at(s, bucket), n)
     release_chunk(s, old, room * posting_words(k, flags))
 
@@ -142,7 +134,8 @@ def bucket_with_room(s: State, node: int, k: int, flags: int) -> int:
         bucket = s.buckets[bucket].next
     if bucket and s.buckets[bucket].n == s.buckets[bucket].room:
         words = 2 * bucket_words(s, bucket)
-        if words <= BUCKET_WORDS_MAX and spare_words(s) > 4 * words:
+        # To grow is a choice, and must leave what the subscription cannot do without.
+        if words <= L.BUCKET_WORDS_MAX and spare_words(s) > s.heads[L.NEEDED] + 4 * words:
             resize_bucket(s, bucket, words)
         else:
             bucket = 0
@@ -156,7 +149,7 @@ def append(s: State, node: int, k: int, flags: int, number: int, slot: int, area
     n = s.buckets[bucket].n
     as_longs(s.arena)[s.buckets[bucket].at // 2 + n] = number
     s.arena[slots_at(s, bucket) + n] = slot
-    if flags & IS_AREA:
+    if flags & L.IS_AREA:
         s.arena[areas_at(s, bucket) + n] = area
     s.buckets[bucket].n = n + 1
     s.slots[slot].bucket = bucket
@@ -171,10 +164,10 @@ def side_of(s: State, cut: int, pairs: Vector[int], at: int, k: int) -> int:
     attr, key, low = s.terms[cut].attr, s.terms[cut].key, s.terms[cut].low
     for j in range(k):
         u, v = pairs[at + 2 * j], pairs[at + 2 * j + 1]
-        if s.terms[u].kind == CUT and s.terms[u].attr == attr:
+        if s.terms[u].kind == L.CUT and s.terms[u].attr == attr:
             if not less(s.terms[u].key, s.terms[u].low, key, low):
                 return 1
-            if s.terms[v].kind == CUT and not less(key, low, s.terms[v].key, s.terms[v].low):
+            if s.terms[v].kind == L.CUT and not less(key, low, s.terms[v].key, s.terms[v].low):
                 return -1
     return 0
 
@@ -187,8 +180,9 @@ def split(s: State, node: int) -> None:
     """
     s.nodes[node].limit *= 2
     own = s.nodes[node].own
-    if own > SPLIT_MAX or s.nodes[node].depth >= DEPTH_MAX:
+    if own > L.SPLIT_MAX or s.nodes[node].depth >= L.DEPTH_MAX:
         return
+    # A split that leaves half of the postings here would be paid by all events and spare few of them.
     best, best_moved = 0, own // 2
     bucket = s.nodes[node].bucket
     chain = 0
@@ -196,7 +190,7 @@ def split(s: State, node: int) -> None:
         first = pairs_at(s, bucket)
         for j in range(min(8, s.buckets[bucket].k)):
             u = s.arena[first + 2 * j]
-            if s.terms[u].kind == CUT:
+            if s.terms[u].kind == L.CUT:
                 cut = middle_cut(s, node, s.terms[u].attr)
                 moved = parted_by(s, node, cut) if cut else 0
                 if moved > best_moved:
@@ -216,8 +210,8 @@ def has_room_to_part(s: State, node: int) -> bool:
         buckets += 1
         words += bucket_words(s, bucket)
         bucket = s.buckets[bucket].next
-    enough = s.heads[BUCKET_TOP] + 3 * buckets + 8 < len(s.buckets) and s.heads[NODE_TOP] + 2 < len(s.nodes)
-    return bool(enough and spare_words(s) > 6 * words)
+    enough = s.heads[L.BUCKET_TOP] + 3 * buckets + 8 < len(s.buckets) and s.heads[L.NODE_TOP] + 2 < len(s.nodes)
+    return bool(enough and spare_words(s) > s.heads[L.NEEDED] + 6 * words)
 
 
 @compiled
@@ -235,7 +229,7 @@ def middle_cut(s: State, node: int, attr: int) -> int:
             if passed % step == 0 and count < 33:
                 for j in range(k):
                     u = s.arena[first + 2 * (k * i + j)]
-                    if s.terms[u].kind == CUT and s.terms[u].attr == attr:
+                    if s.terms[u].kind == L.CUT and s.terms[u].attr == attr:
                         sample[count] = u
                         count += 1
                         break
@@ -267,7 +261,7 @@ def parted_by(s: State, node: int, cut: int) -> int:
 @compiled
 def part(s: State, node: int, cut: int) -> None:
     retain(s, cut)
-    left, right = new_node(s, NEVER, node), new_node(s, NEVER, node)
+    left, right = new_node(s, L.NEVER, node), new_node(s, L.NEVER, node)
     s.nodes[node].cut = cut
     s.nodes[node].left = left
     s.nodes[node].right = right
@@ -281,13 +275,13 @@ def part(s: State, node: int, cut: int) -> None:
             pairs = first + 2 * k * i
             side = side_of(s, cut, s.arena, pairs, k)
             target = left if side < 0 else right if side > 0 else node
-            area = s.arena[circles + i] if flags & IS_AREA else -1
+            area = s.arena[circles + i] if flags & L.IS_AREA else -1
             number = as_longs(s.arena)[numbers + i]
             move(s, pairs, append(s, target, k, flags, number, s.arena[slots + i], area), 2 * k)
         after = s.buckets[bucket].next
         release_chunk(s, s.buckets[bucket].at, s.buckets[bucket].room * posting_words(k, flags))
-        s.buckets[bucket].next = s.heads[BUCKET_FREE]
-        s.heads[BUCKET_FREE] = bucket
+        s.buckets[bucket].next = s.heads[L.BUCKET_FREE]
+        s.heads[L.BUCKET_FREE] = bucket
         bucket = after
     s.nodes[left].total = s.nodes[left].own
     s.nodes[right].total = s.nodes[right].own
@@ -297,21 +291,21 @@ def part(s: State, node: int, cut: int) -> None:
 def chance(s: State, u: int, v: int) -> float:
     """A guess at how often a predicate holds, from what subscribers ask for: most ask for what there is most of."""
     kind, attr = s.terms[u].kind, s.terms[u].attr
-    if v == NEVER:
+    if v == L.NEVER:
         if is_equality(kind):
             return s.terms[u].refs / (s.attrs[attr].equals + 1.0)
         if is_pattern(kind):
             return 0.02 + s.terms[u].refs / (s.attrs[attr].patterns + 1.0)
-        if kind == OUTER or u == s.attrs[attr].presence[IS_TRUE] or u == s.attrs[attr].presence[IS_FALSE]:
+        if kind == L.OUTER or u == s.attrs[attr].presence[L.IS_TRUE] or u == s.attrs[attr].presence[L.IS_FALSE]:
             return 0.5
-    if kind == CUT and (v == NEVER or s.terms[v].kind == CUT):
+    if kind == L.CUT and (v == L.NEVER or s.terms[v].kind == L.CUT):
         low, high = s.attrs[attr].low, s.attrs[attr].high
         first = max(low, unordered(s.terms[u].key))
-        last = high if v == NEVER else min(high, unordered(s.terms[v].key))
+        last = high if v == L.NEVER else min(high, unordered(s.terms[v].key))
         if high > low and last >= first:
             return 0.05 + 0.9 * (last - first) / (high - low)
         return 0.5
-    return 0.95 if kind in (CUT, PRESENCE) else 2.0
+    return 0.95 if kind in (L.CUT, L.PRESENCE) else 2.0
 
 
 @compiled
@@ -319,7 +313,7 @@ def file_posting(
     s: State, pairs: Vector[int], k: int, flags: int, number: int, slot: int, area: int, post: int
 ) -> None:
     """File a posting where the fewest events reach it: under `post` if given, else under its least likely predicate."""
-    node = ROOT
+    node = L.ROOT
     if post:
         node = node_of(s, post)
     else:
@@ -330,11 +324,11 @@ def file_posting(
                 best, least = j, likely
         if best >= 0:
             u, v = pairs[2 * best], pairs[2 * best + 1]
-            if s.terms[u].kind == CUT:
-                node = node_of(s, presence_term(s, s.terms[u].attr, HAS_NUMBER))
+            if s.terms[u].kind == L.CUT:
+                node = node_of(s, presence_term(s, s.terms[u].attr, L.HAS_NUMBER))
             else:
                 node = node_of(s, u)
-                if v == NEVER:
+                if v == L.NEVER:
                     k -= 1
                     for i in range(2 * best, 2 * k):
                         pairs[i] = pairs[i + 2]
@@ -368,7 +362,7 @@ def unfile_posting(s: State, slot: int) -> int:
     number = numbers[s.buckets[bucket].at // 2 + at]
     for i in range(2 * k):
         release(s, s.arena[first + 2 * k * at + i])
-    if flags & IS_AREA:
+    if flags & L.IS_AREA:
         free_area(s, s.arena[areas_at(s, bucket) + at])
     last = s.buckets[bucket].n - 1
     if at != last:
@@ -377,18 +371,26 @@ def unfile_posting(s: State, slot: int) -> int:
         moved = s.arena[slots_at(s, bucket) + last]
         s.arena[slots_at(s, bucket) + at] = moved
         s.slots[moved].at = at
-        if flags & IS_AREA:
+        if flags & L.IS_AREA:
             s.arena[areas_at(s, bucket) + at] = s.arena[areas_at(s, bucket) + last]
     s.buckets[bucket].n = last
     s.nodes[node].own -= 1
     if last == 0:
         free_bucket(s, bucket)
-    elif bucket_words(s, bucket) > 8 and last * 4 < s.buckets[bucket].room:
-        resize_bucket(s, bucket, bucket_words(s, bucket) // 2)
+    elif last * 4 < s.buckets[bucket].room:
+        shrink_bucket(s, bucket)
     leave(s, node)
-    s.slots[slot].next = s.heads[SLOT_FREE]
-    s.heads[SLOT_FREE] = slot
+    s.slots[slot].next = s.heads[L.SLOT_FREE]
+    s.heads[L.SLOT_FREE] = slot
     return number
+
+
+@compiled
+def shrink_bucket(s: State, bucket: int) -> None:
+    """Move a bucket to half the words, where they can be had: nobody has made room for a removal."""
+    words = bucket_words(s, bucket) // 2
+    if words >= 8 and has_chunk(s, words):
+        resize_bucket(s, bucket, words)
 
 
 @compiled
@@ -403,8 +405,8 @@ def free_bucket(s: State, bucket: int) -> None:
         s.buckets[before].next = s.buckets[bucket].next
     words = s.buckets[bucket].room * posting_words(s.buckets[bucket].k, s.buckets[bucket].flags)
     release_chunk(s, s.buckets[bucket].at, words)
-    s.buckets[bucket].next = s.heads[BUCKET_FREE]
-    s.heads[BUCKET_FREE] = bucket
+    s.buckets[bucket].next = s.heads[L.BUCKET_FREE]
+    s.heads[L.BUCKET_FREE] = bucket
 
 
 @compiled
@@ -415,8 +417,8 @@ def leave(s: State, node: int) -> None:
         node = s.nodes[node].parent
         s.nodes[node].total -= 1
     term = s.nodes[node].term
-    if node != ROOT and s.nodes[node].total == 0:
+    if node != L.ROOT and s.nodes[node].total == 0:
         s.terms[term].node = 0
         free_tree(s, node)
-    if s.terms[term].kind != CUT:
+    if s.terms[term].kind != L.CUT:
         release(s, term)

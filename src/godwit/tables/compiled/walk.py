@@ -1,4 +1,18 @@
-"""Compiled: from the terms that hold to the ids of the subscriptions that match."""
+"""Compiled: from the terms that hold to the ids of the subscriptions that match.
+
+Why indices are right:
+
+- the row of a term is below the number of rows in use, or one of the first: see `slices`;
+- CHUNK postings are evaluated at a time, and `found`, `some`, `words` and `word_places` have room for as many;
+- the walk down a tree keeps one row for each level in `wanted`, which has more than DEPTH_MAX;
+- `raised` and `sums` have an entry for each subscription with alternatives, which is raised once in a slice;
+- before ids are written `with_room` makes sure that every event's list has room for one id of each posting, and an
+  event has each posting once at most.
+
+Costs: for a posting of k predicates 2k numbers of terms, 2k numbers of rows and 2k rows of 32 bytes are read, one row
+is written. Terms and rows of one node are neighbors in memory or in the cache. Then one write for each delivery. A node
+that no event reaches costs nothing, and the half of a node behind a cut only the events that lie there.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from godwit.tables.compiled.layout import (
-    C_ALL,
-    C_AREA,
-    C_COUNT,
-    C_PAIRS,
-    CHUNK,
-    COMPOUND,
-    CUT,
-    IS_AREA,
-    IS_MULTI,
-    KEY_ABSENT,
-    NUMBER,
-    RAISED,
-    ROOM,
-    ROOT,
-    ROW_ALL,
-    ROW_FALSE,
-    ROW_NONE,
-    SLICE,
-    STRING,
-    TOUCHED,
-    Scratch,
-    SingleEvent,
-    State,
-)
+from godwit.tables.compiled import layout as L
+from godwit.tables.compiled.layout import Scratch, SingleEvent, State
 from godwit.tables.compiled.memory import (
     WORDS,
     Vector,
@@ -92,6 +83,7 @@ def evaluate_postings(s: State, w: Scratch, bucket: int, begin: int, n: int, dep
     else:
         for i in range(n):
             some[i] = evaluate_many(s, w, start + 2 * k * i, k, wanted, i)
+    # In place: entry `kept` has been read, since `kept` <= i.
     kept = 0
     for i in range(n):
         flag = some[i]
@@ -137,14 +129,15 @@ def raise_sums(s: State, w: Scratch, numbers: int, count: int) -> None:
         multi = as_longs(s.arena)[numbers + w.some[j]]
         sums = address_of(w.sums, multi)
         if not row_some(sums):
-            w.raised[w.counters[RAISED]] = multi
-            w.counters[RAISED] += 1
+            w.raised[w.counters[L.RAISED]] = multi
+            w.counters[L.RAISED] += 1
         row_or(sums, address_of(w.found, w.some[j]))
 
 
 @compiled
 def emit(w: Scratch, ids: Vector[int], numbers: int, count: int, out: Vector[int]) -> None:
     """Append the ids of the postings in `some` to the lists of their events, which end at `ends`."""
+    # All words are written and those without a bit written over: a branch here would be guessed wrong half of the time.
     words, places, ends, used = w.words, w.word_places, w.ends, 0
     for j in range(count):
         i = w.some[j]
@@ -179,12 +172,12 @@ def tally(w: Scratch, count: int) -> None:
 @compiled
 def with_room(w: Scratch, n: int, count: int, out: Any) -> Any:
     """A buffer that has room for one more id of each event for each of `count` postings."""
-    w.counters[ROOM] -= count
-    if w.counters[ROOM] < 0:
-        if longest(w, n, len(out) // SLICE) + CHUNK > len(out) // SLICE:
+    w.counters[L.ROOM] -= count
+    if w.counters[L.ROOM] < 0:
+        if longest(w, n, len(out) // L.SLICE) + L.CHUNK > len(out) // L.SLICE:
             out = widened(w, n, out)
-        stride = len(out) // SLICE
-        w.counters[ROOM] = stride - longest(w, n, stride) - count
+        stride = len(out) // L.SLICE
+        w.counters[L.ROOM] = stride - longest(w, n, stride) - count
     return out
 
 
@@ -200,9 +193,9 @@ def longest(w: Scratch, n: int, stride: int) -> int:
 def widened(w: Scratch, n: int, out: Any) -> Any:
     """A buffer with twice the room, its lists an odd number of cache lines apart: otherwise their ends would all
     compete for the same places in the cache."""
-    stride = len(out) // SLICE
-    wider = (2 * (longest(w, n, stride) + CHUNK) // 16 + 1) * 16 + 8
-    moved = np.empty(SLICE * wider, np.int64)
+    stride = len(out) // L.SLICE
+    wider = (2 * (longest(w, n, stride) + L.CHUNK) // 16 + 1) * 16 + 8
+    moved = np.empty(L.SLICE * wider, np.int64)
     old, new = lent(out), lent(moved)
     for event in range(n):
         size = w.ends[event] - event * stride
@@ -215,8 +208,8 @@ def widened(w: Scratch, n: int, out: Any) -> Any:
 @inlined
 def walk_slice(s: State, w: Scratch, n: int, out: Any, counting: bool) -> Any:
     """Visit the postings of every node that some event reaches."""
-    out = walk_tree(s, w, n, ROOT, ROW_ALL, out, counting)
-    for i in range(w.counters[TOUCHED]):
+    out = walk_tree(s, w, n, L.ROOT, L.ROW_ALL, out, counting)
+    for i in range(w.counters[L.TOUCHED]):
         node = s.terms[w.touched[i]].node
         if node:
             out = walk_tree(s, w, n, node, s.rows[w.touched[i]], out, counting)
@@ -254,13 +247,13 @@ def walk_tree(s: State, w: Scratch, n: int, root: int, row: int, out: Any, count
 @compiled
 def visit_bucket(s: State, w: Scratch, bucket: int, n: int, depth: int, out: Any, counting: bool) -> Any:
     flags, k = s.buckets[bucket].flags, s.buckets[bucket].k
-    for begin in range(0, s.buckets[bucket].n, CHUNK):
-        size = min(CHUNK, s.buckets[bucket].n - begin)
+    for begin in range(0, s.buckets[bucket].n, L.CHUNK):
+        size = min(L.CHUNK, s.buckets[bucket].n - begin)
         numbers = s.buckets[bucket].at // 2 + begin
         count = evaluate_postings(s, w, bucket, begin, size, depth) if k else want_all(w, size, depth)
-        if flags & IS_AREA:
+        if flags & L.IS_AREA:
             count = keep_in_circles(s, w, areas_at(s, bucket) + begin, count)
-        if flags & IS_MULTI:
+        if flags & L.IS_MULTI:
             raise_sums(s, w, numbers, count)
         elif counting:
             tally(w, count)
@@ -272,8 +265,8 @@ def visit_bucket(s: State, w: Scratch, bucket: int, n: int, depth: int, out: Any
 
 @inlined
 def finish_sums(s: State, w: Scratch, n: int, out: Any, counting: bool) -> Any:
-    for begin in range(0, w.counters[RAISED], CHUNK):
-        size = min(CHUNK, w.counters[RAISED] - begin)
+    for begin in range(0, w.counters[L.RAISED], L.CHUNK):
+        size = min(L.CHUNK, w.counters[L.RAISED] - begin)
         for i in range(size):
             multi = w.raised[begin + i]
             w.some[i] = i
@@ -291,7 +284,7 @@ def finish_sums(s: State, w: Scratch, n: int, out: Any, counting: bool) -> Any:
 @compiled
 def in_order(w: Scratch, n: int, out: Any, counts: Vector[int]) -> Any:
     """The ids of all events one after the other, and how many each has."""
-    stride, total, lists = len(out) // SLICE, 0, lent(out)
+    stride, total, lists = len(out) // L.SLICE, 0, lent(out)
     for event in range(n):
         counts[event] = w.ends[event] - event * stride
         total += counts[event]
@@ -308,22 +301,22 @@ def in_order(w: Scratch, n: int, out: Any, counts: Vector[int]) -> Any:
 def holds(s: State, w: Scratch, term: int) -> bool:
     """Whether a term holds for the single event; compounds are decided when first asked for."""
     kind = s.terms[term].kind
-    if kind == CUT:
+    if kind == L.CUT:
         attr = s.terms[term].attr
         return less(s.terms[term].key, s.terms[term].low, w.value_keys[attr], w.value_lows[attr])
     row = s.rows[term]
-    if kind != COMPOUND or row != ROW_NONE:
+    if kind != L.COMPOUND or row != L.ROW_NONE:
         return bool(w.masks[row, 0])
     chunk = s.terms[term].low
-    all_of = s.arena[chunk + C_ALL] == 1
+    all_of = s.arena[chunk + L.C_ALL] == 1
     answer = all_of
-    for i in range(chunk + C_PAIRS, chunk + C_PAIRS + 2 * s.arena[chunk + C_COUNT], 2):
+    for i in range(chunk + L.C_PAIRS, chunk + L.C_PAIRS + 2 * s.arena[chunk + L.C_COUNT], 2):
         if (holds(s, w, s.arena[i]) != holds(s, w, s.arena[i + 1])) != all_of:
             answer = not all_of
             break
-    if answer and s.arena[chunk + C_AREA] >= 0:
-        answer = is_in_circle(s, w, s.arena[chunk + C_AREA], 0)
-    reach(s, w, term, ROW_ALL if answer else ROW_FALSE)
+    if answer and s.arena[chunk + L.C_AREA] >= 0:
+        answer = is_in_circle(s, w, s.arena[chunk + L.C_AREA], 0)
+    reach(s, w, term, L.ROW_ALL if answer else L.ROW_FALSE)
     return answer
 
 
@@ -334,9 +327,9 @@ def take_event(s: State, w: Scratch, e: SingleEvent) -> None:
     for i in range(len(e.values)):
         value = e.values[i]
         w.kinds[0] = value.kind
-        if value.kind == NUMBER:
+        if value.kind == L.NUMBER:
             take_number(w, 0, value.number, value.rest)
-        elif value.kind == STRING:
+        elif value.kind == L.STRING:
             w.addresses[0] = text
             w.sizes[0] = value.size
             text += value.size
@@ -351,24 +344,24 @@ def take_event(s: State, w: Scratch, e: SingleEvent) -> None:
 @compiled
 def forget_event(w: Scratch, e: SingleEvent) -> None:
     for i in range(len(e.values)):
-        w.value_keys[e.values[i].attr] = KEY_ABSENT
-        w.value_lows[e.values[i].attr] = KEY_ABSENT
+        w.value_keys[e.values[i].attr] = L.KEY_ABSENT
+        w.value_lows[e.values[i].attr] = L.KEY_ABSENT
     for i in range(len(e.places)):
         for part in range(2):
-            w.value_keys[e.places[i] + part] = KEY_ABSENT
-            w.value_lows[e.places[i] + part] = KEY_ABSENT
+            w.value_keys[e.places[i] + part] = L.KEY_ABSENT
+            w.value_lows[e.places[i] + part] = L.KEY_ABSENT
 
 
 @inlined
 def walk_event(s: State, w: Scratch, out: Any) -> tuple[int, Any]:
     """Write the ids for the single event to the buffer, or to a longer one; returns how many, and the buffer."""
-    count, out = walk_path(s, w, ROOT, 0, out)
-    for i in range(w.counters[TOUCHED]):
+    count, out = walk_path(s, w, L.ROOT, 0, out)
+    for i in range(w.counters[L.TOUCHED]):
         node = s.terms[w.touched[i]].node
         if node:
             count, out = walk_path(s, w, node, count, out)
-    out = lengthened(out, count, w.counters[RAISED])
-    for i in range(w.counters[RAISED]):
+    out = lengthened(out, count, w.counters[L.RAISED])
+    for i in range(w.counters[L.RAISED]):
         w.sums[w.raised[i], 0] = np.uint64(0)
         lent(out)[count] = s.multis[w.raised[i]]
         count += 1
@@ -415,14 +408,14 @@ def visit_single(s: State, w: Scratch, bucket: int, out: Vector[int], count: int
         end = at + 2 * k
         while at < end and holds(s, w, s.arena[at]) != holds(s, w, s.arena[at + 1]):
             at += 2
-        if at < end or (flags & IS_AREA and not is_in_circle(s, w, s.arena[circles + i], 0)):
+        if at < end or (flags & L.IS_AREA and not is_in_circle(s, w, s.arena[circles + i], 0)):
             continue
         number = as_longs(s.arena)[numbers + i]
-        if not flags & IS_MULTI:
+        if not flags & L.IS_MULTI:
             out[count] = number
             count += 1
         elif w.sums[number, 0] == 0:
             w.sums[number, 0] = np.uint64(1)
-            w.raised[w.counters[RAISED]] = number
-            w.counters[RAISED] += 1
+            w.raised[w.counters[L.RAISED]] = number
+            w.counters[L.RAISED] += 1
     return count

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,3 +72,14 @@ def test_content_is_looked_at_only_where_somebody_of_that_topic_asks_for_it() ->
     subscribed(directory, 2, "b/#", "")
     assert directory.audience("a/b").contingent
     assert not directory.audience("b/b").contingent
+
+
+def test_who_wants_long_topics_is_not_remembered() -> None:
+    """One user without any right could else make a broker remember a gigabyte of them."""
+    tracemalloc.start()
+    directory = Directory()
+    for number in range(300):
+        directory.audience(f"{number}/" + "x" * 60_000)
+    held_b, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held_b < 1_000_000

@@ -140,6 +140,23 @@ def test_whatever_happens_everything_arrives_once_in_order_and_nothing_is_left_b
     run_state_machine_as_test(storm, settings=settings(stateful_step_count=50, max_examples=60))
 
 
+@pytest.mark.feature("proactive-handoff F47", "proactive-handoff F24")
+@pytest.mark.parametrize("storm", [Storm, OurStorm, NearStorm, WeighedStorm])
+def test_a_broker_keeps_a_context_that_the_attachment_after_it_has_not_asked_for_yet(storm: type[Storm]) -> None:
+    """C, where s was twice without knowing, told A of its second visit before D had asked A for s's context: A let it
+    go, D began from nothing and delivered again what s had."""
+    play = storm()
+    play.jump("t", "C")
+    play.publish("P")
+    play.jump("t", "A")
+    play.stage.carry("P", "A")
+    play.slip("s", "C")
+    play.appear("s", "A")
+    play.jump("s", "D")
+    play.slip("s", "C")
+    play.teardown()
+
+
 @pytest.mark.feature("proactive-handoff F47")
 def test_the_text_alone_does_not_hold() -> None:
     with pytest.raises((AssertionError, KeyError)):

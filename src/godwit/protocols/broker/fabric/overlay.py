@@ -77,6 +77,7 @@ class Overlay:
         process = self.device.processes[BROKER + host.name]
         assert isinstance(process, BrokerProcess)
         self.election: Election = process.election
+        self._seen: tuple[int, frozenset[NodeId]] = (-1, frozenset())
 
     def _router(self, host: Host, tree: Tree) -> MftBroker:
         options = self.options
@@ -136,6 +137,12 @@ class Overlay:
     def hop(self, to: NodeId) -> NodeId | None:
         hop = self.tables.routes.hop(WISH + to)
         return hop[1:] if hop is not None and hop in self.election.neighbors else None
+
+    def changed(self) -> bool:
+        """Whether statements or ways may be others than at the last time this was asked."""
+        now = self.tables.routes.changes, frozenset(self.election.neighbors)
+        was, self._seen = self._seen, now
+        return now != was
 
     def statements(self) -> Iterator[tuple[NodeId, int, tuple[Filter, ...]]]:
         """What each broker has said last, as far as the tables know: (broker, number, filters)."""

@@ -164,7 +164,7 @@ class TreeFabric:
         match message:
             case Enclosed():
                 self._excel(self._tree.receive(sender, message))
-                self._survey_soon()
+                self._survey_if_changed()
             case Parcels():
                 if message.origin in self.brokers:
                     self._take(message, message.origin, sender)
@@ -277,6 +277,11 @@ class TreeFabric:
         else:
             self._wish.refresh()
 
+    def _survey_if_changed(self) -> None:
+        """Most of what is heard are heartbeats that change nothing, and a survey looks at all brokers."""
+        if self._tree is not None and self._tree.changed():
+            self._survey_soon()
+
     def _survey_soon(self) -> None:
         if not self._surveying:
             self._surveying = True
@@ -311,7 +316,7 @@ class TreeFabric:
             self._state_soon()
 
     def _tick(self) -> None:
-        self._survey_soon()
+        self._survey_if_changed()
         gone = self._interests.forget(self.host.now() - self.options.forget_s)
         for name in gone:
             self._ways.pop(name, None)

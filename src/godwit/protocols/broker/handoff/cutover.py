@@ -165,8 +165,7 @@ class Turning:
 
     def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
         """What came on this way."""
-        passage, is_here = item.publication.passage, session.standing.state is not State.SHADOW
-        if way.main and (is_late(session, item) or (passage is not None and is_here and not session.passes(passage))):
+        if way.main and (_comes_itself(session, item) or is_late(session, item) or not self._is_first(session, item)):
             self.switch.counts.late_duplicates += 1
         elif way.main:
             self._note(session, item, None)
@@ -175,6 +174,11 @@ class Turning:
             self.switch.counts.late_duplicates += 1
         else:
             self.pass_older(session, way.born, item)
+
+    def _is_first(self, session: Session, item: Item) -> bool:
+        """Whether no other bridge has brought it before; one that brings nothing says nothing about that."""
+        passage, is_here = item.publication.passage, session.standing.state is not State.SHADOW
+        return passage is None or not is_here or session.passes(passage)
 
     def pass_older(self, session: Session, born: int, item: Item) -> None:
         """What another session kept that began at this epoch; unless this one, or a newer than that, has had it."""
@@ -314,6 +318,16 @@ def _ends(shadow: Session, turned: Turned) -> bool:
     if turned.copy:
         return (turned.epoch, turned.copy) == (shadow.standing.next_epoch, shadow.standing.moved_to)
     return turned.epoch >= shadow.standing.next_epoch and shadow.line in turned.lines
+
+
+def _comes_itself(session: Session, item: Item) -> bool:
+    """Whether its broker had turned to this place before: then it is sent here too, and whoever passes it on had not
+    heard of the turn, as the source of a copy that was taken up without its word."""
+    if item.stamp is None or item.group is not None:
+        return False
+    origin, number = item.stamp
+    gate = session.inflow.gates.get(origin)
+    return gate is not None and 0 < gate.number < number
 
 
 def _is_arriving(session: Session) -> bool:

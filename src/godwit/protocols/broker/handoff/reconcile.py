@@ -124,9 +124,13 @@ class Reunion:
 
     def settle(self, session: Session) -> None:
         """Forget, where no older session can turn up any more."""
-        memory = session.carried.memory
+        memory, others = session.carried.memory, self.fabric.sources(ANYTHING)
         waits = session.inflow.upstreams or any(born_of(key) is not None for key in session.inflow.held)
-        if memory is not None and not waits and self.fabric.sources(ANYTHING) <= memory.answered:
+        if memory is None or waits or not others <= memory.answered:
+            return
+        # Of what is under way from a broker that has not answered for a subscription, an older one has had a part.
+        keys = _keys(session)
+        if all(keys <= memory.firsts.get(broker, {}).keys() for broker in others):
             session.carried.memory, session.inflow.since = None, self.switch.host.now()
             self.switch.directory.changed()
             self._write(session)

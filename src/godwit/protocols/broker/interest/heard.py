@@ -69,7 +69,8 @@ class Interests:
             peer = self.peers.pop(name)
             self._forgotten[name] = Statement(peer.number, (peer.marker, *peer.filters))
             self.store.drop(TABLE, name)
-        self._show()
+        if gone:
+            self._show()
         return gone
 
 

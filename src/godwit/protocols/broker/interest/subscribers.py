@@ -16,8 +16,9 @@ from godwit.protocols.broker.session.state import GroupKey, Session, Sub
 from godwit.protocols.broker.topics import Trie, meaning, problem_of_name
 from godwit.protocols.host import NodeId
 
-CACHED_MAX = 65_536
-"""Topics whose audience is remembered; beyond it all are forgotten, which costs one lookup each."""
+CACHED_MAX, CACHED_LENGTH_MAX = 65_536, 256
+"""Topics whose audience is remembered; beyond it all are forgotten, which costs one lookup each. Longer ones are not:
+anybody may name as many as it likes before it is known whether it may publish there."""
 
 
 class Group:
@@ -191,9 +192,11 @@ class Directory:
     def audience(self, topic: str) -> Audience:
         audience = self._cached.get(topic)
         if audience is None:
-            if len(self._cached) >= CACHED_MAX:
-                self._cached = {}
-            audience = self._cached[topic] = self._find(topic)
+            audience = self._find(topic)
+            if len(topic) <= CACHED_LENGTH_MAX:
+                if len(self._cached) >= CACHED_MAX:
+                    self._cached = {}
+                self._cached[topic] = audience
         return audience
 
     def look_into(self, publications: Sequence[Publication]) -> list[Found]:

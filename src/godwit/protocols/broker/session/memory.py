@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.messages import Memory, Part, Past, Stamp
 from godwit.protocols.broker.publication import Publication
@@ -28,11 +30,14 @@ def is_own(session: Session, stamp: Stamp | None, publication: Publication) -> b
 
 
 def is_late(session: Session, item: Item) -> bool:
-    """Whether what comes from where the session was before is not its own, and an older one has passed it on."""
+    """Whether what comes from where the session was before is not its own, and an older one has passed it on; or a
+    newer one that has gone into this one has had it, where the two have passed each other on their ways."""
     memory = session.carried.memory
     if memory is None or item.stamp is None or item.group is not None:
         return False
     origin, number = item.stamp
+    if any(_is_in(session, part, item.stamp, item.publication) for part in memory.parts if part.born > memory.born):
+        return True
     return any(
         number <= part.reached.get(origin, 0) and _is_wanted(session, part.wanted, item.publication)
         for part in memory.parts
@@ -110,7 +115,8 @@ def merge(memory: Memory, other: Memory | None, wanted: tuple[Subscription, ...]
     if other is not None:
         past = [past for one in wanted if (past := _ended(other, one, other.reached))]
         part.born, part.past, part.open, part.seen = other.born, [*other.past, *past], len(past), other.seen
-        memory.parts += other.parts
+        # What its parts had passed on early went to that session, not to this one, which takes such things by itself.
+        memory.parts += [msgspec.structs.replace(one, early={}, reached={}) for one in other.parts]
 
 
 def end_part(memory: Memory, epoch: int, origin: NodeId, number: int) -> None:

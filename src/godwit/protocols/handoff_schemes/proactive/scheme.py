@@ -327,7 +327,9 @@ class ProActive(Pooled):
                 self.host.send(peer, Deactivate(message.subscriber, message.epoch - 1))
         record = self.records[message.subscriber]
         if self.rules.chase and record.came_from != sender and message.epoch < record.epoch:
-            self.host.send(sender, Moved(record.subscriber, record.epoch, self.graph.names))
+            # Only when the context is here: until then a broker between the two may still have to ask that one for it.
+            record.untold.append((sender, record.epoch))
+            self.all_here(record)
 
     def _pass_on_news(self, place: NodeId, message: Moved) -> None:
         epoch, unsubscribed = self.tombstones.get(message.subscriber, (-1, False))
