@@ -302,7 +302,8 @@ class Server:
             return
         try:
             self.parts.access.reload()
-            log.info("users and grants are read again")
+            self.parts.broker.review(self.parts.access.rights_of)
+            log.info("users and grants are read again, and hold for whoever is connected or away")
         except SecurityError as error:
             log.error("users and grants stay as they were: %s", error)
 

@@ -14,7 +14,8 @@ from rich.table import Table
 from godwit.commands.console import Bar, InputError, Reports
 from godwit.commands.sim import animation, theatre
 from godwit.protocols.host import NodeId
-from godwit.sim.scenario import Loaded, ScenarioError, load
+from godwit.sim.brokers.production import Production
+from godwit.sim.scenario import Loaded, Scenario, ScenarioError, load
 from godwit.sim.sight import Sight, look, tables_of
 from godwit.sim.stage import Stage, Summary
 
@@ -42,7 +43,8 @@ class Show:
     def __init__(self, options: Options, loaded: Loaded, console: Console) -> None:
         self.options = options
         self.end_s = options.until_s if options.until_s is not None else loaded.scenario.duration_s
-        self.stage = Stage(loaded, options.seed, watched=options.watch or options.animation is not None)
+        play = Production if loaded.scenario.is_product else Stage
+        self.stage = play(loaded, options.seed, watched=options.watch or options.animation is not None)
         self.console = console
         self.sights: list[Sight] = []
 
@@ -113,9 +115,16 @@ def _introduce(console: Console, options: Options, show: Show) -> None:
     for line in (
         scenario.title,
         f"scenario {options.scenario}  seed {options.seed}  until {show.end_s:g} s",
-        f"{nodes}; {_described(scenario.medium)}; {_described(scenario.protocol)}; {len(scenario.faults)} faults",
+        f"{nodes}; {_described(scenario.medium)}; {_played(scenario)}; {len(scenario.faults)} faults",
     ):
         console.print(line, markup=False, soft_wrap=True)
+
+
+def _played(scenario: Scenario) -> str:
+    if not scenario.is_product:
+        return _described(scenario.protocol)
+    group = scenario.brokers[0]
+    return f"product handoff={group.handoff} session_wait_s={group.session_wait_s:g}"
 
 
 def _described(part: msgspec.Struct) -> str:

@@ -94,13 +94,13 @@ class Registry:
         present = present and not carried.strange
         session.become(Cause.ADMITTED)
         session.outlet, session.standing.reserved_for = outlet, ""
-        session.grant, session.limits = opening.grant, opening.limits
+        session.limits = opening.limits
         session.carried.expiry_s, session.standing.left = opening.expiry_s, None
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
         session.standing.will = opening.will
         session.carried.token = self._token(session) if session.durable else ""
         self._keep(session, was_durable)
-        self._withdraw_beyond(session, opening.grant)
+        self.restrict(session, opening.grant)
         self.switch.counts.connected += 1
         self.switch.directory.changed()
         self.switch.trace("attached", client=session.client, note="present" if present else "new")
@@ -303,11 +303,14 @@ class Registry:
             self.switch.ledger.delete_sub(sub)
         return Reason.OK
 
-    def _withdraw_beyond(self, session: Session, grant: Grant) -> None:
-        """What the client was granted once and is no longer."""
+    def restrict(self, session: Session, grant: Grant) -> None:
+        """What the client may do from now on: what it was granted once and is no longer goes, also what waits."""
+        unchanged, session.grant = session.grant == grant, grant
         for sub in list(session.subscriptions.values()):
             if not _is_covered(grant, sub.wanted, sub.condition):
                 self.unsubscribe(session, sub.wanted.key)
+        if grant.subscribe is not None and not unchanged:
+            self.switch.flows.withdraw(session, grant.subscribe)
 
     def _refused(self, reason: Reason, text: str) -> Granted:
         self.switch.counts.refuse(reason.name.lower())
