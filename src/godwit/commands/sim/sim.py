@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from godwit.commands.console import Bar, InputError, Reports
-from godwit.commands.sim import animation, theatre
+from godwit.commands.sim import animation, ring, theatre
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.production import Production
+from godwit.sim.ring_stage import is_ring
 from godwit.sim.scenario import Loaded, Scenario, ScenarioError, load
 from godwit.sim.sight import Sight, look, tables_of
 from godwit.sim.stage import Stage, Summary
@@ -76,6 +77,8 @@ class Show:
 
 def run(options: Options) -> int:
     """Play it; the exit status. What is wrong with the scenario or the files to write is said before anything runs."""
+    if is_ring(options.scenario):
+        return _ring(options)
     loaded = _checked(options)
     console = Console(highlight=False)
     show = Show(options, loaded, console)
@@ -88,6 +91,13 @@ def run(options: Options) -> int:
         status = INTERRUPTED
     _conclude(console, options, show, interrupted=status == INTERRUPTED)
     return status
+
+
+def _ring(options: Options) -> int:
+    if options.inspect is not None:
+        raise InputError(f"--inspect {options.inspect}: brokers of a ring have no tables R, T and Q; leave it out")
+    told = {name: getattr(options, name) for name in ring.RingRun.__struct_fields__}
+    return ring.run(ring.RingRun(**told))
 
 
 def _checked(options: Options) -> Loaded:

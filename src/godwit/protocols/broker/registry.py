@@ -91,7 +91,9 @@ class Registry:
         was_durable = session.durable
         carried = session.carried
         carried.strange = carried.strange and (not opening.token or opening.token != carried.token)
-        present = present and not carried.strange
+        if present and carried.strange:
+            present = False
+            self._forget_incoming(session)
         session.become(Cause.ADMITTED)
         session.outlet, session.standing.reserved_for = outlet, ""
         session.limits = opening.limits
@@ -106,6 +108,13 @@ class Registry:
         self.switch.trace("attached", client=session.client, note="present" if present else "new")
         outlet.opened(session, present)
         self.switch.flows.attached(session)
+
+    def _forget_incoming(self, session: Session) -> None:
+        """A client that is told that its session is new begins its packet identifiers anew: what it says under one of
+        the old ones is no repetition (MQTT 5, 3.2.2.1.1)."""
+        for number in sorted(session.queue.incoming):
+            self.switch.ledger.delete_incoming(session, number)
+        session.queue.incoming.clear()
 
     def _token(self, session: Session) -> str:
         """Another one for each time that a client is let in anywhere; the clock sees to that after a crash."""

@@ -40,11 +40,18 @@ class Said(msgspec.Struct, kw_only=True):
     publisher: str
     at: NodeId
     time_s: float
-    copies: int = 1
-    """How often MQTT made the publisher say it, where each counts as one (QoS 1)."""
+    times: int = 1
+    """How often MQTT made its publisher say it."""
+    blind: bool = False
+    """It was said again where nobody could know that it had been said: see `Roamer`."""
     accepted: bool = False
     given_up: bool = False
     """Its session was lost before it knew that the broker has it: nobody can say whether that is so."""
+
+    def copies(self, qos: int) -> int:
+        """How often somebody may get it at this QoS: at QoS 2 all that was said is one. Below, deliveries wait for no
+        disk, so that a broker may crash after them and before it knows what it was told; then it is told again."""
+        return 1 if self.qos == 2 and qos == 2 and not self.blind else self.times
 
     @property
     def payload(self) -> bytes:
@@ -209,7 +216,8 @@ class Roamer(Client):
             if received:
                 self.say(connection, partial(self._release, connection, number))
             else:
-                said.copies += said.qos == 1
+                said.times += 1
+                said.blind = said.blind or self._blind
                 self._offer_said(connection, number, said)
         for key in list(self._ungranted):
             self._ask(connection, key)
@@ -348,8 +356,8 @@ class Roamer(Client):
         self.order.append(n)
         said, here = self.scene.said[n], self._here.setdefault(connection, Counter())
         here[n] += 1
-        same = here[n] > said.copies
-        if self.counts[n] > said.copies and n not in self.excused and not (self._unsettled[n] and not same):
+        same = here[n] > said.copies(qos)
+        if self.counts[n] > said.copies(qos) and n not in self.excused and not (self._unsettled[n] and not same):
             self.twins.append(Twin(n, qos, self.engine.now, connection.site.name, same))
         self.admissions[-1].got.add(n)
         self.scene.taken(self, said)
