@@ -133,6 +133,7 @@ class Parts:
         own = [] if failure is None else [f"store: {failure}"]
         if self.balance.leaving:
             own.append("stopping: clients are sent to other brokers")
+        own += self.front.troubles()
         return own + [trouble for service in self.services for trouble in service.troubles()]
 
 

@@ -169,7 +169,7 @@ class Requests(Delivering):
     def _offer(self) -> None:
         if self._offered and self._session is not None:
             offered, self._offered = self._offered, []
-            self.front.broker.publish(self._session, offered)
+            self.front.publish(self._session, offered)
 
     def _acknowledge(self, kind: int, number: int, code: int) -> None:
         """PUBACK, PUBREC, PUBREL or PUBCOMP."""
@@ -687,7 +687,6 @@ class Connection(Requests):
         if self.state is State.OPEN and self._stopped:
             self.heard = self.front.tick
             return
-        self.front.counts.timeouts += self.state is not State.GONE
         if self.state is State.OPEN:
             self.closed_with(KEEP_ALIVE_TIMEOUT, "nothing heard within one and a half times the keep alive")
         else:
