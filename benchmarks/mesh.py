@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,8 +72,15 @@ async def measure(code: str, size: int, idle_s: float, console: Console) -> Row:
             await settled(brokers, console)
             return await figures(code, brokers, idle_s)
         finally:
-            for broker in brokers:
-                await broker.kill()
+            kill(brokers)
+
+
+def kill(brokers: list) -> None:  # type: ignore[type-arg]
+    """At once and all of them, however busy the machine is."""
+    for broker in brokers:
+        with contextlib.suppress(ProcessLookupError):
+            if broker.running:
+                os.kill(broker._process.pid, signal.SIGKILL)
 
 
 async def settled(brokers: list, console: Console) -> None:  # type: ignore[type-arg]
@@ -159,17 +168,24 @@ def main() -> None:
         return
     rows: list[Row] = []
     for size in sizes:
-        if told.before:
-            console.print(f"{size} brokers of {told.before}")
-            rows.append(elsewhere(told.before, size, told.idle))
-        rows.append(asyncio.run(measure("now", size, told.idle, console)))
+        for code in ("before", "now") if told.before else ("now",):
+            rows.append(row_of(code, size, told, console))
+            console.print("\t".join(cells(rows[-1])))
+            if told.write:  # what has been measured stays, whatever becomes of the rest
+                options = " --before FOLDER" if told.before else ""
+                ordered = sorted(rows, key=lambda row: row.brokers)
+                RESULTS.write_text(page(ordered, told.idle, f"python benchmarks/mesh.py{options} --write"))
     table = Table(*HEADS)
     for row in rows:
         table.add_row(*cells(row))
     Console().print(table)
-    if told.write:
-        options = " --before FOLDER" if told.before else ""
-        RESULTS.write_text(page(rows, told.idle, f"python benchmarks/mesh.py{options} --write"))
+
+
+def row_of(code: str, size: int, told: argparse.Namespace, console: Console) -> Row:
+    console.print(f"{size} brokers, {code}")
+    if code == "before":
+        return elsewhere(told.before, size, told.idle)
+    return asyncio.run(measure(code, size, told.idle, console))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ ALLOWED: dict[str, dict[str, str]] = {}
 """Modules of pure rooms that may do what the others may not, and why."""
 
 WAITING = {
+    "godwit.lab.product.exploration": "explore: grids of godwit pipeline sweep name it",
     "godwit.sim.brokers.sky": "explore: worlds of brokers without infrastructure; tests run it",
     "godwit.protocols.handoff_schemes.proxy": "published: proactive-handoff F5, F7",
     "godwit.protocols.handoff_schemes.proactive.recovery": "published: proactive-handoff F27",

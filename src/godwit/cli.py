@@ -85,6 +85,8 @@ def sim(
 
         godwit sim examples/scenarios/c8.toml --trace c8.parquet --animation c8.html
 
+        godwit sim examples/ring.toml --watch --animation ring.html
+
     Exit status: 0; 2 where the scenario or an option is wrong; 130 after Ctrl-C, with the trace up to then.
     """
     from godwit.commands.console import errors_told

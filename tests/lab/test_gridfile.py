@@ -39,7 +39,7 @@ def test_json_says_the_same_and_functions_of_others_are_found(tmp_path: Path) ->
     [
         ("experiment = ", "Invalid value"),
         ("seeds = 3", "missing required field `experiment`"),
-        ("experiment = 'toy'", "experiment 'toy': one of mft, handoff, adhoc, or a function of yours"),
+        ("experiment = 'toy'", "experiment 'toy': one of mft, handoff, adhoc, explore, or a function of yours"),
         ("experiment = 'nowhere:play'", "No module named 'nowhere'"),
         ("experiment = 'tests.toys:pray'", "has no attribute 'pray'"),
         ("experiment = 'tests.toys:marked'", "must take one msgspec.Struct and return one"),

@@ -33,6 +33,7 @@ from godwit.filters.predicates import (
     Values,
     Versus,
     Within,
+    number,
 )
 
 TYPE_ATTRIBUTE = "type"
@@ -133,6 +134,40 @@ def attribute(name: str, *disjuncts: Predicate, kind: Kind | None = None, intege
             raise FilterError(f"attribute {name!r}: {predicate!r} is not for values of kind {kind}")
     clause = clauses.union(kind, cast(tuple[AnyPredicate, ...], disjuncts), integers=integers)
     return AttributeFilter(name, kind, clause)
+
+
+def problem_of(wanted: Filter) -> str:
+    """Why a filter that was decoded, not made here, would fail when it is asked; nothing where it would not."""
+    for own in wanted.attributes:
+        if not own.clause:
+            return f"attribute {own.name!r}: no alternative"
+        if own.kind is Kind.PLACE and "," not in own.name:
+            return f"attribute {own.name!r}: a place is named by two attributes, as in 'lat,lon'"
+        for predicate in own.clause:
+            if problem := _problem(predicate, own.kind):
+                return f"attribute {own.name!r}: {problem}"
+    return ""
+
+
+def _problem(predicate: AnyPredicate, kind: Kind) -> str:
+    if not _fits(predicate, kind):
+        return f"{predicate!r} is not for values of kind {kind}"
+    match predicate:
+        case Interval(lo, hi):
+            if not {lo[1], hi[1]} <= {0, 1}:
+                return f"{predicate!r} has an end that lies neither before nor after its number"
+            return _problem_of_number(lo[0]) or _problem_of_number(hi[0])
+        case Hole(value):
+            return _problem_of_number(value)
+    return ""
+
+
+def _problem_of_number(value: int | float) -> str:
+    try:
+        number(value)
+    except FilterError as error:
+        return str(error)
+    return ""
 
 
 def conjunction(attributes: Iterable[AttributeFilter]) -> Filter | None:

@@ -17,6 +17,7 @@ EXPERIMENTS = {
     "mft": "godwit.lab.mft.runs:run",
     "handoff": "godwit.lab.handoff.runs:run",
     "adhoc": "godwit.lab.adhoc.runs:run",
+    "explore": "godwit.lab.product.exploration:run",
 }
 """A function `run(configuration: C) -> R` each, C a frozen struct with a field `seed`, R a struct of numbers."""
 

@@ -84,6 +84,22 @@ class UsersFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     users: dict[str, UserEntry] = {}
 
 
+def session_name(user: str, client: str) -> str:
+    """What the brokers call the session of this user under this client id: nobody has another user's session.
+
+    Without a user it is the client id, as far as no user's could be the same.
+    """
+    if user:
+        return f"{user}/{client}"
+    return f"/{client}" if "/" in client else client
+
+
+def user_of(session: str) -> str:
+    """Whose session it is, by its name; empty: nobody's in particular."""
+    user, slash, _ = session.partition("/")
+    return user if slash else ""
+
+
 class Admitted(msgspec.Struct, frozen=True):
     user: str
     """Empty: anonymous."""
@@ -121,11 +137,31 @@ class Access:
         anonymous = _grant(f"{where}: anonymous", file.anonymous.publish, file.anonymous.subscribe)
         certificates = {entry.certificate: name for name, entry in file.users.items() if entry.certificate}
         for name, entry in file.users.items():
+            if not name or "/" in name:
+                raise SecurityError(f"{where}: users.{name!r}: a user name is not empty and has no slash")
             self._check(f"{where}: users.{name}", entry)
         self._users, self._by_certificate = granted, certificates
         self._anonymous, self._anonymous_grant = file.anonymous, anonymous
         self._nobodys = _like(file)
         self.logins.remembered.keep_only(set(file.users))
+
+    def rights(self, session: str) -> Admitted | None:
+        """What the owner of a session may do now; None where there is no such user any more."""
+        user = user_of(session)
+        if not user:
+            return Admitted("", self._anonymous_grant, self._anonymous.limits or self.limits)
+        found = self._users.get(user)
+        if found is None:
+            return None
+        entry, grant = found
+        client = session.partition("/")[2]
+        if entry.clients is not None and client not in entry.clients:
+            return None
+        return Admitted(user, grant, entry.limits or self.limits)
+
+    def rights_of(self, session: str) -> tuple[Grant, Limits] | None:
+        admitted = self.rights(session)
+        return (admitted.grant, admitted.limits) if admitted is not None else None
 
     async def admit(self, who: Credentials) -> Admitted:
         """Raises `RefusedError`. A password takes its time, and other clients do not wait for it. Without a users file

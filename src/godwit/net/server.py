@@ -133,6 +133,7 @@ class Parts:
         own = [] if failure is None else [f"store: {failure}"]
         if self.balance.leaving:
             own.append("stopping: clients are sent to other brokers")
+        own += self.front.troubles()
         return own + [trouble for service in self.services for trouble in service.troubles()]
 
 
@@ -302,7 +303,8 @@ class Server:
             return
         try:
             self.parts.access.reload()
-            log.info("users and grants are read again")
+            self.parts.broker.review(self.parts.access.rights_of)
+            log.info("users and grants are read again, and hold for whoever is connected or away")
         except SecurityError as error:
             log.error("users and grants stay as they were: %s", error)
 

@@ -10,7 +10,6 @@ from pyspark.sql.types import (
     ByteType,
     DataType,
     DoubleType,
-    IntegerType,
     LongType,
     MapType,
     StringType,
@@ -19,10 +18,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-STRING, LONG, INT, DOUBLE, BOOL, TIME = (
+STRING, LONG, DOUBLE, BOOL, TIME = (
     StringType(),
     LongType(),
-    IntegerType(),
     DoubleType(),
     BooleanType(),
     TimestampType(),
@@ -95,9 +93,6 @@ TRACES = _table(
 """What brokers and clients recorded, simulated or deployed."""
 
 SUBSCRIPTIONS = _table({"id": STRING, "filter": STRING})
-
-DELIVERIES = _table({"event": STRING, "subscription": STRING})
-"""Who gets what. `event` names the event by the column that the job was told to take."""
 
 POSITIONS = _table({"subscriber": STRING, "time_s": DOUBLE, "lat": DOUBLE, "lon": DOUBLE})
 SITES = _table({"site": STRING, "lat": DOUBLE, "lon": DOUBLE})

@@ -95,13 +95,19 @@ class Mass(msgspec.Struct, frozen=True, kw_only=True):
     speed_mps: tuple[float, float]
     change_s: tuple[float, float] = (5.0, 1.0)
     turn_rad: float = 0.5
+    uniform: bool = False
+    """Drawn evenly: `change_s` is then the shortest and the longest leg, and `turn_rad` the largest turn."""
 
     def start(self, dice: Random, /) -> tuple[float, float]:
         return dice.uniform(0, self.width_m), dice.uniform(0, self.height_m)
 
     def next(self, dice: Random, time_s: float, x_m: float, y_m: float, heading: float, /) -> Leg:
-        angle = dice.uniform(0, 2 * math.pi) if math.isnan(heading) else dice.gauss(heading, self.turn_rad)
-        duration = max(0.1, dice.gauss(*self.change_s))
+        if self.uniform:
+            turn, duration = dice.uniform(-self.turn_rad, self.turn_rad), dice.uniform(*self.change_s)
+            angle = dice.uniform(0, 2 * math.pi) if math.isnan(heading) else heading + turn
+        else:
+            angle = dice.uniform(0, 2 * math.pi) if math.isnan(heading) else dice.gauss(heading, self.turn_rad)
+            duration = max(0.1, dice.gauss(*self.change_s))
         return inside(self.width_m, self.height_m, x_m, y_m, angle, dice.uniform(*self.speed_mps), duration)
 
 

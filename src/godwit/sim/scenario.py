@@ -21,6 +21,7 @@ from godwit.events import Value
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import Filter
 from godwit.filters.text import parse
+from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.host import NodeId
 from godwit.protocols.topology.election import Choice
 from godwit.sim.mobility import Replay
@@ -125,10 +126,22 @@ class Group(Strict, frozen=True):
 
 
 class Brokers(Group, frozen=True):
-    pass
+    kind: Literal["protocol", "product"] = "protocol"
+    """What runs there: the protocol of the scenario, or the broker that people deploy."""
+    handoff: Handoff = "proactive"
+    """Of the product: how sessions follow their clients."""
+    session_wait_s: NotNegative = 10.0
 
 
-class Subscribers(Group, frozen=True):
+class Clients(Group, frozen=True):
+    """With the product they may roam: so often, in the mean, each goes to another of the brokers it is linked to."""
+
+    roam_every_s: Positive | None = None
+    away_s: NotNegative = 1.0
+    """For how long it is nowhere on the way, in the mean."""
+
+
+class Subscribers(Clients, frozen=True):
     wants: str | tuple[str, ...] = "TRUE"
     """Filters; `{name}` stands for the subscriber's own name."""
 
@@ -140,7 +153,7 @@ class Between(Strict, frozen=True):
     high: int | float
 
 
-class Publishers(Group, frozen=True):
+class Publishers(Clients, frozen=True):
     every_s: Positive = 1.0
     from_s: NotNegative = 0.0
     until_s: Positive | None = None
@@ -196,6 +209,11 @@ class Scenario(Strict, frozen=True):
     protocol: Mft | Aodv = Mft()
     area: Area | None = None
     faults: tuple[AnyFault, ...] = ()
+
+    @property
+    def is_product(self) -> bool:
+        """Whether deployed brokers play it."""
+        return any(group.kind == "product" for group in self.brokers)
 
     def groups(self) -> Iterator[tuple[str, Group, list[NodeId]]]:
         """Every group with its key and the names of its nodes; counted groups of one role are numbered through."""
@@ -277,6 +295,7 @@ def _checked(scenario: Scenario, folder: Path) -> Loaded:
     _check_links(scenario, names)
     _check_faults(scenario, names)
     _check_publishers(scenario, bool(wanted))
+    (_check_product if scenario.is_product else _check_protocol)(scenario, names)
     return Loaded(scenario, names, wanted, recordings)
 
 
@@ -371,6 +390,31 @@ def _check_publishers(scenario: Scenario, anybody_subscribes: bool) -> None:
             texts = value if isinstance(value, tuple) else (value,)
             if not anybody_subscribes and any(isinstance(text, str) and "{subscriber}" in text for text in texts):
                 raise ScenarioError(f"{key}.event.{name}: there are no subscribers to stand for {{subscriber}}")
+
+
+def _check_protocol(scenario: Scenario, names: dict[NodeId, tuple[str, int]]) -> None:
+    for key, group, _ in scenario.groups():
+        if isinstance(group, Clients) and group.roam_every_s is not None:
+            raise ScenarioError(f"{key}.roam_every_s: clients of these brokers do not roam; give brokers kind product")
+
+
+def _check_product(scenario: Scenario, names: dict[NodeId, tuple[str, int]]) -> None:
+    """Deployed brokers speak over connections: links that keep the order and lose nothing while they last."""
+    options = {(group.kind, group.handoff, group.session_wait_s) for group in scenario.brokers}
+    if len(options) > 1:
+        raise ScenarioError("brokers: kind, handoff and session_wait_s must be the same for all of them")
+    wires = scenario.medium
+    if not isinstance(wires, Wires):
+        raise ScenarioError("medium.kind: the product needs wired")
+    if wires.loss or wires.duplication or any(isinstance(fault, Lose) for fault in scenario.faults):
+        raise ScenarioError("medium: connections lose and repeat nothing; break links with partition instead")
+    for name, (role, _) in names.items():
+        linked = {other for link in wires.links if name in link for other in link if names[other][0] == "brokers"}
+        if role != "brokers" and not linked:
+            raise ScenarioError(f"medium.links: {name} has no link to a broker")
+    for number, fault in enumerate(scenario.faults):
+        if isinstance(fault, Skew) and names[fault.node][0] != "brokers":
+            raise ScenarioError(f"faults[{number}].node: only clocks of brokers are skewed, {fault.node} is none")
 
 
 def _filters(key: str, group: Subscribers, name: NodeId) -> tuple[Filter, ...]:

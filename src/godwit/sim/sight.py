@@ -16,6 +16,7 @@ from godwit.protocols.routing.clients import Publisher, Subscriber
 from godwit.protocols.routing.mft import MftBroker
 from godwit.protocols.routing.process import BrokerProcess
 from godwit.sim import scenario as described
+from godwit.sim.brokers.production import Production
 from godwit.sim.radio import Air
 from godwit.sim.stage import Arrival, Stage, WatchedWorld
 from godwit.sim.wired import Wired
@@ -56,8 +57,10 @@ class Sight(msgspec.Struct, frozen=True):
     tables: Tables | None
 
 
-def look(stage: Stage, inspected: NodeId | None = None) -> Sight:
+def look(stage: Stage | Production, inspected: NodeId | None = None) -> Sight:
     """The stage as it is now. Arrivals are there if it was built to be watched."""
+    if isinstance(stage, Production):
+        return _look_at_product(stage, inspected)
     world = stage.world
     places, brokers = places_of(stage), stage.brokers()
     nodes = tuple(_seen(stage, name, places[name], brokers.get(name)) for name in world.nodes)
@@ -69,7 +72,28 @@ def look(stage: Stage, inspected: NodeId | None = None) -> Sight:
     return Sight(world.engine.now, nodes, arrivals, cuts_of(stage), tables)
 
 
-def places_of(stage: Stage) -> dict[NodeId, tuple[float, float]]:
+def _look_at_product(stage: Production, inspected: NodeId | None) -> Sight:
+    places = places_of(stage)
+    nodes = tuple(_seen_product(stage, name, role, places[name]) for name, (role, _) in stage.loaded.names.items())
+    arrivals = tuple(stage.arrivals)
+    stage.arrivals.clear()
+    tables = tables_of(stage, inspected) if inspected is not None else None
+    return Sight(stage.world.engine.now, nodes, arrivals, cuts_of(stage), tables)
+
+
+def _seen_product(stage: Production, name: NodeId, role: str, place: tuple[float, float]) -> Seen:
+    if role != "brokers":
+        roamer = stage.roamers[name]
+        at = roamer.connection.site.name if roamer.connection is not None and roamer.inside else None
+        return Seen(name, role, *place, roamer.goal is not None, False, at, 0)
+    machine = stage.cluster.sites[name]
+    if not machine.up:
+        return Seen(name, role, *place, False, False, None, 0)
+    fabric = machine.station.fabric
+    return Seen(name, role, *place, True, fabric.leader == name, fabric.parent, stage.queued(name))
+
+
+def places_of(stage: Stage | Production) -> dict[NodeId, tuple[float, float]]:
     medium = stage.world.medium
     if isinstance(medium, Air):
         x, y = medium.field.positions(stage.world.engine.now)
@@ -77,7 +101,7 @@ def places_of(stage: Stage) -> dict[NodeId, tuple[float, float]]:
     given = {}
     for _, group, members in stage.scenario.groups():
         given.update(dict(zip(members, group.places, strict=False)))
-    return _in_a_ring([name for name in stage.world.nodes if name not in given]) | given
+    return _in_a_ring([name for name in stage.loaded.names if name not in given]) | given
 
 
 def _in_a_ring(names: list[NodeId]) -> dict[NodeId, tuple[float, float]]:
@@ -86,7 +110,7 @@ def _in_a_ring(names: list[NodeId]) -> dict[NodeId, tuple[float, float]]:
     return {n: (50 + 45 * math.sin(turn * i), 50 - 45 * math.cos(turn * i)) for i, n in enumerate(names)}
 
 
-def cuts_of(stage: Stage) -> tuple[tuple[NodeId, NodeId], ...]:
+def cuts_of(stage: Stage | Production) -> tuple[tuple[NodeId, NodeId], ...]:
     medium = stage.world.medium
     if not isinstance(medium, Wired):
         return ()
@@ -109,8 +133,10 @@ def _up(core: Core | None) -> NodeId | None:
     return None
 
 
-def tables_of(stage: Stage, name: NodeId) -> Tables:
+def tables_of(stage: Stage | Production, name: NodeId) -> Tables:
     """What a broker believes now; nothing while it is down."""
+    if isinstance(stage, Production):
+        return _tables_of_product(stage, name)
     broker, core = stage.brokers().get(name), stage.world.nodes[name].core
     if broker is not None:
         return Tables(
@@ -125,7 +151,19 @@ def tables_of(stage: Stage, name: NodeId) -> Tables:
     return Tables(name, [], [], [])
 
 
-def frame_of(stage: Stage, sights: list[Sight]) -> tuple[float, float, float, float]:
+def _tables_of_product(stage: Production, name: NodeId) -> Tables:
+    """What each other broker wants and the way there, the number of its statement, and what waits for each client."""
+    machine = stage.cluster.sites.get(name)
+    if machine is None or not machine.up:
+        return Tables(name, [], [], [])
+    fabric, sessions = machine.station.fabric, machine.broker.sessions
+    routes = [(to_text(one), fabric.way(peer) or "", peer) for peer, some in fabric.interests.items() for one in some]
+    known = [(peer, fabric.heard(peer), 0) for peer in fabric.brokers]
+    queues = [(client, len(session.queue)) for client, session in sessions.items()]
+    return Tables(name, sorted(routes), sorted(known), sorted(queues))
+
+
+def frame_of(stage: Stage | Production, sights: list[Sight]) -> tuple[float, float, float, float]:
     """Left, top, right and bottom of what a picture must show."""
     if stage.scenario.area is not None and not isinstance(stage.scenario.medium, described.Wires):
         return 0.0, 0.0, stage.scenario.area.width_m, stage.scenario.area.height_m

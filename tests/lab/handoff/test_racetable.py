@@ -25,11 +25,11 @@ def test_the_table_is_written_and_what_was_counted_is_not_counted_again(
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
     assert "14/0/0/0 [767/185/1/0]" in (tmp_path / "races.md").read_text()
-    assert len(ran) == 2 * 7 * 4
+    assert len(ran) == 2 * 8 * 4
     assert len(pq.read_table(tmp_path / "results.parquet")) == len(ran)
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 0, again.output
-    assert len(ran) == 2 * 7 * 4
+    assert len(ran) == 2 * 8 * 4
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:

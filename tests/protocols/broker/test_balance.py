@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.balance import Balance, BalanceOptions, Burden
 from godwit.protocols.broker.streams import frames
-from godwit.protocols.broker.streams.frames import Ask, Load, Sent, Transport, decode
+from godwit.protocols.broker.streams.frames import Ask, Load, Loads, Sent, Transport, decode
 from godwit.protocols.host import Message, NodeId, RemoteError
 from godwit.sim.brokers.site import SimHost
 from godwit.sim.engine import Engine
@@ -55,7 +55,8 @@ class Town:
 
     def _carry(self, sender: NodeId, to: NodeId | None, message: Message) -> None:
         assert to is not None
-        assert isinstance(message, Load | Sent)
+        assert isinstance(message, Load | Loads | Sent)
+        assert to in self._others(sender), "there is no link"
         self.engine.after(self.delay_s, partial(self.brokers[to].receive, sender, message))
 
     def fill(self, name: NodeId, count: int) -> None:
@@ -258,3 +259,36 @@ def test_what_is_said_of_loads_travels_beside_what_fabrics_say() -> None:
             decode(frames.encode(wrong))
     with pytest.raises(RemoteError):
         decode(b"nonsense")
+
+
+class Mesh(Town):
+    """Each is linked with eight others only."""
+
+    def _others(self, name: NodeId) -> list[NodeId]:
+        here, count = int(name[1:]), len(self.clients)
+        return [f"b{(here + jump) % count}" for jump in (1, 2, 5, 11, -1, -2, -5, -11)]
+
+
+def test_all_hear_of_all_though_each_is_linked_with_few() -> None:
+    mesh = Mesh(40)
+    mesh.run(60)
+    assert all(balance.loads.keys() == mesh.clients.keys() - {name} for name, balance in mesh.brokers.items())
+    assert all(len(balance._heard()) > 30 for balance in mesh.brokers.values())
+
+
+def test_clients_are_sent_to_brokers_without_a_link_too_and_are_expected_there() -> None:
+    mesh = Mesh(40)
+    mesh.fill("b0", 400)
+    mesh.run(60)
+    ways = [mesh.come(f"c{number}", "b0", way_s=1.0) for number in range(100)]
+    taken = {way[-1] for way in ways}
+    assert len(taken - set(mesh._others("b0")) - {"b0"}) > 8
+    assert max(map(len, ways)) == 2
+
+
+def test_a_client_announced_for_a_stranger_is_announced_nowhere() -> None:
+    town = Town(3)
+    town.brokers["b0"].receive("b1", Sent("c", "nobody knows"))
+    town.brokers["b0"].receive("b1", Sent("c", "b2", hops=8))
+    town.run(1)
+    assert not any("c" in balance._expected for balance in town.brokers.values())

@@ -286,6 +286,49 @@ def races(
     """
 
 
+@experiment("gathering", "godwit.commands.lab.gathering")
+def gathering(
+    quick: Quick = False,
+    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Brokers; 8,16,24,32,40,48,56,64.")] = None,
+    seeds: Seeds = None,
+    defects: Annotated[
+        bool, typer.Option("--defects", help="Only races and joins: what each rule of the protocol repairs.")
+    ] = False,
+    scale: Annotated[
+        bool, typer.Option("--scale", help="Only growth: up to 10,000 brokers and a million clients; 1,000 real ones.")
+    ] = False,
+    data: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Only recorded movement: taxis, cells, stations and readings.")
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=1.0, metavar="M", help="How much of the recording.")] = 30.0,
+    out: Out = "lab-gathering",
+    report_only: ReportOnly = False,
+    spark: OnSpark = None,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Sensors and phones over a ring of brokers: the published experiments and baselines, claim by claim.
+
+    Ten maps of each size, digits of 1, 2 and 4 bits, 1000 requests each, unless told otherwise.
+
+    Examples:
+
+        godwit lab gathering --quick
+
+        godwit lab gathering --sizes 8,24,64 --seeds 5 --out mine
+
+        godwit lab gathering --defects --out defects
+
+        godwit lab gathering --scale --out scale
+
+    Writes results.parquet, one row for each run, report.html and report.md; --defects, --scale and --data write their
+    own tables.
+    The same command goes on where an interrupted one stopped: what this version has finished is not run again.
+
+    Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
+    """
+
+
 @experiment("recorded", "godwit.commands.lab.recorded")
 def recorded(
     moves: Annotated[str, typer.Argument(metavar="DIR", help="What `godwit pipeline mobility --out DIR` wrote.")],

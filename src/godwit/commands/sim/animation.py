@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from godwit.sim.brokers.production import Production
 from godwit.sim.sight import Sight, frame_of
 from godwit.sim.stage import Stage
 
@@ -17,7 +18,7 @@ ARRIVALS_MAX = 80
 """Messages that one picture shows; beacons would hide all others and are left out."""
 
 
-def write(path: Path, stage: Stage, sights: list[Sight]) -> None:
+def write(path: Path, stage: Stage | Production, sights: list[Sight]) -> None:
     """Under its name only once it is whole."""
     page = files("godwit.commands").joinpath("animation.html").read_text()
     data = {

@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from godwit.commands.console import Bar, InputError, Reports
-from godwit.commands.sim import animation, theatre
+from godwit.commands.sim import animation, ring, theatre
 from godwit.protocols.host import NodeId
-from godwit.sim.scenario import Loaded, ScenarioError, load
+from godwit.sim.brokers.production import Production
+from godwit.sim.ring_stage import is_ring
+from godwit.sim.scenario import Loaded, Scenario, ScenarioError, load
 from godwit.sim.sight import Sight, look, tables_of
 from godwit.sim.stage import Stage, Summary
 
@@ -42,7 +44,8 @@ class Show:
     def __init__(self, options: Options, loaded: Loaded, console: Console) -> None:
         self.options = options
         self.end_s = options.until_s if options.until_s is not None else loaded.scenario.duration_s
-        self.stage = Stage(loaded, options.seed, watched=options.watch or options.animation is not None)
+        play = Production if loaded.scenario.is_product else Stage
+        self.stage = play(loaded, options.seed, watched=options.watch or options.animation is not None)
         self.console = console
         self.sights: list[Sight] = []
 
@@ -74,6 +77,8 @@ class Show:
 
 def run(options: Options) -> int:
     """Play it; the exit status. What is wrong with the scenario or the files to write is said before anything runs."""
+    if is_ring(options.scenario):
+        return _ring(options)
     loaded = _checked(options)
     console = Console(highlight=False)
     show = Show(options, loaded, console)
@@ -86,6 +91,13 @@ def run(options: Options) -> int:
         status = INTERRUPTED
     _conclude(console, options, show, interrupted=status == INTERRUPTED)
     return status
+
+
+def _ring(options: Options) -> int:
+    if options.inspect is not None:
+        raise InputError(f"--inspect {options.inspect}: brokers of a ring have no tables R, T and Q; leave it out")
+    told = {name: getattr(options, name) for name in ring.RingRun.__struct_fields__}
+    return ring.run(ring.RingRun(**told))
 
 
 def _checked(options: Options) -> Loaded:
@@ -113,9 +125,16 @@ def _introduce(console: Console, options: Options, show: Show) -> None:
     for line in (
         scenario.title,
         f"scenario {options.scenario}  seed {options.seed}  until {show.end_s:g} s",
-        f"{nodes}; {_described(scenario.medium)}; {_described(scenario.protocol)}; {len(scenario.faults)} faults",
+        f"{nodes}; {_described(scenario.medium)}; {_played(scenario)}; {len(scenario.faults)} faults",
     ):
         console.print(line, markup=False, soft_wrap=True)
+
+
+def _played(scenario: Scenario) -> str:
+    if not scenario.is_product:
+        return _described(scenario.protocol)
+    group = scenario.brokers[0]
+    return f"product handoff={group.handoff} session_wait_s={group.session_wait_s:g}"
 
 
 def _described(part: msgspec.Struct) -> str:

@@ -16,6 +16,7 @@ from rich.text import Text
 from godwit.commands.console import shortened
 from godwit.commands.sim.animation import BEACONS
 from godwit.protocols.host import NodeId
+from godwit.sim.brokers.production import Production
 from godwit.sim.sight import Seen, Sight, Tables, frame_of
 from godwit.sim.stage import Arrival, Stage
 
@@ -38,7 +39,7 @@ Canvas = dict[Cell, tuple[str, str]]
 class Theatre:
     """Shows every sight it is given, no faster than the pace: a picture on a terminal, else a line now and then."""
 
-    def __init__(self, console: Console, stage: Stage) -> None:
+    def __init__(self, console: Console, stage: Stage | Production) -> None:
         self.console = console
         self.stage = stage
         self.log: deque[Arrival] = deque(maxlen=LOG_MAX)

@@ -101,6 +101,7 @@ class Course:
         self.clients: dict[NodeId, MobileClient] = {}
         self.got: dict[NodeId, list[int]] = {}
         self.published = 0
+        self.end_s = race.length
         self._build()
 
     def _build(self) -> None:
@@ -190,7 +191,7 @@ def run(race: Race) -> Outcome:
         _sweep_while(course, race)
     engine.run(race.length + 0.01)
     for name in course.clients:
-        _bring_home(course, name, dice)
+        bring_home(course, name, dice)
     engine.run(race.length + 0.05)
     gone = {name for i, name in enumerate(course.clients) if i % 3 == 2}
     for name in gone:
@@ -203,16 +204,16 @@ def _start(course: Course) -> None:
     names = list(course.motion)
     for i, name in enumerate(course.clients):
         course.clients[name].connect(names[i % len(names)])
-        _stay(course, name, course.world.streams.stream("moves", name))
+        stay(course, name, course.world.streams.stream("moves", name))
 
 
-def _stay(course: Course, name: NodeId, dice: Random) -> None:
+def stay(course: Course, name: NodeId, dice: Random) -> None:
     course.world.engine.after(dice.expovariate(1 / CONNECT), lambda: _depart(course, name, dice))
 
 
 def _depart(course: Course, name: NodeId, dice: Random) -> None:
     """From connect: half disconnect, half handoff; from disconnect: half back, half handoff (4.3)."""
-    if course.world.engine.now > course.race.length:
+    if course.world.engine.now > course.end_s:
         return
     here = course.clients[name].broker
     course.leave(name, dice.uniform(*DETECTION))
@@ -229,7 +230,7 @@ def _depart(course: Course, name: NodeId, dice: Random) -> None:
         if course.clients[name].broker:
             return
         _connect(course, name, target)
-        _stay(course, name, dice)
+        stay(course, name, dice)
 
     course.world.engine.after(wait_s, appear)
 
@@ -241,7 +242,7 @@ def _connect(course: Course, name: NodeId, target: NodeId) -> None:
     client.connect(target)
 
 
-def _bring_home(course: Course, name: NodeId, dice: Random) -> None:
+def bring_home(course: Course, name: NodeId, dice: Random) -> None:
     if not course.clients[name].broker:
         _connect(course, name, dice.choice(list(course.motion)))
 

@@ -33,11 +33,12 @@ from godwit.sim.world import Node, World
 SCHEMES = (
     *("durable", "reactive", "proactive", "ours", "memory", "literal"),
     *("home", "prefetch", "announced", "oracle"),
+    "product",
 )
 """`proactive` follows all race rules. `ours` has the disk below its buffer, remembers the latest events, and its
 clients say what they have seen; `memory` is the same without the disk, with pooled memory instead. `literal` is the
-text with its own options and Z2. The last four are the extra baselines of F30: a home broker, prefetching at
-disconnect, announced moves, and a prediction that is always right."""
+text with its own options and Z2. The four after it are the extra baselines of F30: a home broker, prefetching
+at disconnect, announced moves, and a prediction that is always right. `product` is the deployed broker."""
 OWN = ("ours", "memory")
 LATEST_SHARE = 0.1
 """Of the buffer, for the latest events."""
@@ -327,9 +328,15 @@ class Run:
             self.received += 1
             self.unique += new
             self.transferred += delivery.transferred
-            self.delays_s.append(now - self.publisher.times_s[sequence])
+            self.delays_s.append(now - self.published_at_s(sequence))
             self.disordered += new and sequence < tally.last
         tally.last = max(tally.last, sequence)
+
+    def published_at_s(self, sequence: int) -> float:
+        return self.publisher.times_s[sequence]
+
+    def published_value(self, sequence: int) -> int:
+        return self.publisher.values[sequence]
 
     def execute(self) -> Result:
         configuration, engine = self.configuration, self.world.engine
@@ -460,7 +467,7 @@ class Run:
             duplication=1 - self.unique / self.received if self.received else 0.0,
             delay_s=_mean(self.delays_s),
             latency_s=_mean(self.handoffs_s),
-            latency_q60_s=_quantile(self.handoffs_s, 0.6),
+            latency_q60_s=quantile(self.handoffs_s, 0.6),
             handoffs=self.handoffs,
             hits=self.hits,
             misses=self.misses,
@@ -475,7 +482,7 @@ class Run:
             population={name: _mean([float(n) for n in numbers]) for name, numbers in self.populations.items()},
             dummies={name: _mean([float(n) for n in numbers]) for name, numbers in self.dummies.items()},
             control=dict(sent),
-            latency_deciles_s={f"{q}": _quantile(self.handoffs_s, q / 10) for q in range(1, 10)},
+            latency_deciles_s={f"{q}": quantile(self.handoffs_s, q / 10) for q in range(1, 10)},
         )
 
     def _losses(self, first: int, last: int) -> tuple[int, int]:
@@ -486,7 +493,7 @@ class Run:
                 by_value[value].append(name)
         due = lost = 0
         for sequence in range(first, last):
-            wanted = by_value[self.publisher.values[sequence]]
+            wanted = by_value[self.published_value(sequence)]
             due += len(wanted)
             lost += sum(sequence not in self.tallies[name].got for name in wanted)
         return due, lost
@@ -496,10 +503,14 @@ def _mean(values: list[float]) -> float:
     return statistics.fmean(values) if values else 0.0
 
 
-def _quantile(values: list[float], share: float) -> float:
+def quantile(values: list[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def run(configuration: Configuration) -> Result:
+    if configuration.scheme == "product":
+        from godwit.lab.product.handoff import ProductRun  # it is made of this
+
+        return ProductRun(configuration).execute()
     return Run(configuration).execute()

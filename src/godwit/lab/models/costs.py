@@ -14,7 +14,7 @@ import numpy as np
 TAU_S = 0.001
 """How often the chain is sampled."""
 
-DURABLE_S, PROACTIVE_S, REACTIVE_S = 0.05, 0.32, 3.29
+PROACTIVE_S, REACTIVE_S = 0.32, 3.29
 """Mean handoff times of the testbed."""
 
 MATCHING_WORST_S, MATCHING_BEST_S = 7.5, 0.32

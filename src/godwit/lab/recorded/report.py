@@ -17,6 +17,7 @@ PLAN: tuple[dict[str, object], ...] = (
     *({"scheme": "weighted", "mass": mass} for mass in (0.999, 0.99, 0.95)),
     *({"scheme": "foreseen", "mass": mass} for mass in (0.997, 0.99, 0.95)),
     {"scheme": "neighbors", "disk": True},
+    {"scheme": "product", "disk": True},
     *({"scheme": "foreseen", "mass": mass, "disk": True} for mass in (0.9995, 0.997)),
 )
 HEADER = (

@@ -30,9 +30,10 @@ from godwit.protocols.neighbors.graph import GraphOptions
 from godwit.protocols.neighbors.nearness import closeness
 from godwit.sim.world import Node, World
 
-SCHEMES = ("durable", "reactive", "neighbors", "weighted", "foreseen")
-"""The last three are pro-active: stand-ins at all learned neighbors as published; at the most used ones; and where the
-subscriber is likely to go by where it came from and by how near it is, placed when it vanishes and not before."""
+SCHEMES = ("durable", "reactive", "neighbors", "weighted", "foreseen", "product")
+"""The three after reactive are pro-active: stand-ins at all learned neighbors as published; at the most used ones; and
+where the subscriber is likely to go by where it came from and by how near it is, placed when it vanishes and not
+before. `product` is the deployed broker."""
 SETTLE_S = 5.0
 STAY_MIN_S = 0.5
 
@@ -300,21 +301,26 @@ class Run:
         walker, engine = self.walkers[name], self.world.engine
         if walker.step >= len(walker.stays):
             return
-        client, stay = walker.client, walker.stays[walker.step]
-        broker, number = client.broker, client.number
-        client.vanish()
+        stay = walker.stays[walker.step]
+        self._leave(name, walker)
         walker.left_at_s, walker.arrived_at_s = engine.now, None
         walker.step += 1
+        if walker.step < len(walker.stays):
+            away_s = walker.dice.expovariate(1 / self.configuration.away_s)
+            soonest_s = walker.stays[walker.step].entered_s - self.begin_s if not stay.handoff else 0.0
+            engine.at(max(engine.now + away_s, soonest_s), lambda: self._appear(name))
+
+    def _leave(self, name: NodeId, walker: Walker) -> None:
+        """Without a word; some time later the broker notices, unless the client is back there."""
+        client = walker.client
+        broker, number = client.broker, client.number
+        client.vanish()
 
         def notice() -> None:
             if not (client.broker == broker and client.number > number):
                 self.brokers[broker].lost(name)
 
-        engine.after(self.configuration.detection_s, notice)
-        if walker.step < len(walker.stays):
-            away_s = walker.dice.expovariate(1 / self.configuration.away_s)
-            soonest_s = walker.stays[walker.step].entered_s - self.begin_s if not stay.handoff else 0.0
-            engine.at(max(engine.now + away_s, soonest_s), lambda: self._appear(name))
+        self.world.engine.after(self.configuration.detection_s, notice)
 
     def _result(self) -> Result:
         due, lost = self._losses()
@@ -335,8 +341,8 @@ class Run:
             messages=sum(sent.values()),
             peer_mb=sum(self.streets.sent_b[name] for name in self.brokers) / 1e6,
             latency_mean_s=statistics.fmean(self.latencies_s) if self.latencies_s else 0.0,
-            latency_median_s=_quantile(self.latencies_s, 0.5),
-            latency_p99_s=_quantile(self.latencies_s, 0.99),
+            latency_median_s=quantile(self.latencies_s, 0.5),
+            latency_p99_s=quantile(self.latencies_s, 0.99),
         )
 
     def _losses(self) -> tuple[int, int]:
@@ -362,9 +368,13 @@ def run(configuration: Configuration) -> Result:
     one = configuration
     begin_s = one.begin_s + one.skip_s
     movement = read(one.recording, (one.learn_from_s, one.begin_s), (begin_s, begin_s + one.measure_s))
+    if one.scheme == "product":
+        from godwit.lab.product.recorded import RecordedProduct  # it is made of this
+
+        return RecordedProduct(configuration, movement).execute()
     return Run(configuration, movement).execute()
 
 
-def _quantile(values: list[float], share: float) -> float:
+def quantile(values: list[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0

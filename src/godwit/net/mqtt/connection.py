@@ -23,7 +23,7 @@ from typing import cast
 
 import mqtt5
 
-from godwit.net.access import Admitted
+from godwit.net.access import Admitted, session_name
 from godwit.net.mqtt import codec3, codec5
 from godwit.net.mqtt.codec import (
     PACKET_TOO_LARGE,
@@ -169,7 +169,7 @@ class Requests(Delivering):
     def _offer(self) -> None:
         if self._offered and self._session is not None:
             offered, self._offered = self._offered, []
-            self.front.broker.publish(self._session, offered)
+            self.front.publish(self._session, offered)
 
     def _acknowledge(self, kind: int, number: int, code: int) -> None:
         """PUBACK, PUBREC, PUBREL or PUBCOMP."""
@@ -314,6 +314,7 @@ class Connection(Requests):
         "_bytes_left",
         "_connect",
         "_expiry_s",
+        "_id",
         "_missing",
         "_opening",
         "_packets_left",
@@ -334,6 +335,8 @@ class Connection(Requests):
         """The tick at which the client last said something."""
         self.patience = int(options.connect_wait_s / TICK_S) + 1
         """How many ticks of silence are too many; 0: any number is fine."""
+        self._id = ""
+        """As the client calls itself; `_client` is what the brokers call its session."""
         self._admission: asyncio.Future[None] | None = None
         self._connect: mqtt5.ConnectPacket | None = None
         self._opening: Opening | None = None
@@ -531,7 +534,7 @@ class Connection(Requests):
         if refusal is not None:
             self._refuse(*refusal)
             return
-        self._client = packet.client_id or assigned_name()
+        self._id = self._client = packet.client_id or assigned_name()
         self._ask(packet)
 
     def _ask(self, packet: mqtt5.ConnectPacket) -> None:
@@ -539,7 +542,7 @@ class Connection(Requests):
         info = self.transport.get_extra_info
         self.state = State.ADMITTING
         self.patience = 0
-        who = credentials_of(self._client, packet, info("peername"), info("ssl_object"))
+        who = credentials_of(self._id, packet, info("peername"), info("ssl_object"))
         try:
             answer = self.front.authenticate(who)
         except RefusedError as error:
@@ -564,6 +567,7 @@ class Connection(Requests):
         if self.state is not State.ADMITTING:
             return
         assert self._connect is not None
+        self._client = session_name(admitted.user, self._id)
         refusal = self.front.steer(self._client, self.follows, self.over)
         if refusal is not None:
             self._refuse(int(refusal[0]), refusal[1])
@@ -614,7 +618,7 @@ class Connection(Requests):
         self._opening = None
         packet, options = self._connect, self.front.options
         name = self.front.broker.host.name
-        said = welcome(packet, self.version, options, self._client, name, session.carried.token, present=present)
+        said = welcome(packet, self.version, options, self._id, name, session.carried.token, present=present)
         if not said:
             self.front.later(self.hang_up)
             return
@@ -683,7 +687,6 @@ class Connection(Requests):
         if self.state is State.OPEN and self._stopped:
             self.heard = self.front.tick
             return
-        self.front.counts.timeouts += self.state is not State.GONE
         if self.state is State.OPEN:
             self.closed_with(KEEP_ALIVE_TIMEOUT, "nothing heard within one and a half times the keep alive")
         else:

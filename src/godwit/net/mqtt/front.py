@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
@@ -14,6 +14,8 @@ from godwit.net.mqtt.framing import with_properties, without_properties
 from godwit.net.mqtt.options import Authenticate, Counts, Hold, Options, admit_all
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.state import Session
 from godwit.protocols.broker.streams.frames import Transport
 from godwit.protocols.broker.topics import LEVELS_MAX
 
@@ -25,6 +27,9 @@ Steer = Callable[[str, bool, Transport], tuple[Reason, str] | None]
 told only to one that `follows`."""
 
 TICK_S = 0.5
+
+TROUBLED_S = 60.0
+"""So long after a publication has failed the broker says that it is not well."""
 """How exactly silence is measured: one timer looks after all connections."""
 
 SHARE_S, TURN_S = 0.002, 0.004
@@ -88,6 +93,20 @@ class Front:
         self._tasks: set[asyncio.Future[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._failed_s, self._failure = 0.0, ""
+
+    def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
+        """As the broker does; where that fails the broker is not well, whoever was concerned."""
+        try:
+            self.broker.publish(session, offered)
+        except Exception as error:
+            self._failed_s, self._failure = self.loop.time(), f"{type(error).__name__}: {error}"
+            raise
+
+    def troubles(self) -> list[str]:
+        """Why nobody should publish here."""
+        lately = self._failure and self.loop.time() - self._failed_s < TROUBLED_S
+        return [f"publishing failed: {self._failure}"] if lately else []
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

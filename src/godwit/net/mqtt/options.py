@@ -71,10 +71,8 @@ class Counts(msgspec.Struct):
     bytes_in: int = 0
     bytes_out: int = 0
     publishes_in: int = 0
-    publishes_out: int = 0
     malformed: int = 0
     """Connections that ended for what their client sent."""
-    timeouts: int = 0
     dropped: dict[str, int] = {}
     """Publications not delivered, by reason."""
 

@@ -56,7 +56,6 @@ class Output(asyncio.Protocol):
             self.front.flush_soon(self)  # type: ignore[arg-type]
         self._pieces.append(data)
         counts.packets_out += count
-        counts.publishes_out += count
 
     def flush(self) -> None:
         pieces, self._pieces = self._pieces, []
@@ -183,7 +182,6 @@ class Delivering(Output):
         if alias and not known:
             assert self._aliases_out is not None
             self._aliases_out[delivery.publication.topic] = alias
-        counts.publishes_out += 1
         self.send(packet)
 
     def _alias(self, topic: str) -> tuple[int, bool]:

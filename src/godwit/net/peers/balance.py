@@ -16,7 +16,7 @@ from godwit.net.peers.links import Links
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.balance import Balance, BalanceOptions, Burden
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.streams.frames import Load, Sent, Transport
+from godwit.protocols.broker.streams.frames import Load, Loads, Sent, Transport
 from godwit.protocols.host import Message, NodeId
 
 log = logging.getLogger("godwit.balance")
@@ -34,7 +34,7 @@ def balance_of(config: Config, host: AsyncHost, broker: Broker, links: Links) ->
     balance = Balance(host, options, partial(_burden, broker), links.up.keys)
 
     def deliver(sender: NodeId, message: Message) -> None:
-        if isinstance(message, Load | Sent):
+        if isinstance(message, Load | Loads | Sent):
             host.run(partial(balance.receive, sender, message))
         else:
             host.deliver(sender, message)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from godwit.pipeline.gathering.cells import cell_of
 from godwit.pipeline.match.deliveries import SUBSCRIPTION, deliveries
 from godwit.pipeline.match.subscriptions import Compiled
 from godwit.pipeline.schemas import AGGREGATES, GAPS, MEASURES, column, shaped
-from godwit.pipeline.space import Leaf, Split, cell_of
+from godwit.protocols.gathering.space import Tree
 
 EVERYWHERE = "everywhere"
 """The name of the area that has every reading; as a filter, it is TRUE."""
@@ -37,7 +38,7 @@ def measures(readings: DataFrame, quantities: Sequence[str]) -> DataFrame:
     return shaped(long.select("sensor", "time_s", "one.quantity", "one.value", "lat", "lon"), MEASURES)
 
 
-def located(measured: DataFrame, areas: Compiled | None, tree: Split | Leaf | None) -> DataFrame:
+def located(measured: DataFrame, areas: Compiled | None, tree: Tree | None) -> DataFrame:
     """Each measure with each area that it counts in, as `area`, in one pass: everywhere, the cell of the space
     partition, and the areas whose filters match, which have one that matches all among them."""
     if areas is None:

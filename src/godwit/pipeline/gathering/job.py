@@ -16,6 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from godwit.pipeline import quality
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.gathering import aggregates as gathering
+from godwit.pipeline.gathering.cells import partition
 from godwit.pipeline.gathering.windows import UNTIL, OpenWindows, seconds
 from godwit.pipeline.io.marks import BATCH, STREAM, Mark, deciding
 from godwit.pipeline.io.reading import Dataset, Raw, conforming, read, source
@@ -36,11 +37,11 @@ from godwit.pipeline.schemas import (
     STRING,
     SUBSCRIPTIONS,
 )
-from godwit.pipeline.space import Leaf, Split, partition
 from godwit.pipeline.streaming.feeds import Feed
 from godwit.pipeline.streaming.ledger import Entry, arrived_by
 from godwit.pipeline.streaming.queries import Pace, quarantine_once, write_batch, written
 from godwit.pipeline.streaming.stream import MicroBatch, Stream
+from godwit.protocols.gathering.space import Tree
 
 KEY = ("sensor", "time_s")
 ALERTS = StructType([*READINGS.fields[:2], StructField("subscription", STRING)])
@@ -96,7 +97,7 @@ class Areas:
     """Where measures are counted: everywhere, and perhaps in areas and cells."""
 
     wanted: Compiled | None
-    tree: Split | Leaf | None
+    tree: Tree | None
 
     def located(self, readings: DataFrame, quantities: tuple[str, ...]) -> DataFrame:
         return gathering.located(gathering.measures(readings, quantities), self.wanted, self.tree)

@@ -18,15 +18,12 @@ class Reason(IntEnum):
     """Why something was refused or ended. The numbers are MQTT's, which everybody knows."""
 
     OK = 0
-    NO_MATCHING_SUBSCRIBERS = 16
     NO_SUBSCRIPTION = 17
     UNSPECIFIED = 128
     PROTOCOL_ERROR = 130
-    IMPLEMENTATION = 131
     CLIENT_ID_NOT_VALID = 133
     BAD_USER_NAME_OR_PASSWORD = 134
     NOT_AUTHORIZED = 135
-    SERVER_UNAVAILABLE = 136
     SERVER_BUSY = 137
     SERVER_SHUTTING_DOWN = 139
     SESSION_TAKEN_OVER = 142

@@ -1,8 +1,10 @@
 """Which broker a client is told to use (spec proactive-handoff F48).
 
 Brokers tell those they are linked with what they have to do, now and then and outside of all streams: only the newest
-counts. One that has more than its share sends clients that are new to it to one that has less. It picks the better of
-two drawn by chance, so that not all run to the same one, and counts each client that it sends there at once.
+counts. Where each has few links they also pass on some of what they have heard of others, drawn by chance, so that all
+hear of all, if a little later. One that has more than its share sends clients that are new to it to one that has less.
+It picks the better of two drawn by chance, so that not all run to the same one, and counts each client that it sends
+there at once.
 
 Nobody is sent in circles: a broker sends away only while it has `MARGIN` more than the mean, and only to those below
 the mean; whoever is sent is announced there with `Sent` and let in; and nobody is sent away twice by the same broker
@@ -11,14 +13,15 @@ within `REMEMBER_S`, so that a client that cannot follow gets in when it tries a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from math import inf
 
 import msgspec
 
 from godwit.protocols.broker.api import Reason
-from godwit.protocols.broker.streams.frames import TEXT_MAX, Load, Sent, Transport
+from godwit.protocols.broker.streams.frames import TEXT_MAX, Load, Loads, Sent, Told, Transport
 from godwit.protocols.host import Host, NodeId
+from godwit.protocols.topology.mesh import LINKS_LEAST
 
 MARGIN = 0.25
 CLIENTS_FEW, EVENTS_FEW_PER_S = 10, 1_000.0
@@ -26,6 +29,13 @@ CLIENTS_FEW, EVENTS_FEW_PER_S = 10, 1_000.0
 
 REMEMBER_S = 60.0
 REMEMBERED_MAX = 10_000
+
+PASSED_ON = 8
+"""Of so many others a broker tells each time what it has heard."""
+OTHERS_MAX = 1_024
+HEARSAY = 5
+"""What others pass on counts so many times longer than what a broker says itself."""
+HOPS_MAX = 8
 
 
 class BalanceOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +89,7 @@ class Balance:
         host: Host,
         options: BalanceOptions,
         burden: Callable[[], Burden],
-        linked: Callable[[], Iterable[NodeId]],
+        linked: Callable[[], Collection[NodeId]],
     ) -> None:
         self.host = host
         self.options = options
@@ -92,6 +102,9 @@ class Balance:
         self._burden = burden
         self._linked = linked
         self._heard_s: dict[NodeId, float] = {}
+        """When each has said it."""
+        self._through: dict[NodeId, NodeId] = {}
+        """Of those that are not linked: who has passed it on."""
         self._counted = (host.now(), burden().events)
         self._own = Load(burden().clients, 0.0)
         self._sent, self._expected = Remembered(host), Remembered(host)
@@ -104,12 +117,32 @@ class Balance:
         self.leaving = True
         self._say()
 
-    def receive(self, sender: NodeId, message: Load | Sent) -> None:
-        if isinstance(message, Sent):
-            self._expected.add(message.client)
-        else:
-            self.loads[sender] = message
-            self._heard_s[sender] = self.host.now()
+    def receive(self, sender: NodeId, message: Load | Loads | Sent) -> None:
+        match message:
+            case Load():
+                self.loads[sender] = message
+                self._heard_s[sender] = self.host.now()
+                self._through.pop(sender, None)
+            case Loads():
+                for told in message.told:
+                    self._hear_of(told, sender)
+            case Sent(client, to) if to in ("", self.host.name):
+                self._expected.add(client)
+            case Sent() if message.hops < HOPS_MAX:
+                self._announce(message)
+
+    def _hear_of(self, told: Told, sender: NodeId) -> None:
+        said_s, name = self.host.now() - told.age_s, told.name
+        if name == self.host.name or name in self._linked() or said_s <= self._heard_s.get(name, -inf):
+            return
+        if name in self.loads or len(self.loads) < OTHERS_MAX:
+            self.loads[name], self._heard_s[name], self._through[name] = told.load, said_s, sender
+
+    def _announce(self, sent: Sent) -> None:
+        """To where a client was sent, over a link or through whoever has told of that one."""
+        hop = sent.to if sent.to in self._linked() else self._through.get(sent.to)
+        if hop is not None:
+            self.host.send(hop, msgspec.structs.replace(sent, hops=sent.hops + 1))
 
     @property
     def full(self) -> bool:
@@ -148,7 +181,7 @@ class Balance:
         self._sent.add(client)
         self.redirected += 1
         if len(client) <= TEXT_MAX:
-            self.host.send(name, Sent(client))
+            self._announce(Sent(client, name))
         return load.at(over)
 
     def _is_settled(self, client: str) -> bool:
@@ -165,8 +198,14 @@ class Balance:
 
     def _heard(self) -> list[tuple[NodeId, Load]]:
         """What those said who can be counted on."""
-        since_s, linked = self.host.now() - 3 * self.options.tell_s, set(self._linked())
-        return [pair for pair in self.loads.items() if pair[0] in linked and self._heard_s[pair[0]] > since_s]
+        fresh_s, linked = 3 * self.options.tell_s, set(self._linked())
+        itself_s, hearsay_s = self.host.now() - fresh_s, self.host.now() - HEARSAY * fresh_s
+        return [
+            (name, load)
+            for name, load in self.loads.items()
+            if self._heard_s[name] > (itself_s if name in linked else hearsay_s)
+            and (name in linked or self._through.get(name) in linked)
+        ]
 
     def _all(self) -> Mean:
         """The mean of all brokers, as far as it says something."""
@@ -198,5 +237,16 @@ class Balance:
             self.address_ws,
             self.address_wss,
         )
+        passed_on = self._passed_on()
         for peer in list(self._linked()):
             self.host.send(peer, load)
+            if passed_on is not None:
+                self.host.send(peer, passed_on)
+
+    def _passed_on(self) -> Loads | None:
+        """Where all may be linked with all there is nothing to pass on."""
+        heard = self._heard()
+        if len(list(self._linked())) < LINKS_LEAST or not heard:
+            return None
+        now_s, some = self.host.now(), self.host.random.sample(heard, min(PASSED_ON, len(heard)))
+        return Loads(tuple(Told(name, now_s - self._heard_s[name], load) for name, load in some))

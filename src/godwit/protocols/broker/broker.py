@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from godwit.protocols.broker import messages
-from godwit.protocols.broker.api import Limits, Opening, Outlet, Reason, Subscription
+from godwit.protocols.broker.api import Grant, Limits, Opening, Outlet, Reason, Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.handoff.coordinator import Moves
@@ -166,6 +166,19 @@ class Broker:
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
         self._hurry(session)
+
+    def review(self, rights: Callable[[str], tuple[Grant, Limits] | None]) -> None:
+        """Rights have changed. `rights(client)`: what the owner of a session may do now, None where it may not even
+        have one: that session ends, with its connection."""
+        for session in list(self._registry.sessions.values()):
+            granted = rights(session.client)
+            if granted is None:
+                self._registry.hang_up(session, Reason.NOT_AUTHORIZED, "the broker does not know this user any more")
+                session.standing.will = None
+                self._registry.end(session)
+            else:
+                grant, session.limits = granted
+                self._registry.restrict(session, grant)
 
     def close(self, session: Session, outlet: Outlet, *, will: bool, expiry_s: float | None = None) -> None:
         """The connection has ended; `will` unless the client said goodbye. Nothing happens where the session has

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from godwit.protocols.broker.api import Subscription
-from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.publication import Count, Identifier, PacketId, Publication, Qos, Span
 from godwit.protocols.host import NodeId
 
-Stamp = tuple[NodeId, int]
+Stamp = tuple[NodeId, Count]
 """A broker, and a number in its stream."""
 
 
@@ -16,7 +16,7 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
     """A copy that `source` had made under an epoch was taken up by its `holder`, and the source may not know it yet."""
 
     source: NodeId
-    epoch: int
+    epoch: Count
     holder: NodeId
 
 
@@ -27,7 +27,7 @@ class Place(msgspec.Struct, frozen=True, tag="place", array_like=True):
     """
 
     client: str
-    epoch: int
+    epoch: Count
     gone: bool = False
     clean: bool = False
     claims: tuple[Claim, ...] = ()
@@ -42,8 +42,8 @@ class Fetch(msgspec.Struct, frozen=True, tag="fetch", array_like=True):
     """
 
     client: str
-    epoch: int
-    copy: int = 0
+    epoch: Count
+    copy: Count = 0
     held: bool = False
 
 
@@ -52,14 +52,14 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     it (QoS 2)."""
 
     publication: Publication
-    qos: int
+    qos: Qos
     retain: bool = False
-    identifiers: tuple[int, ...] = ()
-    number: int = 0
+    identifiers: tuple[Identifier, ...] = ()
+    number: PacketId = 0
     received: bool = False
     group: tuple[str, str, str] | None = None
     """The shared subscription that it came by: name, topics, condition."""
-    stamp: tuple[NodeId, int] | None = None
+    stamp: tuple[NodeId, Count] | None = None
     """The broker that published it, and its number in that broker's stream, where it came by one."""
 
 
@@ -67,25 +67,25 @@ class Past(msgspec.Struct, array_like=True):
     """A subscription that was given up, and of each broker's stream behind which number and up to which it was met."""
 
     wanted: Subscription
-    firsts: dict[NodeId, int]
-    lasts: dict[NodeId, int]
+    firsts: dict[NodeId, Count]
+    lasts: dict[NodeId, Count]
 
 
 class Part(msgspec.Struct, array_like=True):
     """What a session has had that began at an epoch and has come, under another, to go into a newer one."""
 
-    born: int
-    epoch: int
+    born: Count
+    epoch: Count
     past: list[Past]
-    open: int
+    open: Count
     """So many, the last of them, it had until the brokers have turned from it."""
     wanted: tuple[Subscription, ...] = ()
     """What it asked for when it came."""
-    reached: dict[NodeId, int] = msgspec.field(default_factory=dict)
+    reached: dict[NodeId, Count] = msgspec.field(default_factory=dict)
     """Up to which number of each broker's stream it has passed on here all that it had."""
-    early: dict[str, dict[NodeId, int]] = msgspec.field(default_factory=dict)
+    early: dict[str, dict[NodeId, Count]] = msgspec.field(default_factory=dict)
     """The same, by subscription, as long as it was not known what the newer session has by that."""
-    seen: set[tuple[str, int]] = msgspec.field(default_factory=set)
+    seen: set[tuple[str, Count]] = msgspec.field(default_factory=set)
     """The few that it has passed on beside what is past, by their own names."""
 
 
@@ -99,50 +99,50 @@ class Mark(msgspec.Struct, array_like=True):
 class Memory(msgspec.Struct, array_like=True):
     """What a session has by itself that began while an older one of its client was out of reach."""
 
-    born: int
+    born: Count
     """The epoch at which it began."""
-    mark: int
+    mark: Count
     """The last under which brokers were asked to turn to it."""
     source: NodeId
     """Who was asked in vain for the older one, until that has come."""
-    firsts: dict[NodeId, dict[str, int]] = msgspec.field(default_factory=dict)
+    firsts: dict[NodeId, dict[str, Count]] = msgspec.field(default_factory=dict)
     """By broker and subscription: all that is wanted is its own that has a higher number in the broker's stream."""
     past: list[Past] = msgspec.field(default_factory=list)
-    seen: set[tuple[str, int]] = msgspec.field(default_factory=set)
+    seen: set[tuple[str, Count]] = msgspec.field(default_factory=set)
     """The few that came beside that from where the session was before, by their own names."""
     parts: list[Part] = msgspec.field(default_factory=list)
-    marks: dict[int, Mark] = msgspec.field(default_factory=dict)
+    marks: dict[Count, Mark] = msgspec.field(default_factory=dict)
     answered: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers that have no older session any more."""
-    lines: set[int] = msgspec.field(default_factory=set)
+    lines: set[Count] = msgspec.field(default_factory=set)
     """By the epochs at which they began, the sessions that have gone into it."""
-    reached: dict[NodeId, int] = msgspec.field(default_factory=dict)
+    reached: dict[NodeId, Count] = msgspec.field(default_factory=dict)
     """How far each stream had come where the session was before."""
 
 
 class Carried(msgspec.Struct, array_like=True):
     """What a session takes along wherever it goes: it is in its row on the disk, in `Session` and in `Copy`."""
 
-    expiry_s: float = 0.0
+    expiry_s: Span = 0.0
     """How long it lasts without a connection; in a copy, how long it has left."""
     token: str = ""
     """For the client to keep and to show, unread, at whichever broker it appears next; empty where the session ends
     with the connection."""
     clean: bool = False
     """The client has started it clean: what an earlier one kept elsewhere is not for it."""
-    started: int = 0
+    started: Count = 0
     """The epoch of that."""
     strange: bool = False
     """It began while an older one was out of reach, and the client has not shown that it has heard so. Until then it is
     told so each time: it may take packet identifiers and subscriptions for those of the older one."""
-    unheard: set[tuple[int, NodeId]] = msgspec.field(default_factory=set)
+    unheard: set[tuple[Count, NodeId]] = msgspec.field(default_factory=set)
     """By the epoch before which the client was elsewhere: brokers that may not have all yet that it said there. Each
     tells the session with `Heard`."""
     claims: tuple[Claim, ...] = ()
     """The copies by which it came from brokers that may not know it yet."""
     memory: Memory | None = None
     """What it has by itself, where an older session of the client may turn up."""
-    passages: dict[tuple[str, int], None] = msgspec.field(default_factory=dict)
+    passages: dict[tuple[str, Count], None] = msgspec.field(default_factory=dict)
     """What it had elsewhere, and takes while it moves, of what bridges bring from the air; the oldest first."""
 
 
@@ -155,13 +155,13 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     """
 
     client: str
-    epoch: int
+    epoch: Count
     carried: Carried
     subscriptions: tuple[Subscription, ...]
-    incoming: tuple[int, ...]
+    incoming: tuple[PacketId, ...]
     kept: tuple[Kept, ...]
     origins: tuple[NodeId, ...]
-    sequence: int = 0
+    sequence: Count = 0
     """The last number of a publication of this client."""
     chain: tuple[NodeId, ...] = ()
 
@@ -174,10 +174,10 @@ class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
     """
 
     client: str
-    epoch: int
+    epoch: Count
     carried: Carried
     subscriptions: tuple[Subscription, ...]
-    incoming: tuple[int, ...]
+    incoming: tuple[PacketId, ...]
     kept: tuple[Kept, ...]
     origins: tuple[NodeId, ...]
 
@@ -186,14 +186,14 @@ class Drop(msgspec.Struct, frozen=True, tag="drop", array_like=True):
     """Forget the copy that I made under this epoch."""
 
     client: str
-    epoch: int
+    epoch: Count
 
 
 class Uncopied(msgspec.Struct, frozen=True, tag="uncopied", array_like=True):
     """I do not hold the copy that you made under this epoch."""
 
     client: str
-    epoch: int
+    epoch: Count
 
 
 class Reserve(msgspec.Struct, frozen=True, tag="reserve", array_like=True):
@@ -201,14 +201,14 @@ class Reserve(msgspec.Struct, frozen=True, tag="reserve", array_like=True):
     until I have asked for it. It may get lost: `Fetch` follows when my disk has the copy."""
 
     client: str
-    copy: int
+    copy: Count
 
 
 class Reserved(msgspec.Struct, frozen=True, tag="reserved", array_like=True):
     """The answer: whoever wants the session waits until you have told me whether you have taken it."""
 
     client: str
-    copy: int
+    copy: Count
 
 
 class Given(msgspec.Struct, frozen=True, tag="given", array_like=True):
@@ -217,8 +217,8 @@ class Given(msgspec.Struct, frozen=True, tag="given", array_like=True):
     what the client said here."""
 
     client: str
-    epoch: int
-    copy: int
+    epoch: Count
+    copy: Count
     origins: tuple[NodeId, ...]
 
 
@@ -226,9 +226,9 @@ class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
     """I have no session of this client; `at` where I believe it to be, since an epoch."""
 
     client: str
-    epoch: int
+    epoch: Count
     at: NodeId = ""
-    since: int = 0
+    since: Count = 0
 
 
 class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):
@@ -239,9 +239,9 @@ class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):
     """
 
     client: str
-    epoch: int
+    epoch: Count
     kept: Kept
-    born: int | None = None
+    born: Count | None = None
 
 
 class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
@@ -249,13 +249,13 @@ class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
     and say so to both of us, and to those of the chain before, with `Turned`."""
 
     client: str
-    epoch: int
+    epoch: Count
     source: NodeId
-    interest: int
+    interest: Count
     chain: tuple[NodeId, ...] = ()
     copy: bool = False
     """It is only a copy that I have: `source` goes on collecting, and no other place is concerned."""
-    lines: tuple[int, ...] = (0,)
+    lines: tuple[Count, ...] = (0,)
     """Whose places are concerned: by the epochs at which they began, the session and those that have gone into it; 0
     for one that did not begin while an older was away."""
 
@@ -265,16 +265,16 @@ class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
     place of this epoch. With `copy`, the name of a broker, only for the copy there; `lines` are those of `Turn`."""
 
     client: str
-    epoch: int
+    epoch: Count
     copy: NodeId = ""
-    lines: tuple[int, ...] = (0,)
+    lines: tuple[Count, ...] = (0,)
 
 
 class Through(msgspec.Struct, frozen=True, tag="through", array_like=True):
     """All that came from this origin for the session has been passed on to you."""
 
     client: str
-    epoch: int
+    epoch: Count
     origin: NodeId
 
 
@@ -282,7 +282,7 @@ class Said(msgspec.Struct, frozen=True, tag="said", array_like=True):
     """The client has moved to another broker, and what you got before this is all that it said here: tell `to`."""
 
     client: str
-    epoch: int
+    epoch: Count
     to: NodeId
 
 
@@ -290,9 +290,9 @@ class Heard(msgspec.Struct, frozen=True, tag="heard", array_like=True):
     """This broker has all that the client said where it was before this epoch."""
 
     client: str
-    epoch: int
+    epoch: Count
     broker: NodeId
-    hops: int = 0
+    hops: Count = 0
 
 
 class Repeated(msgspec.Struct, frozen=True):

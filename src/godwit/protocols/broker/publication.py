@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -28,6 +28,20 @@ DEPTH_MAX = 8
 
 REMEMBERED_MAX = 256
 """Characters of a topic of which is remembered what a filter sees: nobody may fill the memory with long ones."""
+
+
+# What is decoded is checked: whoever says something else between brokers is refused, and nothing of it is kept.
+
+NUMBER_MAX = 2**62
+Count = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+Qos = Annotated[int, msgspec.Meta(ge=0, le=2)]
+PacketId = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+Identifier = Annotated[int, msgspec.Meta(ge=1, le=268_435_455)]
+"""Of a subscription, as MQTT bounds it."""
+Time = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
+"""Seconds since 1970; NaN is none."""
+Span = Annotated[float, msgspec.Meta(ge=0)]
+"""Seconds, perhaps for ever."""
 
 
 class Properties(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -51,16 +65,16 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
     """
 
     publisher: str
-    sequence: int
+    sequence: Count
     topic: str
     payload: bytes = b""
-    qos: int = 0
+    qos: Qos = 0
     retain: bool = False
-    time: float = 0.0
+    time: Time = 0.0
     """Seconds since 1970, by the clock of the broker that took it."""
-    expires: float | None = None
+    expires: Time | None = None
     properties: Properties = PLAIN
-    passage: tuple[str, int] | None = None
+    passage: tuple[str, Count] | None = None
     """Its name in the air, where it has been there or will be: copies of one name are one, whichever way they came."""
 
     @property

@@ -91,21 +91,30 @@ class Registry:
         was_durable = session.durable
         carried = session.carried
         carried.strange = carried.strange and (not opening.token or opening.token != carried.token)
-        present = present and not carried.strange
+        if present and carried.strange:
+            present = False
+            self._forget_incoming(session)
         session.become(Cause.ADMITTED)
         session.outlet, session.standing.reserved_for = outlet, ""
-        session.grant, session.limits = opening.grant, opening.limits
+        session.limits = opening.limits
         session.carried.expiry_s, session.standing.left = opening.expiry_s, None
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
         session.standing.will = opening.will
         session.carried.token = self._token(session) if session.durable else ""
         self._keep(session, was_durable)
-        self._withdraw_beyond(session, opening.grant)
+        self.restrict(session, opening.grant)
         self.switch.counts.connected += 1
         self.switch.directory.changed()
         self.switch.trace("attached", client=session.client, note="present" if present else "new")
         outlet.opened(session, present)
         self.switch.flows.attached(session)
+
+    def _forget_incoming(self, session: Session) -> None:
+        """A client that is told that its session is new begins its packet identifiers anew: what it says under one of
+        the old ones is no repetition (MQTT 5, 3.2.2.1.1)."""
+        for number in sorted(session.queue.incoming):
+            self.switch.ledger.delete_incoming(session, number)
+        session.queue.incoming.clear()
 
     def _token(self, session: Session) -> str:
         """Another one for each time that a client is let in anywhere; the clock sees to that after a crash."""
@@ -303,11 +312,14 @@ class Registry:
             self.switch.ledger.delete_sub(sub)
         return Reason.OK
 
-    def _withdraw_beyond(self, session: Session, grant: Grant) -> None:
-        """What the client was granted once and is no longer."""
+    def restrict(self, session: Session, grant: Grant) -> None:
+        """What the client may do from now on: what it was granted once and is no longer goes, also what waits."""
+        unchanged, session.grant = session.grant == grant, grant
         for sub in list(session.subscriptions.values()):
             if not _is_covered(grant, sub.wanted, sub.condition):
                 self.unsubscribe(session, sub.wanted.key)
+        if grant.subscribe is not None and not unchanged:
+            self.switch.flows.withdraw(session, grant.subscribe)
 
     def _refused(self, reason: Reason, text: str) -> Granted:
         self.switch.counts.refuse(reason.name.lower())

@@ -254,7 +254,6 @@ def attach(record: Record, epoch: int) -> None:
     record.keep()
 
 
-def leave(record: Record, now_s: float) -> None:
+def leave(record: Record) -> None:
     record.attached = False
-    record.disconnected_at_s = now_s
     record.step(Step.NO_REPLY)

@@ -29,7 +29,7 @@ class Durable(HandoffBroker):
     def lost(self, subscriber: NodeId) -> None:
         record = self.records.get(subscriber)
         if record is not None and record.life is Life.CONNECTED:
-            leave(record, self.host.now())
+            leave(record)
 
     def unsubscribed(self, sender: NodeId, message: Unsubscribe) -> None:
         self.forget(message.subscriber)
@@ -37,7 +37,7 @@ class Durable(HandoffBroker):
     def _attach(self, message: Connect) -> None:
         record = self.records.get(message.subscriber) or self._opened(message.subscriber, message.wishes)
         if record.life is Life.CONNECTED:
-            leave(record, self.host.now())
+            leave(record)
         attach(record, message.epoch)
         record.step(Step.RETURN)
         self.trace("attached", record.subscriber, "durable")
@@ -46,5 +46,5 @@ class Durable(HandoffBroker):
     def _opened(self, subscriber: NodeId, wishes: Wishes) -> Record:
         record = self.new_real(subscriber, wishes, 0)
         record.step(Step.CONNECT)
-        leave(record, self.host.now())
+        leave(record)
         return record

@@ -52,7 +52,7 @@ class Home(HandoffBroker):
         if record is None or epoch <= record.epoch:
             return
         if record.life is Life.CONNECTED:
-            leave(record, self.host.now())
+            leave(record)
         attach(record, epoch)
         self.away[subscriber] = place
         record.step(Step.RETURN)
@@ -95,7 +95,7 @@ class Home(HandoffBroker):
         record = self.records.get(subscriber)
         if record is not None and record.life is Life.CONNECTED:
             record.attached = False
-            leave(record, self.host.now())
+            leave(record)
 
     def unsubscribed(self, sender: NodeId, message: Unsubscribe) -> None:
         if message.subscriber in self.visitors:

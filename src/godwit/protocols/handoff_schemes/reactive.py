@@ -28,7 +28,7 @@ class Reactive(Fetching):
             self.first_contact(message)
             return
         if record.life is Life.CONNECTED:
-            leave(record, self.host.now())
+            leave(record)
         attach(record, message.epoch)
         if record.life is Life.DISCONNECTED:
             record.step(Step.RETURN)
@@ -44,7 +44,7 @@ class Reactive(Fetching):
             return
         record.attached = False
         if record.life is Life.CONNECTED:
-            leave(record, self.host.now())
+            leave(record)
 
     def unsubscribed(self, sender: NodeId, message: Unsubscribe) -> None:
         self.forget(message.subscriber)
@@ -73,7 +73,7 @@ class Reactive(Fetching):
             if record.attached:
                 self._hand_over(record, twice)
             else:
-                leave(record, self.host.now())
+                leave(record)
         for sender, request in record.requests[:]:
             if not any(number < request.epoch for number in record.fetches):
                 record.requests.remove((sender, request))

@@ -41,7 +41,6 @@ class Record:
         self.attached = False
         self.came_from: NodeId = ""
         """The broker that the subscriber named when it came here last."""
-        self.disconnected_at_s = 0.0
         self.timeout: Timer | None = None
         self.fetches: dict[int, NodeId] = {}
         """Contexts under way to here: the attachment they were asked for, and who was asked."""

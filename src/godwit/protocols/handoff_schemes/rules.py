@@ -76,9 +76,6 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     edges_take_copies: bool = True
     """Z14: with an edge go the copies of all whose record is here."""
 
-    implicit_disconnect: bool = True
-    """Z15: who is asked for elsewhere is not here any more."""
-
     pre_propagate: bool = True
     """A new neighbor gets copies of those who are connected already (2.5)."""
 

@@ -17,7 +17,7 @@ from godwit.sim.brokers.disk import Wear
 from godwit.sim.brokers.station import Station, StationOptions
 from godwit.sim.engine import Engine
 from godwit.sim.streams import Streams
-from godwit.sim.wired import Link, Wired
+from godwit.sim.wired import Latency, Link, Wired
 from godwit.sim.world import Node, Recorder, World
 
 EPOCH_S = 1_700_000_000.0
@@ -122,7 +122,7 @@ class Cluster:
         seed: int,
         options: StationOptions = StationOptions(),  # noqa: B008
         *,
-        latency_s: float = 0.005,
+        latency_s: Latency = 0.005,
         write_s: float = 0.005,
         recorder: Recorder | None = None,
     ) -> None:
@@ -134,7 +134,7 @@ class Cluster:
         self._cuts: Counter[Pair] = Counter()
         self.sites: dict[NodeId, Machine] = {name: Machine(self, name) for name in names}
         for a, b in links:
-            self.cables.connect(a, b, lambda dice: latency_s * dice.choice((0.2, 1.0, 1.0, 5.0)) * dice.random())
+            self.cables.connect(a, b, latency_s)
             self._dial(a, b)
 
     @property

@@ -56,6 +56,7 @@ class Station:
         self.node = node
         self.store = SimStore(node.disk.setdefault("disk", {}), node, wear)
         self.fabric = TreeFabric(node, self.store, options.tree)
+        self.neighbors = self._foresight(options, clock)
         self.broker = Broker(
             node,
             self.store,
@@ -63,7 +64,7 @@ class Station:
             clock,
             session_wait_s=options.session_wait_s,
             handoff=options.handoff,
-            neighbors=self._foresight(options, clock),
+            neighbors=self.neighbors,
             copies_bytes_max=options.copies_bytes_max,
             tracing=options.tracing,
         )

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from godwit.protocols.host import NodeId
+from godwit.sim.brokers.roamer import Token
 from godwit.sim.exploration import plan as p
 from godwit.sim.streams import Streams
 
@@ -38,7 +39,7 @@ class _Draft:
         self.publishers_roam = dice.random() < 0.3
         self.haste = dice.choice((0.3, 0.8))
         """How often a client that leaves is elsewhere at once; copies are made when it is not."""
-        self.tokens: tuple[p.Token, ...] = dice.choice((("own",), ("own",), ("none",), ("own", "none"), ("own", "old")))
+        self.tokens: tuple[Token, ...] = dice.choice((("own",), ("own",), ("none",), ("own", "none"), ("own", "old")))
         self.at_s = 0.0
 
     def _subscriber(self, name: str) -> p.Card:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from godwit.protocols.host import NodeId
-from godwit.sim.exploration.roamer import EXTRA, Roamer, Said
+from godwit.sim.brokers.roamer import EXTRA, Roamer, Said
 
 if TYPE_CHECKING:
     from godwit.sim.exploration.trial import Trial
@@ -44,7 +44,7 @@ def unfinished(trial: Trial) -> bool:
 def due(trial: Trial, roamer: Roamer) -> Iterator[Said]:
     """What it must get: all that matches its wishes and was acknowledged, or is certain to be."""
     for said in trial.said.values():
-        if said.qos and not said.given_up and roamer.wants(said) and _counts(trial, said.n):
+        if said.qos and not said.given_up and trial.wants(roamer, said) and _counts(trial, said.n):
             yield said
 
 
@@ -70,7 +70,7 @@ def twice(trial: Trial) -> Iterator[Finding]:
 
 def unwanted(trial: Trial) -> Iterator[Finding]:
     for roamer in trial.subscribers:
-        found = [n for n in roamer.counts if not roamer.wants(trial.said[n]) and not _extra(trial.said[n])]
+        found = [n for n in roamer.counts if not trial.wants(roamer, trial.said[n]) and not _extra(trial.said[n])]
         if found:
             yield Finding("unwanted", roamer.name, f"did not ask for {shown(found)}")
 
@@ -91,7 +91,7 @@ def disordered(trial: Trial) -> Iterator[Finding]:
         for n in roamer.order:
             said = trial.said[n]
             certain = said.qos == 2 and roamer.certain and n not in roamer.excused
-            if certain and said.publisher in stayed and roamer.wants(said):
+            if certain and said.publisher in stayed and trial.wants(roamer, said):
                 seen[said.publisher].append(n)
         for publisher, order in seen.items():
             if longest_fall(order) > parts:

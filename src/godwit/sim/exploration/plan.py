@@ -12,9 +12,7 @@ import msgspec
 
 from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.host import NodeId
-
-Token = Literal["own", "none", "old"]
-"""What a client shows: what it has, nothing, or what it was given the time before."""
+from godwit.sim.brokers.roamer import Token
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", omit_defaults=True):

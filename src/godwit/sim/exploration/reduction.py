@@ -13,7 +13,7 @@ import msgspec
 from godwit.sim.exploration.plan import AnyStep, Change, Come, Plan, Publish, Twice, Vanish
 from godwit.sim.exploration.trial import Trial
 
-TRIES_MAX = 600
+TRIES_MAX = 300
 
 
 def kinds_found(plan: Plan) -> frozenset[str]:

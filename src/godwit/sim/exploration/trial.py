@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from random import Random
 from traceback import extract_tb
 
 import msgspec
 
+from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.streams.frames import Parcels, decode_items
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.roamer import Roamer, Said
 from godwit.sim.brokers.station import Station, StationOptions
 from godwit.sim.engine import Engine
 from godwit.sim.exploration import judges
 from godwit.sim.exploration import plan as p
 from godwit.sim.exploration.judges import Finding
-from godwit.sim.exploration.roamer import Roamer, Said
 
 READY_S = 12.0
 """Until brokers know each other and what their clients want."""
@@ -30,6 +32,12 @@ PROBE_MAX_S = 60.0
 AFTERMATH_S = 3.0
 """For so long after a fault its consequences may be under way."""
 NOBODY = "z/nobody"
+CALLS_MAX = 2_000_000
+"""More than a minute of any world takes."""
+
+
+class EndlessError(Exception):
+    """Somebody is busy without end."""
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -73,14 +81,27 @@ class Trial:
         self._wrong: list[tuple[float, float]] = []
         options = StationOptions(handoff=plan.handoff, session_wait_s=plan.session_wait_s, foresight=plan.foresight)
         self.cluster = Cluster(
-            plan.brokers, plan.links, plan.seed, options, latency_s=plan.latency_s, write_s=plan.write_s
+            plan.brokers, plan.links, plan.seed, options, latency_s=_uneven(plan.latency_s), write_s=plan.write_s
         )
         if tamper is not None:
             for machine in self.cluster.sites.values():
                 tamper(machine.station)
         if watched:
             self.cluster.cables.spy = self._overhear
-        self.roamers = {card.name: Roamer(self, card) for card in plan.clients}
+        self.cards = {card.name: card for card in plan.clients}
+        self.roamers = {card.name: self._roamer(card) for card in plan.clients}
+
+    def _roamer(self, card: p.Card) -> Roamer:
+        wishes = [Subscription(f"{one.topic}/#", f"{one.topic}/#", one.condition, qos=one.qos) for one in card.wishes]
+        return Roamer(self, card.name, {one.key: one for one in wishes}, delay_s=card.delay_s, extra_qos=card.extra_qos)
+
+    def wants(self, roamer: Roamer, said: Said) -> bool:
+        """By the plan, without any filter."""
+        return any(wish.wants(said.topic, said.attributes["warm"]) for wish in self.cards[roamer.name].wishes)
+
+    def admitted(self, roamer: Roamer, at: NodeId) -> None: ...
+
+    def taken(self, roamer: Roamer, said: Said) -> None: ...
 
     @property
     def engine(self) -> Engine:
@@ -88,11 +109,11 @@ class Trial:
 
     @property
     def subscribers(self) -> list[Roamer]:
-        return [one for one in self.roamers.values() if one.card.wishes]
+        return [one for one in self.roamers.values() if one.wishes]
 
     @property
     def publishers(self) -> list[Roamer]:
-        return [one for one in self.roamers.values() if not one.card.wishes]
+        return [one for one in self.roamers.values() if not one.wishes]
 
     def note(self, who: str, to: str, text: str) -> None:
         if self.story is not None:
@@ -104,13 +125,6 @@ class Trial:
                 receivers = ", ".join(leg.to for leg in run.legs)
                 for item in decode_items(run):
                     self.note(sender, to, f"{told(item.content)} #{item.number} {message.origin} > {receivers}")
-
-    def said_next(self, topic: str, warm: bool, qos: int, by: Roamer) -> Said:
-        assert by.connection is not None
-        at, n = by.connection.site.name, len(self.said) + 1
-        said = Said(n=n, topic=topic, warm=warm, qos=qos, publisher=by.name, at=at, time_s=self.engine.now)
-        self.said[n] = said
-        return said
 
     def disturbed(self, since_s: float) -> bool:
         """Whether something was wrong since then, or had just been."""
@@ -137,13 +151,13 @@ class Trial:
         )
 
     def _get_ready(self) -> None:
-        self.cluster.run(3.0)
+        self._pass(3.0)
         for roamer in self.roamers.values():
-            roamer.come(roamer.card.home)
-        self.cluster.run(2.0)
+            roamer.come(self.cards[roamer.name].home)
+        self._pass(2.0)
         for roamer in self.subscribers:
             roamer.want()
-        self.cluster.run(READY_S)
+        self._pass(READY_S)
         assert all(roamer.at_rest for roamer in self.roamers.values()), "nobody has hindered them"
 
     def _go_wrong(self) -> None:
@@ -151,10 +165,10 @@ class Trial:
         for step in self.plan.steps:
             self.engine.at(begin_s + step.at_s, partial(self._do, step))
         last_s = max((step.at_s for step in self.plan.steps), default=0.0)
-        self.cluster.run(last_s + 0.001)
+        self._pass(last_s + 0.001)
         ends_s = max((until_s for _, until_s in self._wrong), default=0.0)
         if ends_s > self.engine.now:
-            self.cluster.run(ends_s + 0.001 - self.engine.now)
+            self._pass(ends_s + 0.001 - self.engine.now)
 
     def _calm_down(self) -> None:
         """Nothing is wrong any more: whoever is down comes back, whoever is away returns, and all must end well."""
@@ -164,9 +178,9 @@ class Trial:
                 self._start(name)
         for roamer in self.roamers.values():
             if roamer.goal is None:
-                roamer.come(roamer.card.home)
+                roamer.come(self.cards[roamer.name].home)
         self._wait(CALM_MAX_S, lambda: not judges.unfinished(self))
-        self.cluster.run(QUIET_S)
+        self._pass(QUIET_S)
         self._probe()
 
     def _probe(self) -> None:
@@ -176,12 +190,12 @@ class Trial:
         self.cluster.cables.spy = partial(self._look_for, marks, self.cluster.cables.spy)
         for roamer in self.publishers:
             for topic, warm in (("a/x", True), ("a/y", False), ("b/x", False), ("b/y", True)):
-                roamer.speak(topic, warm, 2)
-            stray = roamer.speak(NOBODY, True, 1)
+                roamer.speak(topic, {"warm": warm}, 2)
+            stray = roamer.speak(NOBODY, {"warm": True}, 1)
             if stray is not None:
                 marks.append(stray.payload)
         self._wait(PROBE_MAX_S, lambda: not judges.unfinished(self))
-        self.cluster.run(LOOK_S)
+        self._pass(LOOK_S)
 
     def _look_for(
         self,
@@ -196,17 +210,24 @@ class Trial:
         if isinstance(message, Parcels) and any(mark in bytes(run.items) for run in message.runs for mark in marks):
             self.strays.append(f"{sender} to {to}")
 
+    def _pass(self, for_s: float) -> None:
+        """Let time pass; it must, whatever timers ask for."""
+        until_s = self.engine.now + for_s
+        self.engine.run(until_s, calls=CALLS_MAX)
+        if self.engine.now < until_s:
+            raise EndlessError(f"time stands still at {self.engine.now:.6f} s: a timer asks for no time at all")
+
     def _wait(self, at_most_s: float, until: Callable[[], bool]) -> None:
         end_s = self.engine.now + at_most_s
         while not until() and self.engine.now < end_s:
-            self.cluster.run(LOOK_S)
+            self._pass(LOOK_S)
 
     # Steps.
 
     def _do(self, step: p.AnyStep) -> None:
         match step:
             case p.Publish(client=client, topic=topic, warm=warm, qos=qos):
-                self.roamers[client].speak(topic, warm, qos)
+                self.roamers[client].speak(topic, {"warm": warm}, qos)
             case p.Come(client=client, to=to, notice_s=notice_s, token=token):
                 self.roamers[client].come(to, notice_s, token)
                 self.done[token] += token != "own"
@@ -283,6 +304,11 @@ class Trial:
             self.cluster.cut(a, b, notice_s)
             self.engine.after(for_s, partial(self.cluster.heal, a, b))
             self._happened(kind, a, f"link to {b} is cut", for_s)
+
+
+def _uneven(latency_s: float) -> Callable[[Random], float]:
+    """Each link has its own pace, which changes all the time."""
+    return lambda dice: latency_s * dice.choice((0.2, 1.0, 1.0, 5.0)) * dice.random()
 
 
 def told(content: object) -> str:

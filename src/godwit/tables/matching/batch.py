@@ -7,14 +7,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from godwit.events import Event, EventError, Value
 from godwit.tables.compiled.kernels import KERNELS
-
-Columns = Mapping[str, npt.NDArray[Any] | Sequence[Value | None]]
 
 _SUPPORTED = "only integers, floats, booleans and strings can be matched"
 
@@ -57,17 +53,6 @@ class Batch:
         """
         return _Arrow([table] if isinstance(table, pa.RecordBatch) else table.to_batches(), table)
 
-    @staticmethod
-    def from_columns(columns: Columns) -> Batch:
-        """Arrays or lists of equal length by name; in lists and object arrays None stands for an absent value."""
-        lengths = {name: len(column) for name, column in columns.items()}
-        if len(set(lengths.values())) > 1:
-            raise EventError(f"columns differ in length: {lengths}; each must have one value for each event")
-        for name, column in columns.items():
-            if isinstance(column, np.ndarray) and column.dtype.kind not in "iufbUO":
-                raise EventError(f"column {name!r} is of type {column.dtype}; {_SUPPORTED}")
-        return _Columns(columns, next(iter(lengths.values()), 0))
-
     def __len__(self) -> int:
         return self._length
 
@@ -109,28 +94,6 @@ class _Arrow(Batch):
 
     def pieces(self, wanted: Mapping[str, int]) -> Iterator[Piece]:
         return iter(self._pieces)
-
-
-class _Columns(Batch):
-    def __init__(self, columns: Columns, length: int) -> None:
-        super().__init__(length)
-        self._columns = columns
-        self._arrays: dict[str, list[pa.Array]] = {}
-
-    def rows(self) -> Sequence[Mapping[str, Value]]:
-        lists: dict[str, Any] = {
-            name: c.tolist() if isinstance(c, np.ndarray) else c for name, c in self._columns.items()
-        }
-        return [{name: values[row] for name, values in lists.items()} for row in range(self._length)]
-
-    def pieces(self, wanted: Mapping[str, int]) -> Iterator[Piece]:
-        names = [name for name in self._columns if name in wanted]
-        for name in names:
-            if name not in self._arrays:
-                column = self._columns[name]
-                plain = isinstance(column, np.ndarray) and column.dtype.kind in "iufb"
-                self._arrays[name] = [_native(pa.array(column))] if plain else _arrays_of(name, list(column))
-        yield _piece(names, self._arrays, self._length)
 
 
 def _piece(names: Sequence[str] | Mapping[str, None], arrays: Mapping[str, list[pa.Array]], length: int) -> Piece:

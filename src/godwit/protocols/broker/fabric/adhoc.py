@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from godwit.events import Event, Value
-from godwit.filters.filters import Filter, FilterSet
+from godwit.filters.filters import Filter, FilterSet, problem_of
 from godwit.protocols.adhoc.clients import Statement
 from godwit.protocols.adhoc.digest import EventId
 from godwit.protocols.adhoc.messages import Beacon, Data, Frame
@@ -234,9 +234,16 @@ def decode(data: bytes) -> Frame:
     """What came over the air; `RemoteError` says what is wrong with it."""
     try:
         frame = _frames.decode(data)
-        return frame if isinstance(frame, Beacon) else _with_publication(frame)
+        return _with_sound_filters(frame) if isinstance(frame, Beacon) else _with_publication(frame)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise RemoteError(f"no frame of the air: {error}") from error
+
+
+def _with_sound_filters(beacon: Beacon) -> Beacon:
+    for wanted in (*beacon.wanted, *(one for hint in beacon.hints for one in hint.wanted)):
+        if problem := problem_of(wanted):
+            raise ValueError(problem)
+    return beacon
 
 
 def _with_publication(data: Data) -> Data:

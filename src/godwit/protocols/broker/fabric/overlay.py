@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from godwit.filters.filters import Filter
+from godwit.protocols.broker.publication import NUMBER_MAX
 from godwit.protocols.broker.store import Store
-from godwit.protocols.broker.streams.frames import NUMBER_MAX
 from godwit.protocols.broker.streams.sender import StreamOptions
 from godwit.protocols.broker.streams.sequence import Numbers
 from godwit.protocols.host import Host, NodeId, RemoteError

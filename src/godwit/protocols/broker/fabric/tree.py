@@ -54,6 +54,8 @@ class TreeFabric:
         store.settled(self._start)
 
     def _start(self) -> None:
+        for name, problem in self._interests.healed.items():
+            self.host.trace(Record("refused", peer=name, message="Statement", note=problem))
         self._tree = Overlay(self.host, self.options, self._incarnation)
         for peer in sorted(self.links):
             self._tree.linked(peer)

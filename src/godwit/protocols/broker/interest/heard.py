@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from godwit.filters.filters import Filter, attribute, filter_of
+from godwit.filters.filters import Filter, attribute, filter_of, problem_of
 from godwit.filters.predicates import equ
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
@@ -43,9 +43,29 @@ class Interests:
         self.store = store
         self.peers: dict[NodeId, Peer] = {}
         self._forgotten: dict[NodeId, Statement] = {}
-        for broker, _, value in store.load(TABLE):
-            self.peers[broker] = Peer(msgspec.msgpack.decode(value, type=Statement), now_s)
+        self.healed: dict[NodeId, str] = {}
+        """Brokers of which something was on the disk that cannot be, and what: it is not there any more."""
+        for broker, _, value in list(store.load(TABLE)):
+            self._load(broker, value, now_s)
         self._show()
+
+    def _load(self, broker: NodeId, value: bytes, now_s: float) -> None:
+        """A filter that would fail when it is asked is left out; the broker is known all the same."""
+        try:
+            said = msgspec.msgpack.decode(value, type=Statement)
+            problems = [problem_of(one) for one in said.filters]
+            if not said.filters or problems[0]:
+                raise ValueError(problems[0] if problems else "no filters, not even the broker's own")
+        except ValueError as error:
+            self.healed[broker] = str(error)
+            self.store.drop(TABLE, broker)
+            return
+        if any(problems):
+            self.healed[broker] = next(filter(None, problems))
+            kept = tuple(one for one, problem in zip(said.filters, problems, strict=True) if not problem)
+            said = Statement(said.number, kept)
+            self.store.put(TABLE, broker, 0, msgspec.msgpack.encode(said))
+        self.peers[broker] = Peer(said, now_s)
 
     def _show(self) -> None:
         self.wanted: dict[NodeId, tuple[Filter, ...]] = {name: peer.filters for name, peer in self.peers.items()}

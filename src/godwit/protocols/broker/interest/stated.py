@@ -130,6 +130,8 @@ LINGER_S = 10.0
 """How long what a copy or a shadow wanted is stated after it has gone. Clients that hop make and end both all the time:
 others would be told of each, to work it into their tables, and brokers would wait for it before they turn. Meanwhile
 somebody may send what nobody wants here, which costs less."""
+LET_GO_S = 0.1
+"""What goes within so short a time goes together."""
 
 
 class Lingering:
@@ -167,7 +169,8 @@ class Lingering:
             _, topics, condition = self._gone.popleft()
             self._wants.remove(topics, condition)
         if self._gone:
-            self._host.after(self._gone[0][0] - now_s, self._let_go)
+            # A clock that is rounded may say that it is not time yet, however often it is asked at this moment.
+            self._host.after(max(self._gone[0][0] - now_s, LET_GO_S), self._let_go)
         self._on_change()
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import Delivery, Outlet
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
@@ -232,6 +233,22 @@ class Deliveries:
             else:
                 break
             self._dropped(session, self._next(session), reason)
+
+    def withdraw(self, session: Session, granted: FilterSet) -> None:
+        """The client may see no more than this from now on. What has left already cannot be called back."""
+        queue = session.queue
+        waiting, flying = list(queue.waiting), list(queue.flying.items())
+        for item in waiting:
+            if not granted.matches(item.publication.values()):
+                queue.waiting.remove(item)
+                queue.waiting_b -= size_b(item)
+                self._dropped(session, item, "not_authorized")
+        for number, item in flying:
+            if not item.out and not item.received and not granted.matches(item.publication.values()):
+                del queue.flying[number]
+                if item in queue.unsent:
+                    queue.unsent.remove(item)
+                self._dropped(session, item, "not_authorized")
 
     def _staleness(self, session: Session, item: Item) -> str:
         if self._is_expired(item.publication):

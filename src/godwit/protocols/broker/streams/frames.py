@@ -13,13 +13,15 @@ from typing import Annotated
 
 import msgspec
 
+from godwit.filters.filters import problem_of
 from godwit.protocols.broker.messages import Content
+from godwit.protocols.broker.publication import NUMBER_MAX, Count, Publication
+from godwit.protocols.broker.topics import problem_of_name
 from godwit.protocols.host import Message, NodeId, RemoteError
+from godwit.protocols.routing.courier import Numbered
+from godwit.protocols.routing.messages import Bsub, Filters, Sub, Uns
 from godwit.protocols.routing.process import Enclosed
 
-NUMBER_MAX = 2**62
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 Number = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
 
 
@@ -126,14 +128,30 @@ class Load(Message, frozen=True):
                 return self.address_wss
 
 
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """What another broker said of itself, so many seconds ago."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)]
+    age_s: Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+    load: Load
+
+
+class Loads(Message, frozen=True):
+    """What some of those have to do with whom you may have no link."""
+
+    told: Annotated[tuple[Told, ...], msgspec.Meta(max_length=64)]
+
+
 class Sent(Message, frozen=True):
-    """I have told this client to go to you."""
+    """I have told this client to go to you, or, where it says so, to another one that you may know a way to."""
 
     client: Text
+    to: Text = ""
+    hops: Count = 0
 
 
-Frame = Enclosed | Parcels | Ask | Taken | Load | Sent
-"""Everything that may come over a link: what `TreeFabric.receive` understands, and the two of `broker.balance`."""
+Frame = Enclosed | Parcels | Ask | Taken | Load | Loads | Sent
+"""Everything that may come over a link: what `TreeFabric.receive` understands, and those of `broker.balance`."""
 
 _decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 _items = msgspec.msgpack.Decoder(tuple[Item, ...])
@@ -144,9 +162,30 @@ encode = msgspec.msgpack.Encoder().encode
 def decode(data: bytes | bytearray | memoryview) -> Frame:
     """A frame as it came over a socket; `RemoteError` says what is wrong with it."""
     try:
-        return _decoder.decode(data)
+        frame = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RemoteError(f"no frame between brokers: {error}") from error
+    if isinstance(frame, Enclosed):
+        _check_filters(frame)
+    return frame
+
+
+def _check_filters(enclosed: Enclosed) -> None:
+    """A filter that fails when it is asked would stop every publication, here and wherever it is passed on to."""
+    message = enclosed.message
+    for part in message.parts if isinstance(message, Numbered) else (message,):
+        match part:
+            case Bsub(subscriber, filters):
+                found = filters
+            case Sub(wanted, subscriber) | Uns(wanted, subscriber):
+                found = (wanted,)
+            case Filters(filters):
+                subscriber, found = enclosed.sender, filters
+            case _:
+                continue
+        for wanted in found:
+            if problem := problem_of(wanted):
+                raise RemoteError(f"what {subscriber} is said to want is no filter: {problem}")
 
 
 def decode_items(run: Run) -> tuple[Item, ...]:
@@ -157,4 +196,7 @@ def decode_items(run: Run) -> tuple[Item, ...]:
         raise RemoteError(f"no items of a stream: {error}") from error
     if any(one.number >= other.number for one, other in pairwise(items)):
         raise RemoteError("the numbers of a stream must grow")
+    for one in items:
+        if isinstance(one.content, Publication) and (problem := problem_of_name(one.content.topic)):
+            raise RemoteError(f"no items of a stream: {problem}")
     return items

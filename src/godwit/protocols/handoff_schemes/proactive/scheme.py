@@ -141,7 +141,7 @@ class ProActive(Pooled):
             return
         before = record.epoch
         if record.life is Life.CONNECTED:
-            leave(record, self.host.now())
+            leave(record)
         attach(record, self.next_epoch(record, message))
         self._heed(record, message)
         self.call_in(record)
@@ -184,7 +184,7 @@ class ProActive(Pooled):
         record.attached = False
         if record.life is Life.MOVE_IN or (record.held and self.rules.whole_backlogs):
             return
-        leave(record, self.host.now())
+        leave(record)
         self._wake_neighbors(record, peers)
 
     def _wake_neighbors(self, record: Record, peers: list[NodeId]) -> None:
@@ -403,7 +403,7 @@ class ProActive(Pooled):
         """Z15: asked for elsewhere, so it is not here any more; nobody need be woken."""
         record.attached = False
         if record.life is Life.CONNECTED and record.whole:
-            leave(record, self.host.now())
+            leave(record)
 
     def fetched(self, record: Record, events: list[Event]) -> None:
         """Case 7: merged with what was collected here, each once, in order of publication."""
@@ -424,7 +424,7 @@ class ProActive(Pooled):
         self.all_here(record)
         self.deliver_if_ready(record)
         if record.is_real and record.whole and not record.attached and record.life is Life.CONNECTED:
-            leave(record, self.host.now())
+            leave(record)
             if record.moved is None:
                 self._wake_neighbors(record, self.graph.targets(record.came_from))
         self.settle(record)

@@ -6,9 +6,9 @@ It knows MQTT and its own conversations, and nothing of how brokers work.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
@@ -16,11 +16,10 @@ from godwit.protocols.broker.api import Delivery, Reason, Subscription
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client, Connection
-from godwit.sim.brokers.cluster import Machine
-from godwit.sim.exploration.plan import Card, Token, Wish
+from godwit.sim.brokers.cluster import Cluster, Machine
 
-if TYPE_CHECKING:
-    from godwit.sim.exploration.trial import Trial
+Token = Literal["own", "none", "old"]
+"""What a client shows: what it has, nothing, or what it was given the time before."""
 
 EXPIRY_S = 1e7
 RETRY_S = 0.5
@@ -36,20 +35,27 @@ class Said(msgspec.Struct, kw_only=True):
 
     n: int
     topic: str
-    warm: bool
+    attributes: Mapping[str, Any]
     qos: int
     publisher: str
     at: NodeId
     time_s: float
-    copies: int = 1
-    """How often MQTT made the publisher say it, where each counts as one (QoS 1)."""
+    times: int = 1
+    """How often MQTT made its publisher say it."""
+    blind: bool = False
+    """It was said again where nobody could know that it had been said: see `Roamer`."""
     accepted: bool = False
     given_up: bool = False
     """Its session was lost before it knew that the broker has it: nobody can say whether that is so."""
 
+    def copies(self, qos: int) -> int:
+        """How often somebody may get it at this QoS: at QoS 2 all that was said is one. Below, deliveries wait for no
+        disk, so that a broker may crash after them and before it knows what it was told; then it is told again."""
+        return 1 if self.qos == 2 and qos == 2 and not self.blind else self.times
+
     @property
     def payload(self) -> bytes:
-        return b'{"n": %d, "warm": %s}' % (self.n, b"true" if self.warm else b"false")
+        return msgspec.json.encode({"n": self.n, **self.attributes})
 
 
 def number_of(payload: bytes) -> int:
@@ -81,14 +87,38 @@ class Twin(msgspec.Struct, frozen=True):
         return f"{self.n} (QoS {self.qos} at {where}, {self.time_s:.3f} s)"
 
 
-class Roamer(Client):
-    """Everything it says takes a while to arrive, in order, unless the connection ends before."""
+class Scene(Protocol):
+    """Where clients roam: what they are told there, and who wants to hear from them."""
 
-    def __init__(self, trial: Trial, card: Card) -> None:
-        dice = trial.cluster.streams.stream("client", card.name)
-        super().__init__(cast(Any, trial.cluster), card.name, dice=dice, delay_s=card.delay_s)
-        self.trial = trial
-        self.card = card
+    cluster: Cluster
+    said: dict[int, Said]
+
+    def note(self, who: str, to: str, text: str) -> None: ...
+
+    def disturbed(self, since_s: float) -> bool:
+        """Whether something was wrong since then, or had just been."""
+
+    def admitted(self, roamer: Roamer, at: NodeId) -> None: ...
+
+    def taken(self, roamer: Roamer, said: Said) -> None:
+        """Its application has got this."""
+
+
+class Roamer(Client):
+    """Everything it says takes a while to arrive, in order, unless the connection ends before.
+
+    `wishes` are what it always subscribes to, by their keys; `extra_qos` is that of the one it may take up beside them.
+    """
+
+    def __init__(
+        self, scene: Scene, name: str, wishes: Mapping[str, Subscription], *, delay_s: float = 0.02, extra_qos: int = 2
+    ) -> None:
+        dice = scene.cluster.streams.stream("client", name)
+        super().__init__(cast(Any, scene.cluster), name, dice=dice, delay_s=delay_s)
+        self.scene = scene
+        self.engine = scene.cluster.engine
+        self.wishes = dict(wishes)
+        self.extra_qos = extra_qos
         self.keeps_token = True
         self.goal: NodeId | None = None
         """Where it wants to be in."""
@@ -105,22 +135,21 @@ class Roamer(Client):
         """By packet id, what it has and does not know that its broker knows (QoS 2)."""
         self._unsettled: Counter[int] = Counter()
         """QoS 1: it was acknowledged, and that is on no disk yet."""
-        self._ungranted: dict[str, Wish | None] = {}
+        self._ungranted: dict[str, Subscription | None] = {}
         """Subscriptions that it has not heard to be granted; None: given up."""
         self._extra = False
         self._blind = False
         self._tokens: list[str] = []
         self._here: dict[Connection, Counter[int]] = {}
-        trial.engine.after(RETRY_S, self._retry)
+        self.engine.after(RETRY_S, self._retry)
 
     def note(self, to: str, text: str) -> None:
-        self.trial.note(self.name, to, text)
+        self.scene.note(self.name, to, text)
 
     def say(self, connection: Connection, call: Callable[[], object]) -> None:
-        engine = self.trial.engine
-        when = max(engine.now + self.dice.uniform(0, self.delay_s), connection.said_s)
+        when = max(self.engine.now + self.dice.uniform(0, self.delay_s), connection.said_s)
         connection.said_s = when
-        engine.at(when, lambda: call() if connection.works and connection.session is not None else None)
+        self.engine.at(when, lambda: call() if connection.works and connection.session is not None else None)
 
     # Coming and going.
 
@@ -128,7 +157,7 @@ class Roamer(Client):
         if self.connection is not None:
             self.drop(notice_s=notice_s)
         self.goal = to
-        if self.trial.cluster.sites[to].up:
+        if self.scene.cluster.sites[to].up:
             self._knock(to, token)
 
     def vanish(self, notice_s: float | None = None) -> None:
@@ -138,10 +167,10 @@ class Roamer(Client):
         self.drop(notice_s=notice_s)
 
     def _retry(self) -> None:
-        self.trial.engine.after(RETRY_S, self._retry)
+        self.engine.after(RETRY_S, self._retry)
         if self.connection is not None and not self.connection.works:
             self.connection = None
-        if self.goal is not None and self.connection is None and self.trial.cluster.sites[self.goal].up:
+        if self.goal is not None and self.connection is None and self.scene.cluster.sites[self.goal].up:
             self._knock(self.goal, "own")
 
     def _knock(self, at: NodeId, token: Token) -> None:
@@ -159,8 +188,8 @@ class Roamer(Client):
 
     def _is_unheard_of(self) -> bool:
         """Whether some broker may not know yet where this client was last: it shows nothing that would tell."""
-        return any(self.trial.disturbed(one.time_s) for one in self.admissions[-3:]) or (
-            bool(self.admissions) and self.trial.engine.now < self.admissions[-1].time_s + SPREAD_S
+        return any(self.scene.disturbed(one.time_s) for one in self.admissions[-3:]) or (
+            bool(self.admissions) and self.engine.now < self.admissions[-1].time_s + SPREAD_S
         )
 
     def on_opened(self, connection: Connection, present: bool) -> None:
@@ -172,13 +201,14 @@ class Roamer(Client):
         if connection is not self.connection:
             return
         here = connection.site.name
-        self.trial.note(here, self.name, f"CONNACK {'session present' if present else 'new session'}")
+        self.scene.note(here, self.name, f"CONNACK {'session present' if present else 'new session'}")
         self._tokens.append(token)
         self.token = token
         since_s = self.admissions[-1].time_s if self.admissions else 0.0
-        disturbed = bool(self.admissions) and (self.trial.disturbed(since_s) or self._blind)
-        now_s = self.trial.engine.now
+        disturbed = bool(self.admissions) and (self.scene.disturbed(since_s) or self._blind)
+        now_s = self.engine.now
         self.admissions.append(Admission(at=here, time_s=now_s, present=present, disturbed=disturbed))
+        self.scene.admitted(self, here)
         if not present:
             self._start_anew()
         connection.resumed = True
@@ -186,7 +216,8 @@ class Roamer(Client):
             if received:
                 self.say(connection, partial(self._release, connection, number))
             else:
-                said.copies += said.qos == 1
+                said.times += 1
+                said.blind = said.blind or self._blind
                 self._offer_said(connection, number, said)
         for key in list(self._ungranted):
             self._ask(connection, key)
@@ -199,17 +230,17 @@ class Roamer(Client):
         self.excused.update(self._unknown.values())
         self._unknown.clear()
         self._extra = False
-        self._ungranted = {f"{wish.topic}/#": wish for wish in self.card.wishes}
+        self._ungranted = dict(self.wishes)
 
     def on_closed(self, connection: Connection, reason: Reason) -> None:
-        self.trial.note(connection.site.name, self.name, f"DISCONNECT {reason.name.lower()}")
+        self.scene.note(connection.site.name, self.name, f"DISCONNECT {reason.name.lower()}")
         super().on_closed(connection, reason)
 
     # What it wants.
 
     def want(self) -> None:
         """All its wishes, over the connection that it has."""
-        self._ungranted = {f"{wish.topic}/#": wish for wish in self.card.wishes}
+        self._ungranted = dict(self.wishes)
         if self.connection is not None:
             for key in self._ungranted:
                 self._ask(self.connection, key)
@@ -218,7 +249,7 @@ class Roamer(Client):
         if self.inside:
             self._extra = not self._extra
             assert self.connection is not None
-            self._ungranted[EXTRA] = Wish("", qos=self.card.extra_qos) if self._extra else None
+            self._ungranted[EXTRA] = Subscription(EXTRA, EXTRA, qos=self.extra_qos) if self._extra else None
             self._ask(self.connection, EXTRA)
 
     def _ask(self, connection: Connection, key: str) -> None:
@@ -230,14 +261,14 @@ class Roamer(Client):
             if wish is None:
                 broker.unsubscribe(session, [key])
             else:
-                granted = broker.subscribe(session, [Subscription(key, key, wish.condition, qos=wish.qos)])
+                granted = broker.subscribe(session, [wish])
                 assert granted[0].reason is Reason.OK, granted
             broker.store.settled(lambda: self.later(connection, lambda: self._granted(connection, key, wish)))
 
         self.note(connection.site.name, f"{'UNSUBSCRIBE' if wish is None else 'SUBSCRIBE'} {key}")
         self.say(connection, arrive)
 
-    def _granted(self, connection: Connection, key: str, wish: Wish | None) -> None:
+    def _granted(self, connection: Connection, key: str, wish: Subscription | None) -> None:
         if connection is self.connection and self._ungranted.get(key, self) == wish:
             del self._ungranted[key]
 
@@ -248,12 +279,21 @@ class Roamer(Client):
 
     # What it says.
 
-    def speak(self, topic: str, warm: bool, qos: int) -> Said | None:
+    def speak(self, topic: str, attributes: Mapping[str, Any], qos: int) -> Said | None:
         """Publish, unless it is not in."""
         if not self.inside:
             return None
         assert self.connection is not None
-        said = self.trial.said_next(topic, warm, qos, self)
+        said = Said(
+            n=len(self.scene.said) + 1,
+            topic=topic,
+            attributes=attributes,
+            qos=qos,
+            publisher=self.name,
+            at=self.connection.site.name,
+            time_s=self.engine.now,
+        )
+        self.scene.said[said.n] = said
         number = 0
         if qos:
             number = next(one for one in range(1, 65536) if one not in self.flights)
@@ -277,7 +317,7 @@ class Roamer(Client):
         if connection is not self.connection or number not in self.flights:
             return
         said, _ = self.flights[number]
-        self.trial.note(connection.site.name, self.name, f"{'PUBACK' if qos == 1 else 'PUBREC'} {said.n}")
+        self.scene.note(connection.site.name, self.name, f"{'PUBACK' if qos == 1 else 'PUBREC'} {said.n}")
         said.accepted = True
         if qos == 1:
             del self.flights[number]
@@ -300,7 +340,7 @@ class Roamer(Client):
         if connection is not self.connection:
             return
         n, number = number_of(delivery.publication.payload), delivery.number
-        self.trial.note(connection.site.name, self.name, f"PUBLISH {n} QoS {delivery.qos} id {number}")
+        self.scene.note(connection.site.name, self.name, f"PUBLISH {n} QoS {delivery.qos} id {number}")
         if delivery.qos < 2 or number not in self.incoming:
             self._take(connection, n, delivery.qos)
         if delivery.qos == 2:
@@ -314,12 +354,13 @@ class Roamer(Client):
     def _take(self, connection: Connection, n: int, qos: int) -> None:
         self.counts[n] += 1
         self.order.append(n)
-        said, here = self.trial.said[n], self._here.setdefault(connection, Counter())
+        said, here = self.scene.said[n], self._here.setdefault(connection, Counter())
         here[n] += 1
-        same = here[n] > said.copies
-        if self.counts[n] > said.copies and n not in self.excused and not (self._unsettled[n] and not same):
-            self.twins.append(Twin(n, qos, self.trial.engine.now, connection.site.name, same))
+        same = here[n] > said.copies(qos)
+        if self.counts[n] > said.copies(qos) and n not in self.excused and not (self._unsettled[n] and not same):
+            self.twins.append(Twin(n, qos, self.engine.now, connection.site.name, same))
         self.admissions[-1].got.add(n)
+        self.scene.taken(self, said)
         if self._blind:
             self.excused.add(n)
 
@@ -350,7 +391,4 @@ class Roamer(Client):
     @property
     def certain(self) -> bool:
         """Whether all that it wants it wants once."""
-        return all(wish.qos == 2 for wish in self.card.wishes)
-
-    def wants(self, said: Said) -> bool:
-        return any(wish.wants(said.topic, said.warm) for wish in self.card.wishes)
+        return all(wish.qos == 2 for wish in self.wishes.values())

@@ -9,11 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.space import Leaf, Split, cell_of, partition
-
-
-def leaves(tree: Split | Leaf) -> list[Leaf]:
-    return [tree] if isinstance(tree, Leaf) else leaves(tree.less) + leaves(tree.more)
+from godwit.pipeline.gathering.cells import cell_of, partition
+from godwit.protocols.gathering.space import Split, leaves
 
 
 def test_each_broker_is_in_its_own_rectangle_and_prefixes_are_the_paths_to_them(spark: SparkSession) -> None:
@@ -31,13 +28,13 @@ def test_each_broker_is_in_its_own_rectangle_and_prefixes_are_the_paths_to_them(
 def test_the_longer_side_is_cut_in_the_middle_and_the_edge_belongs_above(spark: SparkSession) -> None:
     tree = partition([("a", 0.0, 0.0), ("b", 10.0, 40.0)])
     assert isinstance(tree, Split)
-    assert (tree.dimension, tree.coordinate) == ("lon", 20.0)
+    assert (tree.dimension, tree.coordinate) == (0, 20.0)
     frame = spark.createDataFrame([(0.0, 19.9), (0.0, 20.0), (0.0, None)], "lat double, lon double")
     assert [row[0] for row in frame.select(cell_of(tree, sf.col("lat"), sf.col("lon"))).collect()] == ["0", "1", None]
 
 
 def test_two_brokers_at_one_place_cannot_share_it() -> None:
-    with pytest.raises(PipelineError, match="'a' and 'b' stand at the same place"):
+    with pytest.raises(PipelineError, match="'a' and 'b': no cut separates"):
         partition([("a", 1.0, 2.0), ("b", 1.0, 2.0)])
     with pytest.raises(PipelineError, match="one broker at least"):
         partition([])

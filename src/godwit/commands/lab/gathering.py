@@ -1,0 +1,116 @@
+"""`godwit lab gathering`: the published evaluation of the ring, its defects, its growth, and recorded movement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+import typer
+
+from godwit.commands.console import InputError, Reports
+from godwit.commands.lab.lab import _command, _judged, _numbers, _sweeping, _tabled, _write_text
+from godwit.commands.pipeline.sweeping import Where
+from godwit.lab import pages
+from godwit.lab.gathering import churn, growth, recorded, report, scale
+from godwit.lab.gathering.evidence import Evidence
+from godwit.lab.gathering.plan import QUICK, Plan, cost, named
+from godwit.lab.gathering.runs import Configuration, Result, run
+from godwit.lab.results import Results
+
+Kept = Results[Configuration, Result]
+
+RACES = 6
+"""Races for each seed: sixty where there are ten maps."""
+
+
+def gathering(
+    *,
+    quick: bool,
+    sizes: str | None,
+    seeds: int | None,
+    defects: bool,
+    scale: bool,
+    data: str | None,
+    minutes: float,
+    out: str,
+    report_only: bool,
+    where: Where,
+) -> int:
+    if defects + scale + (data is not None) > 1:
+        raise InputError("--defects, --scale and --data are three experiments: give one of them")
+    if scale:
+        return _scale(quick, out)
+    if data is not None:
+        return _recorded(data, minutes, out)
+    said = {
+        "sizes": _numbers("--sizes", sizes, int, lambda size: 2 <= size <= 256, "2 to 256 brokers"),
+        "seeds": seeds,
+    }
+    plan = _planned(QUICK if quick else Plan(), said, defects=defects)
+    command = _command("gathering", quick, said) + " --defects" * defects
+    wanted = plan.runs()
+    sweep = _sweeping(wanted, run, where, cost, named)
+
+    def kept(path: Path) -> Kept:
+        return Results(path, Configuration, Result)
+
+    def paged(results: Kept) -> pages.Page:
+        rows = results.of(wanted)
+        return report.page(Evidence(plan, rows), len(rows), command)
+
+    def reported(results: Kept) -> tuple[pages.Page, Mapping[str, bytes]]:
+        from godwit.lab.gathering.figures import drawn
+
+        return paged(results), drawn(Evidence(plan, results.of(wanted)))
+
+    if defects:
+        return _tabled(out, "defects", kept, sweep, paged)
+    return _judged(out, kept, wanted, None if report_only else sweep, reported)
+
+
+def _planned(plan: Plan, said: Mapping[str, object], *, defects: bool) -> Plan:
+    changes = {name: value for name, value in said.items() if value is not None}
+    seeds = said["seeds"]
+    if isinstance(seeds, int):
+        changes |= {"maps": seeds, "joins": seeds, "races": seeds if defects else RACES * seeds}
+    return msgspec.structs.replace(plan, defects=defects, **changes)
+
+
+def _scale(quick: bool, out: str) -> int:
+    """Growth in arrays up to 10,000 brokers, and churn of a thousand real ones."""
+    say = _progress()
+    sizes = scale.SIZES[:3] if quick else scale.SIZES
+    clients = 20_000 if quick else scale.CLIENTS
+    found = [scale.grown(brokers, clients if brokers == sizes[-1] else clients // 10, told=say) for brokers in sizes]
+    world = churn.Churn(brokers=200, joins=20, crashes=6, phones=40, handoffs=200) if quick else churn.Churn()
+    page = growth.scale_page(found, churn.survived(world, say), f"godwit lab gathering --scale{' --quick' * quick}")
+    return _written(out, "scale", page, {"How the ring grows": growth.drawn(found)})
+
+
+def _recorded(data: str, minutes: float, out: str) -> int:
+    folder = Path(data)
+    for name in (recorded.TAXIS, recorded.CELLS, recorded.STATIONS, recorded.READINGS):
+        if not (folder / name).is_file():
+            raise InputError(f"--data {data}: there is no {name} in it")
+    done = recorded.driven(recorded.Recording(folder=data, minutes=minutes), _progress())
+    page = growth.recorded_page(done, f"godwit lab gathering --data DIR --minutes {minutes:g}")
+    return _written(out, "recorded", page, {})
+
+
+def _progress() -> Callable[[str], None]:
+    console = Reports().console
+    return lambda text: console.print(text, style="dim", highlight=False)
+
+
+def _written(out: str, name: str, page: pages.Page, figures: Mapping[str, bytes]) -> int:
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot be made: {error.strerror}") from None
+    text = pages.markdown(page)
+    _write_text(folder / f"{name}.md", text)
+    _write_text(folder / f"{name}.html", pages.html(page, figures))
+    typer.echo(text)
+    return 0

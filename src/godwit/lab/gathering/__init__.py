@@ -1,0 +1,1 @@
+"""The published evaluation of data gathering over a ring, its baselines, and what goes beyond."""

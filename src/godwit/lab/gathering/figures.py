@@ -1,0 +1,103 @@
+"""The plots P17 to P25 of the evaluation (spec data-gathering 4.5), as PNG."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from godwit.lab.gathering.evidence import Evidence, Quantity
+from godwit.lab.gathering.plan import BITS
+from godwit.lab.gathering.runs import Configuration
+from godwit.lab.gathering.verdicts import associations, handover, hops, logarithmic, overhead
+
+SIZE_IN = (6.4, 3.8)
+DPI = 110
+
+
+def drawn(evidence: Evidence) -> dict[str, bytes]:
+    """Caption and picture."""
+    plan = evidence.plan
+
+    def s1(bits: int) -> Callable[[int], Configuration]:
+        return lambda size: plan.s1(size, bits)
+
+    def s2(bits: int) -> Callable[[int], Configuration]:
+        return lambda size: plan.s2(size, bits)
+
+    plots: dict[str, Callable[[Axes], None]] = {
+        "P17a: LBM hops, mean": lambda axes: _by_bits(axes, evidence, s1, hops, reference=True),
+        "P17b: LBM hops, longest": lambda axes: _by_bits(axes, evidence, s1, lambda r: r.hops_max, reference=True),
+        "P17c: LBM hops, standard deviation": lambda axes: _by_bits(axes, evidence, s1, lambda r: r.hops_std),
+        "P18: LBM overhead": lambda axes: _by_bits(axes, evidence, s1, overhead),
+        "P19: IDM hops, mean": lambda axes: _by_bits(axes, evidence, s2, hops, reference=True),
+        "P20: IDM overhead": lambda axes: _by_bits(axes, evidence, s2, overhead),
+        "P21: associations in a mobile run": lambda axes: _line(axes, evidence, plan.m, associations, "all clients"),
+        "P24: handover messages a relocation": lambda axes: _line(axes, evidence, plan.m, handover, "b = 4, k = 3"),
+    }
+    series = evidence.series()
+    if series is not None:
+        plots |= {
+            "P22: latency, a client hardly ever away (N = 24)": lambda axes: _latency(axes, series["short"]),
+            "P23: latency, the client away longest (N = 24)": lambda axes: _latency(axes, series["long"]),
+            "P25: attached clients and buffered items at one broker (N = 24)": lambda axes: _storage(axes, series),
+        }
+    return {caption: _picture(draw) for caption, draw in sorted(plots.items())}
+
+
+def _picture(draw: Callable[[Axes], None]) -> bytes:
+    figure = Figure(figsize=SIZE_IN, layout="constrained")
+    axes = figure.subplots()
+    draw(axes)
+    axes.grid(alpha=0.3)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None})
+    return out.getvalue()
+
+
+def _by_bits(
+    axes: Axes,
+    evidence: Evidence,
+    setting: Callable[[int], Callable[[int], Configuration]],
+    quantity: Quantity,
+    *,
+    reference: bool = False,
+) -> None:
+    for bits in BITS:
+        _line(axes, evidence, setting(bits), quantity, f"b = {bits}")
+    if reference:
+        sizes = evidence.plan.sizes
+        axes.plot(sizes, logarithmic(sizes), "k--", label="log2 N", lw=1)
+
+
+def _line(
+    axes: Axes, evidence: Evidence, setting: Callable[[int], Configuration], quantity: Quantity, label: str
+) -> None:
+    found = [(size, evidence.mean(quantity, setting(size))) for size in evidence.plan.sizes]
+    means = [(size, mean) for size, mean in found if mean is not None]
+    if means:
+        errors = [mean.half if mean.runs > 1 else 0.0 for _, mean in means]
+        heights = [mean.mean for _, mean in means]
+        axes.errorbar([size for size, _ in means], heights, errors, fmt="o-", label=label, capsize=2, ms=4)
+    axes.set_xlabel("brokers")
+
+
+def _latency(axes: Axes, shown: dict[str, Any]) -> None:
+    if shown["latencies"]:
+        axes.plot(*zip(*shown["latencies"], strict=True), ".", ms=4, label="item")
+    for at, time_s in enumerate(shown["associations"]):
+        axes.axvline(time_s, color="tab:red", lw=0.8, label="relocation" if not at else None)
+    axes.set_xlabel("published, s")
+    axes.set_ylabel("latency, s")
+
+
+def _storage(axes: Axes, series: dict[str, Any]) -> None:
+    times, attached, buffered = zip(*series["storage"], strict=True)
+    axes.step(times, attached, label="attached clients")
+    axes.step(times, buffered, label="buffered items")
+    axes.set_xlabel("s")

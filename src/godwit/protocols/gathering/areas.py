@@ -1,0 +1,97 @@
+"""Target areas: which boxes they touch, and which points they hold.
+
+An area answers two kinds of question. `intervals` is all that the half-plane test of the report needs; `meets` is the
+exact test. A `Disc` lies in the plane or in space; a `Zone` on the globe, where it may cross the date line or hold a
+pole: then its longitudes are two intervals, or all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from godwit.filters import areas
+from godwit.protocols.gathering.space import Box, Cell, Point
+
+Intervals = tuple[tuple[float, float], ...]
+
+
+class Disc(msgspec.Struct, frozen=True, tag="disc"):
+    """The points at most `radius` from the centre."""
+
+    center: Point
+    radius: float
+
+    def __post_init__(self) -> None:
+        if not self.center or not all(map(math.isfinite, self.center)) or not 0 <= self.radius < math.inf:
+            raise ValueError(f"an area needs a finite centre and radius, not {self.center} and {self.radius}")
+
+    def intervals(self, dimension: int) -> Intervals:
+        middle = self.center[dimension]
+        return ((middle - self.radius, middle + self.radius),)
+
+    def meets(self, box: Box) -> bool:
+        nearest = [min(max(at, low), high) for at, (low, high) in zip(self.center, box, strict=True)]
+        return math.dist(self.center, nearest) <= self.radius
+
+    def contains(self, point: Point) -> bool:
+        return math.dist(self.center, point) <= self.radius
+
+
+class Zone(msgspec.Struct, frozen=True, tag="zone"):
+    """A circle or a box of the filter language, for points given as (longitude, latitude)."""
+
+    area: areas.Area
+
+    def intervals(self, dimension: int) -> Intervals:
+        bounds = self.area.bounds()
+        return bounds.lons if dimension == 0 else ((bounds.south, bounds.north),)
+
+    def meets(self, box: Box) -> bool:
+        (west, east), (south, north) = box
+        if east < -180 or west > 180 or north < -90 or south > 90:
+            return False
+        clipped = areas.Box(max(south, -90.0), max(west, -180.0), min(north, 90.0), min(east, 180.0))
+        return clipped.overlaps(self.area)
+
+    def contains(self, point: Point) -> bool:
+        return self.area.contains(point[1], point[0])
+
+
+Area = Disc | Zone
+
+
+class Walk(msgspec.Struct, frozen=True):
+    """What the walk of one subscription does at one broker: on whose behalf it goes on, and whether it stays."""
+
+    crossed: tuple[int, ...]
+    """The levels whose other side the area touches."""
+    stays: bool
+
+
+def walk(cell: Cell, area: Area, level: int, *, exact: bool = False) -> Walk:
+    """Examine the cuts from this level on (spec 2.5); an area wholly beyond one ends the walk there."""
+    dimensions = len(area.center) if isinstance(area, Disc) else 2
+    crossed = []
+    for at in range(level, len(cell)):
+        far, near = _sides_exactly(cell, area, at, dimensions) if exact else _sides(cell, area, at)
+        if far:
+            crossed.append(at)
+        if not near:
+            return Walk(tuple(crossed), False)
+    return Walk(tuple(crossed), True)
+
+
+def _sides(cell: Cell, area: Area, level: int) -> tuple[bool, bool]:
+    """Whether the area touches the other side of the cut, and ours. Touching the cut itself counts as both."""
+    cut = cell.boundaries[level]
+    less = more = False
+    for low, high in area.intervals(cut.dimension):
+        less = less or low <= cut.coordinate
+        more = more or high >= cut.coordinate
+    return (less, more) if cut.increasing else (more, less)
+
+
+def _sides_exactly(cell: Cell, area: Area, level: int, dimensions: int) -> tuple[bool, bool]:
+    return area.meets(cell.sibling(level, dimensions)), area.meets(cell.box(level + 1, dimensions))

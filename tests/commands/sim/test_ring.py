@@ -1,0 +1,54 @@
+"""`godwit sim` on a ring: the map in the terminal, and one page that holds everything."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from godwit.cli import app
+from godwit.commands.sim.ring import COLUMNS, ROWS, drawn
+from godwit.sim.ring_stage import RingStage, load_ring
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "ring.toml"
+
+pytestmark = pytest.mark.feature("data-gathering F45")
+
+
+def test_the_map_has_every_cell_name_and_every_phone() -> None:
+    stage = RingStage(load_ring(EXAMPLE), 1)
+    stage.run(20.0)
+    sight = stage.look()
+    text = drawn(sight).plain
+    assert [len(line) for line in text.split("\n")] == [COLUMNS] * ROWS
+    assert sum(f"#{cell.prefix}" in text for cell in sight.cells) >= len(sight.cells) - 2
+    assert "s" in text
+    assert "o" in text
+
+
+def test_a_run_writes_a_page_with_cells_paths_and_relocations(tmp_path: Path) -> None:
+    page = tmp_path / "ring.html"
+    result = CliRunner().invoke(app, ["sim", str(EXAMPLE), "--until", "60", "--watch", "--animation", str(page)])
+    assert result.exit_code == 0, result.output
+    assert "digest" in result.output
+    assert "handed over" in result.output
+    found = re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    assert found is not None
+    data = json.loads(found.group(1))
+    assert len(data["sights"][0]["cells"]) == 12
+    kinds = {arrow[3] for sight in data["sights"] for arrow in sight["arrows"]}
+    assert {"Sub", "Notify", "Matched", "Handover", "Register"} <= kinds
+
+
+def test_bad_options_are_said_before_anything_runs(tmp_path: Path) -> None:
+    runner = CliRunner()
+    for arguments, told in (
+        (["--animation", str(tmp_path / "x.txt")], "ends in .html"),
+        (["--inspect", "b1"], "no tables R, T and Q"),
+    ):
+        result = runner.invoke(app, ["sim", str(EXAMPLE), *arguments])
+        assert result.exit_code == 2
+        assert told in result.output
