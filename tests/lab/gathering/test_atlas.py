@@ -16,7 +16,7 @@ from godwit.protocols.gathering.messages import Associate
 from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.topology.pastry.keys import BITS, key_of
 from godwit.protocols.topology.pastry.node import RingOptions
-from godwit.sim.gathering import Gathering
+from godwit.sim.ring.gathering import Gathering
 
 WALKS = 400
 
