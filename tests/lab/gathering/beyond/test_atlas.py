@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from godwit.lab.gathering.atlas import Atlas, Ints
-from godwit.lab.gathering.scale import HOMES, home_names, multicast_sent
+from godwit.lab.gathering.beyond.atlas import Atlas, Ints
+from godwit.lab.gathering.beyond.scale import HOMES, home_names, multicast_sent
 from godwit.protocols.gathering.areas import Disc
 from godwit.protocols.gathering.broker import GatheringBroker
 from godwit.protocols.gathering.maps import generate, sites_of
