@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from godwit.lab.adhoc.study import STUDY as ADHOC
-from godwit.lab.gathering.study import STUDY as RING
+from godwit.lab.gathering_study import STUDY as RING
 from godwit.lab.handoff.study import STUDY as HANDOFF
 from godwit.lab.mft.study import STUDY as MFT
 from godwit.lab.structures.study import STUDY as STRUCTURES
