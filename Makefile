@@ -9,7 +9,7 @@ CORE := .venv/core.stamp
 DEV := .venv/dev.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench features walk lock
+.PHONY: help demo test check bench features walk house lock
 # Targets given together share one environment and two cores: one after the other.
 .NOTPARALLEL:
 
@@ -40,6 +40,9 @@ features: $(DEV) ## each feature of the specs with the tests that prove it; ARGS
 
 walk: $(DEV) ## how far a publication, a handoff, a matched event and a lab run travel through the code; ARGS=--hops
 	@$(BIN)/python -m tools.walk $(ARGS)
+
+house: $(DEV) ## draw the picture of the house in docs/architecture.md again, from the imports
+	@$(BIN)/python -m tools.house
 
 lock: $(DEV) ## renew uv.lock after a change of pyproject.toml; ARGS=--upgrade for newer versions of everything
 	@$(BIN)/python tools/lock.py $(ARGS)

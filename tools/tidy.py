@@ -297,11 +297,12 @@ def orphans(modules: Modules, entries: Collection[str], waiting: Mapping[str, st
     `waiting` names modules, or whole rooms, that stand ready for something not built yet, and what that is; an entry
     that saves nothing from being an orphan is a finding too.
     """
-    lost = sorted(set(modules) - reachable(modules, [*entries, *inside(modules, waiting)]))
+    lead = ways(modules)
+    lost = sorted(set(modules) - reached_by(lead, [*entries, *inside(modules, waiting)]))
     settled = [
         name
         for name in waiting
-        if inside(modules, [name]) <= reachable(modules, [*entries, *inside(modules, set(waiting) - {name})])
+        if inside(modules, [name]) <= reached_by(lead, [*entries, *inside(modules, set(waiting) - {name})])
     ]
     return [modules[name].finding(1, "nothing reaches this module") for name in lost] + [
         f"{name} does not wait any more: drop it from the list" for name in settled
@@ -314,16 +315,29 @@ def inside(modules: Modules, names: Iterable[str]) -> set[str]:
 
 
 def reachable(modules: Modules, entries: Iterable[str]) -> set[str]:
+    return reached_by(ways(modules), entries)
+
+
+def ways(modules: Modules) -> dict[str, set[str]]:
+    """By module those that it leads to: what it imports, what it names in a string, and the package that it is in."""
+    return {
+        name: {
+            *(target for _, target in imports(module, modules) if target in modules),
+            *(text for text in strings(module.tree) if text in modules),
+            name.rpartition(".")[0],
+        }
+        for name, module in modules.items()
+    }
+
+
+def reached_by(ways: Mapping[str, Collection[str]], entries: Iterable[str]) -> set[str]:
     reached: set[str] = set()
     queue = list(entries)
     while queue:
         name = queue.pop()
-        if name not in modules or name in reached:
-            continue
-        reached.add(name)
-        queue += [target for _, target in imports(modules[name], modules)]
-        queue += [text for text in strings(modules[name].tree) if text in modules]
-        queue.append(name.rpartition(".")[0])
+        if name in ways and name not in reached:
+            reached.add(name)
+            queue += ways[name]
     return reached
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +18,7 @@ from godwit.commands.neighbors import neighbors
 from godwit.commands.pipeline.jobs import jobs
 from godwit.commands.pubsub import pub, sub
 from godwit.commands.serve import password, serve
+from godwit.commands.sim.options import sim
 from godwit.commands.top import top
 
 app = typer.Typer(
@@ -59,52 +59,7 @@ command(app)(sub)
 command(app)(top)
 app.command()(password)
 command(app)(serve)
-
-
-@app.command()
-def sim(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A .toml file; see examples/scenarios.")],
-    seed: Annotated[int, typer.Option(min=0, help="Decides everything that chance decides.")] = 1,
-    until: Annotated[float | None, typer.Option(metavar="S", help="Stop at this simulated second.")] = None,
-    trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every recorded fact as Parquet.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Draw nodes, tree and messages as they move.")] = False,
-    inspect: Annotated[
-        str | None, typer.Option(metavar="NODE", help="Show this broker's tables R and T and queues Q.")
-    ] = None,
-    animation: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write an .html animation that needs nothing but a browser.")
-    ] = None,
-) -> None:
-    """Play a scenario in virtual time; the same seed always gives the same digest.
-
-    Examples:
-
-        godwit sim examples/scenarios/partition.toml --seed 7
-
-        godwit sim examples/scenarios/walking.toml --watch --inspect b3
-
-        godwit sim examples/scenarios/c8.toml --trace c8.parquet --animation c8.html
-
-        godwit sim examples/ring.toml --watch --animation ring.html
-
-    Exit status: 0; 2 where the scenario or an option is wrong; 130 after Ctrl-C, with the trace up to then.
-    """
-    from godwit.commands.console import errors_told
-    from godwit.commands.sim.sim import Options, run
-
-    with errors_told():
-        status = run(
-            Options(
-                scenario=scenario,
-                seed=seed,
-                until_s=until,
-                trace=trace,
-                watch=watch,
-                inspect=inspect,
-                animation=animation,
-            )
-        )
-    raise typer.Exit(status)
+command(app)(sim)
 
 
 def main() -> None:

@@ -62,9 +62,9 @@ def test_a_parameter_that_changes_nothing_is_not_what_it_depends_on() -> None:
 def test_a_quick_plan_never_refutes() -> None:
     refuted = judged(CLAIM, False, "0.1 ± 0.3")
     assert fair(refuted, quick=False, cost="1 h") is refuted
-    assert fair(refuted, quick=True, cost="1 h").missing == Missing(
-        "the quick plan did not see it, and has not the power to refute it: 0.1 ± 0.3", "1 h"
-    )
+    lenient = fair(refuted, quick=True, cost="1 h")
+    assert lenient.missing == Missing("the quick plan did not see it, and has not the power to refute it", "1 h")
+    assert lenient.numbers == "0.1 ± 0.3"
     seen = judged(CLAIM, True, "1")
     assert fair(seen, quick=True, cost="1 h") is seen
 

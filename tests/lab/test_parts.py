@@ -13,7 +13,9 @@ YES, NO, OPEN = Part("a", Interval(2, 1, 5)), Part("b", Interval(-2, 1, 5)), Par
 def test_all_parts_must_hold_and_one_that_fails_is_enough() -> None:
     assert decided(CLAIM, [YES, YES]).verdict is Verdict.REPRODUCED
     assert decided(CLAIM, [YES, NO, OPEN]).verdict is Verdict.NOT_REPRODUCED
-    assert decided(CLAIM, [YES, OPEN]).told.startswith("not decidable: too close to tell: c")
+    close = decided(CLAIM, [YES, OPEN], cost="1 h")
+    assert close.told == "not decidable: 1 of 2 parts are too close to tell with 5 worlds (1 h)"
+    assert close.numbers == "a 2 ± 1; c 0.5 ± 1"
     assert decided(CLAIM, [YES, Part("d", None)], cost="1 h").told == "not decidable: not run: d (1 h)"
     assert decided(CLAIM, []).verdict is Verdict.NOT_DECIDABLE
     assert all_hold([]) is None

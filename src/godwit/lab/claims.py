@@ -91,8 +91,8 @@ def judged(claim: Claim, holds: bool | None, numbers: str, cost: str = MORE_RUNS
     return Finding(claim, Verdict.REPRODUCED if holds else Verdict.NOT_REPRODUCED, numbers)
 
 
-def undecided(claim: Claim, what: str, cost: str = MORE_RUNS) -> Finding:
-    return Finding(claim, Verdict.NOT_DECIDABLE, what, missing=Missing(what, cost))
+def undecided(claim: Claim, what: str, cost: str = MORE_RUNS, numbers: str = "") -> Finding:
+    return Finding(claim, Verdict.NOT_DECIDABLE, numbers or what, missing=Missing(what, cost))
 
 
 def arithmetic(claim: Claim, agrees: bool, numbers: str) -> Finding:
@@ -100,8 +100,10 @@ def arithmetic(claim: Claim, agrees: bool, numbers: str) -> Finding:
     return Finding(claim, Verdict.ARITHMETIC if agrees else Verdict.NOT_REPRODUCED, numbers)
 
 
-def along(claim: Claim, on: str, curve: Iterable[Point], numbers: str, cost: str = MORE_RUNS) -> Finding:
-    """The verdict over all values of an unreported parameter, in their order.
+def along(
+    claim: Claim, on: str, curve: Iterable[Point], numbers: str, cost: str = MORE_RUNS, *, ordered: bool = True
+) -> Finding:
+    """The verdict over all values of an unreported parameter, in their order if they have one.
 
     It depends on the parameter if there is a value at which it holds and one at which it fails. Where it holds or fails
     at every value that could be decided, the parameter does not matter.
@@ -112,13 +114,15 @@ def along(claim: Claim, on: str, curve: Iterable[Point], numbers: str, cost: str
         return undecided(claim, numbers, cost)
     if len(known) == 1:
         return judged(claim, known.pop(), numbers)
-    return Finding(claim, Verdict.DEPENDS, numbers, depends=Dependence(on, region(points), points))
+    return Finding(claim, Verdict.DEPENDS, numbers, depends=Dependence(on, region(points, ordered=ordered), points))
 
 
-def region(points: Sequence[Point]) -> str:
+def region(points: Sequence[Point], *, ordered: bool = True) -> str:
     """Where a claim holds along a curve: `from A on`, `up to B`, or the values one by one."""
     holding = [point.holds is True for point in points]
     count = sum(holding)
+    if not ordered:
+        return "with " + "; ".join(point.at for point in points if point.holds)
     if holding == [False] * (len(points) - count) + [True] * count:
         return f"from {points[-count].at} on"
     if holding == [True] * count + [False] * (len(points) - count):
@@ -130,5 +134,5 @@ def fair(finding: Finding, *, quick: bool, cost: str) -> Finding:
     """What a quick plan may say: that it has seen a claim hold, never that the claim fails, for want of power."""
     if not quick or finding.verdict is not Verdict.NOT_REPRODUCED:
         return finding
-    what = f"the quick plan did not see it, and has not the power to refute it: {finding.numbers}"
-    return undecided(finding.claim, what, cost)
+    what = "the quick plan did not see it, and has not the power to refute it"
+    return undecided(finding.claim, what, cost, finding.numbers)

@@ -32,17 +32,17 @@ class Page(msgspec.Struct, frozen=True):
 def markdown(page: Page) -> str:
     parts = [f"# {page.title}", page.lead]
     if page.findings:
-        parts += ["## Claims", _markdown_table(CLAIMS_HEADER, _claims(page.findings))]
+        parts += ["## Claims", markdown_table(CLAIMS_HEADER, _claims(page.findings))]
     for table in page.tables:
-        parts += [f"## {table.title}", table.note, _markdown_table(table.header, table.rows)]
+        parts += [f"## {table.title}", table.note, markdown_table(table.header, table.rows)]
     return "\n\n".join(parts) + "\n"
 
 
 def _claims(found: Sequence[Finding]) -> list[tuple[str, ...]]:
-    return [(f.claim.name, f.claim.text, f.verdict.value, f.numbers) for f in found]
+    return [(f.claim.name, f.claim.text, f.told, f.numbers) for f in found]
 
 
-def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
@@ -55,7 +55,16 @@ th { background: #f2f5f8 }
 figure { display: inline-block; width: 520px; max-width: 100%; margin: .5em } img { width: 100% }
 figcaption { font-size: 13px; color: #4a5866 }
 .reproduced { color: #1b7a3d; font-weight: 600 } .not-reproduced { color: #b3261e; font-weight: 600 }
-.not-decidable { color: #7a6a1b; font-weight: 600 }
+.not-decidable { color: #7a6a1b; font-weight: 600 } .depends { color: #1f5fa8; font-weight: 600 }
+.claims { display: table; width: 100%; table-layout: fixed } .claims td { overflow-wrap: anywhere }
+.claims th:nth-child(1) { width: 8% } .claims th:nth-child(2) { width: 30% } .claims th:nth-child(3) { width: 30% }
+.index th:nth-child(1) { width: 13% } .index th:nth-child(2) { width: 7% } .index th:nth-child(3) { width: 45% }
+.rest { font-weight: 400 }
+.arithmetic-checked { color: #5b5b66; font-weight: 600 }
+.counts span { display: inline-block; margin: 0 1.2em .6em 0; font-size: 17px } .counts b { font-size: 26px }
+nav { font-size: 14px; margin-bottom: 1em } code { background: #f2f5f8; padding: .1em .3em }
+details { margin: .3em 0 } summary { cursor: pointer; color: #4a5866 }
+td.numbers { font-size: 12px; color: #3c4854 }
 """
 
 
@@ -67,22 +76,34 @@ def html(page: Page, figures: Mapping[str, bytes]) -> str:
         for caption, png in figures.items()
     )
     tables = "".join(
-        f"<h2>{escape(t.title)}</h2><p>{escape(t.note)}</p>{_html_table(t.header, t.rows)}" for t in page.tables
+        f"<h2>{escape(t.title)}</h2><p>{escape(t.note)}</p>{html_table(t.header, t.rows)}" for t in page.tables
     )
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(page.title)}</title>'
         f"<style>{STYLE}</style><h1>{escape(page.title)}</h1><p>{escape(page.lead)}</p>"
-        f"<h2>Claims</h2>{_html_table(CLAIMS_HEADER, _claims(page.findings))}"
+        f"<h2>Claims</h2>{html_table(CLAIMS_HEADER, _claims(page.findings))}"
         f"<h2>Figures</h2>{pictures}{tables}</html>\n"
     )
 
 
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join("<tr>" + "".join(_html_cell(cell) for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _html_cell(cell: str) -> str:
-    mark = f' class="{cell.replace(" ", "-")}"' if cell in set(Verdict) else ""
-    return f"<td{mark}>{escape(cell)}</td>"
+    mark = next((verdict for verdict in Verdict if _tells(cell, verdict)), None)
+    label = f' class="{class_of(mark)}"' if mark is not None else ""
+    return f"<td{label}>{escape(cell)}</td>"
+
+
+def _tells(cell: str, verdict: Verdict) -> bool:
+    return cell == verdict or (verdict in _LONG and cell.startswith(_LONG[verdict]))
+
+
+_LONG = {Verdict.DEPENDS: "depends on ", Verdict.NOT_DECIDABLE: "not decidable: "}
+
+
+def class_of(verdict: Verdict) -> str:
+    return verdict.value.replace(" ", "-")

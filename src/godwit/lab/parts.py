@@ -48,8 +48,10 @@ def decided(claim: Claim, parts: Sequence[Part], beside: str = "", cost: str = M
     if holds is None and (missing or not parts):
         return undecided(claim, f"not run: {', '.join(missing) or 'anything of it'}", cost)
     if holds is None:
-        open_parts = ", ".join(part.name for part in parts if part.holds is None)
-        return undecided(claim, f"too close to tell: {open_parts}; {numbers}", cost)
+        close = sum(part.holds is None for part in parts)
+        runs = max(part.margin.runs for part in parts if part.margin is not None)
+        what = f"{close} of {len(parts)} parts are too close to tell with {runs} worlds"
+        return undecided(claim, what, cost, numbers)
     return judged(claim, holds, numbers)
 
 

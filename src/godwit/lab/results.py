@@ -122,12 +122,20 @@ class Results(Generic[C, R]):
         for name in _part_names(Provenance):
             if name not in table.column_names:  # a file from before rows said where they came from
                 table = table.append_column(name, pa.array([UNKNOWN] * len(table), pa.string()))
+        for field in self._later_fields():
+            if field.name not in table.column_names:  # a file from before this field, which then had its default
+                table = table.append_column(field.name, pa.array([field.default] * len(table), _arrow(field.type)))
         if absent := [name for name in self._schema.names if name not in table.column_names]:
             raise ResultsError(f"{self.path}: column {absent[0]!r} is missing; was it written by another version?")
         try:
             return table.select(self._schema.names).cast(self._schema)
         except pa.ArrowException as error:
             raise ResultsError(f"{self.path}: a column is not what it should be: {error}") from None
+
+    def _later_fields(self) -> list[msgspec.structs.FieldInfo]:
+        """Fields with a plain default: what was run before they came was run as if they had it."""
+        every = [*msgspec.structs.fields(self.configuration), *msgspec.structs.fields(self.result)]
+        return [field for field in every if isinstance(field.default, str | int | float | bool)]
 
     def _row(self, row: dict[str, Any]) -> Row[C, R]:
         is_map = {field.name: pa.types.is_map(field.type) for field in self._schema}

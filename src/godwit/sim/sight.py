@@ -159,7 +159,7 @@ def _tables_of_product(stage: Production, name: NodeId) -> Tables:
     fabric, sessions = machine.station.fabric, machine.broker.sessions
     routes = [(to_text(one), fabric.way(peer) or "", peer) for peer, some in fabric.interests.items() for one in some]
     known = [(peer, fabric.heard(peer), 0) for peer in fabric.brokers]
-    queues = [(client, len(session.queue)) for client, session in sessions.items()]
+    queues = [(client, len(session.queue.flying) + len(session.queue.waiting)) for client, session in sessions.items()]
     return Tables(name, sorted(routes), sorted(known), sorted(queues))
 
 

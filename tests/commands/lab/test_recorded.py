@@ -22,7 +22,7 @@ def test_all_schemes_are_compared_and_what_has_run_is_not_run_again(tmp_path: Pa
     assert (tmp_path / "out" / "recorded.md").exists()
     status, output = lab_recorded(*words)
     assert status == 0
-    assert "12 finished before" in output
+    assert "13 finished before" in output
 
 
 def test_a_folder_without_movement_is_refused_with_a_line(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from inspect import signature
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,8 +18,6 @@ from typer.testing import CliRunner
 
 from godwit.cli import app
 from godwit.commands.console import InputError
-from godwit.commands.lab.experiments import function
-from godwit.commands.lab.experiments import lab as commands
 from godwit.commands.pipeline import sweeping
 from godwit.commands.pipeline.sweeping import Where, opened, swept
 from godwit.lab.results import Results
@@ -163,16 +160,6 @@ def test_a_summary_does_not_outlive_its_runs(tmp_path: Path) -> None:
     with opened(str(tmp_path), kept) as results:
         swept(TOYS, results, play, HERE)
     assert not (tmp_path / "summary.parquet").exists()
-
-
-def test_every_experiment_does_what_can_be_typed() -> None:
-    for command in commands.registered_commands:
-        assert command.name is not None
-        assert command.callback is not None
-        typed = set(signature(command.callback).parameters)
-        if "spark" in typed:
-            typed = typed - {"spark", "master", "conf"} | {"where"}
-        assert set(signature(function(command.name)).parameters) == typed
 
 
 def test_a_sweep_on_spark_goes_on_after_ctrl_c_and_runs_nothing_twice(tmp_path: Path) -> None:

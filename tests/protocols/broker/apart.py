@@ -109,7 +109,7 @@ class Hasty(Client):
 
     def connect(self, at: str, *, clean: bool = False, expiry_s: float = 3600.0, **more: object) -> Client:
         broker = self.world.sites[at].broker
-        session, place = broker.sessions.get(self.name), broker._moves.places.get(self.name)
+        session, place = broker.sessions.get(self.name), broker._moves.places.known.get(self.name)
         known = max(place or At(0, ""), At(session.epoch, at) if session is not None else At(0, ""))
         unheard = [] if self.keeps_token else [lot for place, lot in self._lots if known < place]
         self.excused.update(*unheard)

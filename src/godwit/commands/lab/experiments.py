@@ -1,13 +1,16 @@
-"""`godwit lab EXPERIMENT --help`: what can be typed for each; `commands.lab.lab` and `.structures` do the work."""
+"""`godwit lab EXPERIMENT --help`: a struct of what can be typed and a function for each; the work is imported late."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from importlib import import_module
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
+
+from godwit.commands.command import command
+
+if TYPE_CHECKING:
+    from godwit.commands.pipeline.sweeping import Where
 
 lab = typer.Typer(help="Experiments that reproduce published results.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -16,82 +19,89 @@ Seeds = Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of eac
 Seconds = Annotated[float | None, typer.Option(min=1.0, metavar="S", help="How long is measured.")]
 Out = Annotated[str, typer.Option(metavar="DIR", help="Where results and pages go; found again by the next run.")]
 ReportOnly = Annotated[bool, typer.Option("--report-only", help="Write the report again, run nothing.")]
-OnSpark = Annotated[
-    bool | None,
-    typer.Option(
-        "--spark/--no-spark", help="Runs as tasks of Spark, or one by one. Spark, if all is not over at once."
-    ),
-]
-Master = Annotated[
-    str | None, typer.Option(metavar="URL", help="Where Spark runs: local[N], spark://, yarn, k8s://; local[*].")
-]
-Conf = Annotated[
-    list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may come several times.")
-]
 
 
-LAB, STRUCTURES = "godwit.commands.lab.lab", "godwit.commands.lab.structures"
+class SparkOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Who runs: options that all sweeps share."""
 
-FUNCTIONS: dict[str, tuple[str, str]] = {}
-"""By the name of an experiment the module and the function that do it, imported when it is run."""
+    spark: Annotated[
+        bool | None,
+        typer.Option(
+            "--spark/--no-spark", help="Runs as tasks of Spark, or one by one. Spark, if all is not over at once."
+        ),
+    ] = None
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where Spark runs: local[N], spark://, yarn, k8s://; local[*].")
+    ] = None
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may come several times."),
+    ] = None
+
+    @property
+    def where(self) -> Where:
+        from godwit.commands.pipeline.sweeping import Where
+
+        return Where(spark=self.spark, master=self.master, settings=tuple(self.conf or ()))
 
 
-def experiment(name: str, module: str = LAB) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function that has only a signature and a docstring.
+class EverythingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    only: Annotated[list[str] | None, typer.Option(metavar="STUDY", help="One study; may be repeated. All.")] = None
+    size: Annotated[str, typer.Option(help="quick: minutes; short: an hour of a core; published: many.")] = "short"
+    out: Out = "results"
+    plan: Annotated[bool, typer.Option("--plan", help="Say what would be run and what it would cost; run nothing.")] = (
+        False
+    )
+    report_only: ReportOnly = False
+    documents: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Also write the pages as Markdown, as in docs/results.")
+    ] = None
+    where: SparkOptions = SparkOptions()
 
-    The function of the same name in the module gets what was typed, by name, with what is about Spark as
-    `where`, and returns the exit status.
+
+@command(lab, "all", extra="lab")
+def everything(options: EverythingOptions) -> int:
+    """Every published claim: run all studies, and write one site with all verdicts.
+
+    Examples:
+
+        godwit lab all --plan --size published
+
+        godwit lab all --out results
+
+        godwit lab all --only handoff --size published --master spark://host:7077
+
+    DIR gets index.html with every claim and its verdict, a page for each study, and STUDY/results.parquet with one row
+    for each run. The same command goes on where an interrupted one stopped; rows of other code are not reused.
+
+    Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
     """
+    from godwit.commands.lab import everything as work
 
-    def made(signature: Callable[..., None]) -> Callable[..., None]:
-        FUNCTIONS[name] = module, signature.__name__
-
-        @wraps(signature)
-        def command(**typed: Any) -> None:
-            from godwit.commands.console import errors_told
-
-            with errors_told():
-                status = function(name)(**_with_where(typed))
-            raise typer.Exit(status)
-
-        return lab.command(name)(command)
-
-    return made
+    return work.everything(
+        only=options.only,
+        size=options.size,
+        out=options.out,
+        plan=options.plan,
+        report_only=options.report_only,
+        documents=options.documents,
+        where=options.where.where,
+    )
 
 
-def function(name: str) -> Callable[..., int]:
-    """What does this experiment, or exit status 2 where a part of the installation is missing."""
-    module, attribute = FUNCTIONS[name]
-    try:
-        found: Callable[..., int] = getattr(import_module(module), attribute)
-    except ModuleNotFoundError as missing:
-        typer.echo(f"godwit: lab {name} needs {missing.name}, which comes with godwit[lab]", err=True)
-        raise typer.Exit(2) from None
-    return found
-
-
-def _with_where(typed: dict[str, Any]) -> dict[str, Any]:
-    if "spark" not in typed:
-        return typed
-    from godwit.commands.pipeline.sweeping import Where
-
-    spark, master, conf = (typed.pop(name) for name in ("spark", "master", "conf"))
-    return {**typed, "where": Where(spark=spark, master=master, settings=tuple(conf or ()))}
-
-
-@experiment("structures", STRUCTURES)
-def structures(
-    quick: Quick = False,
-    only: Annotated[list[str] | None, typer.Option(metavar="E", help="One experiment; may be repeated.")] = None,
+class StructuresOptions(msgspec.Struct, frozen=True, kw_only=True):
+    quick: Quick = False
+    only: Annotated[list[str] | None, typer.Option(metavar="E", help="One experiment; may be repeated.")] = None
     replications: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="In place of the published 10, 60 (E12) and 20 (E13).")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Decides all filters and events.")] = 1,
-    out: Out = "out/structures",
-    spark: OnSpark = None,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
+    ] = None
+    seed: Annotated[int, typer.Option(metavar="S", help="Decides all filters and events.")] = 1
+    out: Out = "out/structures"
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "structures", extra="lab")
+def structures(options: StructuresOptions) -> int:
     """Judge published claims on posets, forests and merging by counting covering operations.
 
     Examples:
@@ -106,25 +116,35 @@ def structures(
     Exit status: 0 whatever the verdicts; 1 where a structure was wrong or another run failed; 2 where DIR cannot be
     used; 130 after Ctrl-C. What had finished is kept and reported on.
     """
+    from godwit.commands.lab import structures as work
+
+    return work.structures(
+        quick=options.quick,
+        only=options.only,
+        replications=options.replications,
+        seed=options.seed,
+        out=options.out,
+        where=options.where.where,
+    )
 
 
-@experiment("mft")
-def mft(
-    quick: Quick = False,
-    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers; all of them.")] = None,
-    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 2,4,6,8,10.")] = None,
-    seeds: Seeds = None,
-    protocols: Annotated[str | None, typer.Option(metavar="LIST", help="Of mft,hardened,aodv; all of them.")] = None,
-    workload: Annotated[str, typer.Option(help="unicast: an event to one subscriber; multicast: to all.")] = "unicast",
+class MftOptions(msgspec.Struct, frozen=True, kw_only=True):
+    quick: Quick = False
+    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers; all of them.")] = None
+    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 2,4,6,8,10.")] = None
+    seeds: Seeds = None
+    protocols: Annotated[str | None, typer.Option(metavar="LIST", help="Of mft,hardened,aodv; all of them.")] = None
+    workload: Annotated[str, typer.Option(help="unicast: an event to one subscriber; multicast: to all.")] = "unicast"
     seconds: Annotated[
         float | None, typer.Option(min=1.0, metavar="S", help="How long publishers publish; 500. Then two fifths more.")
-    ] = None,
-    out: Out = "lab-mft",
-    report_only: ReportOnly = False,
-    spark: OnSpark = None,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
+    ] = None
+    out: Out = "lab-mft"
+    report_only: ReportOnly = False
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "mft", extra="lab")
+def mft(options: MftOptions) -> int:
     """MFT-PubSub beside AODV: the published grid of sizes and speeds, ten runs of each cell, claim by claim.
 
     Examples:
@@ -140,21 +160,35 @@ def mft(
 
     Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
     """
+    from godwit.commands.lab import lab as work
+
+    return work.mft(
+        quick=options.quick,
+        sizes=options.sizes,
+        speeds=options.speeds,
+        seeds=options.seeds,
+        protocols=options.protocols,
+        workload=options.workload,
+        seconds=options.seconds,
+        out=options.out,
+        report_only=options.report_only,
+        where=options.where.where,
+    )
 
 
-@experiment("trees")
-def compare_trees(
-    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers; 8,16.")] = None,
-    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 4,8.")] = None,
-    seeds: Seeds = None,
+class CompareTreesOptions(msgspec.Struct, frozen=True, kw_only=True):
+    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers; 8,16.")] = None
+    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 4,8.")] = None
+    seeds: Seeds = None
     seconds: Annotated[
         float | None, typer.Option(min=1.0, metavar="S", help="How long publishers publish; 60. Then two fifths more.")
-    ] = None,
-    out: Out = "lab-trees",
-    spark: OnSpark = None,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
+    ] = None
+    out: Out = "lab-trees"
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "trees", extra="lab")
+def compare_trees(options: CompareTreesOptions) -> int:
     """Steadier broker trees beside the published one: migrations, deliveries and messages in the same three worlds.
 
     Examples:
@@ -166,19 +200,29 @@ def compare_trees(
     Exit status: 0; 1 where runs failed; 2 for bad options; 130 after Ctrl-C. The same command goes on where an
     interrupted one stopped.
     """
+    from godwit.commands.lab import lab as work
+
+    return work.compare_trees(
+        sizes=options.sizes,
+        speeds=options.speeds,
+        seeds=options.seeds,
+        seconds=options.seconds,
+        out=options.out,
+        where=options.where.where,
+    )
 
 
-@experiment("adhoc")
-def adhoc(
-    quick: Quick = False,
-    seeds: Seeds = None,
-    seconds: Seconds = None,
-    out: Out = "lab-adhoc",
-    report_only: ReportOnly = False,
-    spark: OnSpark = None,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
+class AdhocOptions(msgspec.Struct, frozen=True, kw_only=True):
+    quick: Quick = False
+    seeds: Seeds = None
+    seconds: Seconds = None
+    out: Out = "lab-adhoc"
+    report_only: ReportOnly = False
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "adhoc", extra="lab")
+def adhoc(options: AdhocOptions) -> int:
     """Brokers without infrastructure: proximity-driven routing beside gossip, claim by claim, and what goes beyond.
 
     Ten runs of each setting, 300 s measured, unless told otherwise.
@@ -194,16 +238,26 @@ def adhoc(
 
     Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
     """
+    from godwit.commands.lab import lab as work
+
+    return work.adhoc(
+        quick=options.quick,
+        seeds=options.seeds,
+        seconds=options.seconds,
+        out=options.out,
+        report_only=options.report_only,
+        where=options.where.where,
+    )
 
 
-@experiment("convergence")
-def convergence(
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trials of each kind.")] = 400,
-    out: Out = "lab-convergence",
-    spark: OnSpark = None,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
+class ConvergenceOptions(msgspec.Struct, frozen=True, kw_only=True):
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Trials of each kind.")] = 400
+    out: Out = "lab-convergence"
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "convergence", extra="lab")
+def convergence(options: ConvergenceOptions) -> int:
     """Random moves, splits and merges: do the routing tables converge, rule set by rule set?
 
     Examples:
@@ -215,39 +269,42 @@ def convergence(
     Exit status: 0; 1 where runs failed; 2 for bad options; 130 after Ctrl-C. The same command goes on where an
     interrupted one stopped.
     """
+    from godwit.commands.lab import lab as work
+
+    return work.convergence(seeds=options.seeds, out=options.out, where=options.where.where)
 
 
-@experiment("handoff")
-def handoff(
-    quick: Quick = False,
+class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
+    quick: Quick = False
     experiments: Annotated[
         str | None, typer.Option(metavar="LIST", help="Of X1 to X10, X12 and X13, as in X2,X10; all of them.")
-    ] = None,
-    subscribers: Annotated[str | None, typer.Option(metavar="LIST", help="How many; 10,50,100,150,200.")] = None,
+    ] = None
+    subscribers: Annotated[str | None, typer.Option(metavar="LIST", help="How many; 10,50,100,150,200.")] = None
     base: Annotated[
         int | None,
         typer.Option(
             min=1, max=1000, metavar="K", help="How many where something else varies (X4 to X8, X12, X13); 200."
         ),
-    ] = None,
-    seeds: Seeds = None,
+    ] = None
+    seeds: Seeds = None
     schemes: Annotated[
         str | None,
         typer.Option(
             metavar="LIST",
             help="Of durable,reactive,proactive,ours,memory and, if asked for, literal,home,prefetch,announced,oracle.",
         ),
-    ] = None,
-    seconds: Seconds = None,
-    out: Out = "lab-handoff",
-    report_only: ReportOnly = False,
+    ] = None
+    seconds: Seconds = None
+    out: Out = "lab-handoff"
+    report_only: ReportOnly = False
     deployed: Annotated[
         bool, typer.Option("--deployed", help="X2 and X10 with real brokers and clients on this machine; 10 minutes.")
-    ] = False,
-    spark: OnSpark = None,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
+    ] = False
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "handoff", extra="lab")
+def handoff(options: HandoffOptions) -> int:
     """Durable, reactive and pro-active handoff in one testbed: the published experiments, claim by claim.
 
     Five runs of each cell, 300 s measured, unless told otherwise.
@@ -265,16 +322,31 @@ def handoff(
 
     Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
     """
+    from godwit.commands.lab import lab as work
+
+    return work.handoff(
+        quick=options.quick,
+        experiments=options.experiments,
+        subscribers=options.subscribers,
+        base=options.base,
+        seeds=options.seeds,
+        schemes=options.schemes,
+        seconds=options.seconds,
+        out=options.out,
+        report_only=options.report_only,
+        deployed=options.deployed,
+        where=options.where.where,
+    )
 
 
-@experiment("races")
-def races(
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each cell.")] = 100,
-    out: Out = "lab-races",
-    spark: OnSpark = None,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
+class RacesOptions(msgspec.Struct, frozen=True, kw_only=True):
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each cell.")] = 100
+    out: Out = "lab-races"
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "races", extra="lab")
+def races(options: RacesOptions) -> int:
     """Moves faster than messages: what each set of handoff rules loses, repeats and leaves behind.
 
     Examples:
@@ -284,29 +356,32 @@ def races(
     Exit status: 0; 1 where runs failed; 2 for bad options; 130 after Ctrl-C. The same command goes on where an
     interrupted one stopped.
     """
+    from godwit.commands.lab import lab as work
+
+    return work.races(seeds=options.seeds, out=options.out, where=options.where.where)
 
 
-@experiment("gathering", "godwit.commands.lab.gathering")
-def gathering(
-    quick: Quick = False,
-    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Brokers; 8,16,24,32,40,48,56,64.")] = None,
-    seeds: Seeds = None,
+class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
+    quick: Quick = False
+    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Brokers; 8,16,24,32,40,48,56,64.")] = None
+    seeds: Seeds = None
     defects: Annotated[
         bool, typer.Option("--defects", help="Only races and joins: what each rule of the protocol repairs.")
-    ] = False,
+    ] = False
     scale: Annotated[
         bool, typer.Option("--scale", help="Only growth: up to 10,000 brokers and a million clients; 1,000 real ones.")
-    ] = False,
+    ] = False
     data: Annotated[
         str | None, typer.Option(metavar="DIR", help="Only recorded movement: taxis, cells, stations and readings.")
-    ] = None,
-    minutes: Annotated[float, typer.Option(min=1.0, metavar="M", help="How much of the recording.")] = 30.0,
-    out: Out = "lab-gathering",
-    report_only: ReportOnly = False,
-    spark: OnSpark = None,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
+    ] = None
+    minutes: Annotated[float, typer.Option(min=1.0, metavar="M", help="How much of the recording.")] = 30.0
+    out: Out = "lab-gathering"
+    report_only: ReportOnly = False
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "gathering", extra="lab")
+def gathering(options: GatheringOptions) -> int:
     """Sensors and phones over a ring of brokers: the published experiments and baselines, claim by claim.
 
     Ten maps of each size, digits of 1, 2 and 4 bits, 1000 requests each, unless told otherwise.
@@ -327,21 +402,35 @@ def gathering(
 
     Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
     """
+    from godwit.commands.lab import gathering as work
+
+    return work.gathering(
+        quick=options.quick,
+        sizes=options.sizes,
+        seeds=options.seeds,
+        defects=options.defects,
+        scale=options.scale,
+        data=options.data,
+        minutes=options.minutes,
+        out=options.out,
+        report_only=options.report_only,
+        where=options.where.where,
+    )
 
 
-@experiment("recorded", "godwit.commands.lab.recorded")
-def recorded(
-    moves: Annotated[str, typer.Argument(metavar="DIR", help="What `godwit pipeline mobility --out DIR` wrote.")],
-    learn: Annotated[
-        float, typer.Option(min=0.0, metavar="H", help="Brokers learn habits from the first H hours.")
-    ] = 24,
-    skip: Annotated[float, typer.Option(min=0.0, metavar="H", help="Hours left out between the two.")] = 0,
-    hours: Annotated[float, typer.Option(min=0.01, metavar="H", help="How much is measured.")] = 1,
-    out: Out = "lab-recorded",
-    spark: OnSpark = None,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
+class RecordedOptions(msgspec.Struct, frozen=True, kw_only=True):
+    moves: Annotated[str, typer.Argument(metavar="DIR", help="What `godwit pipeline mobility --out DIR` wrote.")]
+    learn: Annotated[float, typer.Option(min=0.0, metavar="H", help="Brokers learn habits from the first H hours.")] = (
+        24
+    )
+    skip: Annotated[float, typer.Option(min=0.0, metavar="H", help="Hours left out between the two.")] = 0
+    hours: Annotated[float, typer.Option(min=0.01, metavar="H", help="How much is measured.")] = 1
+    out: Out = "lab-recorded"
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "recorded", extra="lab")
+def recorded(options: RecordedOptions) -> int:
     """Handoff schemes on recorded movement: what they lose, how fast they are, and how many stand-ins they need.
 
     Examples:
@@ -351,13 +440,30 @@ def recorded(
     Exit status: 0; 1 where runs failed; 2 for bad options; 130 after Ctrl-C. The same command goes on where an
     interrupted one stopped.
     """
+    from godwit.commands.lab import recorded as work
+
+    return work.recorded(
+        moves=options.moves,
+        learn=options.learn,
+        skip=options.skip,
+        hours=options.hours,
+        out=options.out,
+        where=options.where.where,
+    )
 
 
-@experiment("models")
-def models() -> None:
+class ModelsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing can be typed."""
+
+
+@command(lab, "models", extra="lab")
+def models(options: ModelsOptions) -> int:
     """The analytical models of handoff: costs, bounds, populations and throughput, beside the printed numbers.
 
     Examples:
 
         godwit lab models > models.md
     """
+    from godwit.commands.lab import lab as work
+
+    return work.models()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import msgspec
 from rich.console import Console
@@ -13,9 +12,9 @@ from rich.table import Table
 
 from godwit.commands.console import Bar, InputError, Reports
 from godwit.commands.sim import animation, ring, theatre
-from godwit.protocols.host import NodeId
+from godwit.commands.sim.options import SimOptions
 from godwit.sim.brokers.production import Production
-from godwit.sim.ring_stage import is_ring
+from godwit.sim.ring.ring_stage import is_ring
 from godwit.sim.scenario import Loaded, Scenario, ScenarioError, load
 from godwit.sim.sight import Sight, look, tables_of
 from godwit.sim.stage import Stage, Summary
@@ -28,20 +27,10 @@ PICTURES_MAX = 400
 PICTURE_S = 0.25
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    scenario: Path
-    seed: int
-    until_s: float | None = None
-    trace: Path | None = None
-    watch: bool = False
-    inspect: NodeId | None = None
-    animation: Path | None = None
-
-
 class Show:
     """One run: pieces of time, each followed by whatever wants to look."""
 
-    def __init__(self, options: Options, loaded: Loaded, console: Console) -> None:
+    def __init__(self, options: SimOptions, loaded: Loaded, console: Console) -> None:
         self.options = options
         self.end_s = options.until_s if options.until_s is not None else loaded.scenario.duration_s
         play = Production if loaded.scenario.is_product else Stage
@@ -75,7 +64,7 @@ class Show:
         yield from (min(piece * step, self.end_s) for piece in range(1, pieces + 1))
 
 
-def run(options: Options) -> int:
+def run(options: SimOptions) -> int:
     """Play it; the exit status. What is wrong with the scenario or the files to write is said before anything runs."""
     if is_ring(options.scenario):
         return _ring(options)
@@ -93,14 +82,14 @@ def run(options: Options) -> int:
     return status
 
 
-def _ring(options: Options) -> int:
+def _ring(options: SimOptions) -> int:
     if options.inspect is not None:
         raise InputError(f"--inspect {options.inspect}: brokers of a ring have no tables R, T and Q; leave it out")
     told = {name: getattr(options, name) for name in ring.RingRun.__struct_fields__}
     return ring.run(ring.RingRun(**told))
 
 
-def _checked(options: Options) -> Loaded:
+def _checked(options: SimOptions) -> Loaded:
     try:
         loaded = load(options.scenario)
     except ScenarioError as error:
@@ -118,7 +107,7 @@ def _checked(options: Options) -> Loaded:
     return loaded
 
 
-def _introduce(console: Console, options: Options, show: Show) -> None:
+def _introduce(console: Console, options: SimOptions, show: Show) -> None:
     scenario = show.stage.scenario
     roles = [role for role, _ in show.stage.loaded.names.values()]
     nodes = ", ".join(f"{roles.count(role)} {role}" for role in dict.fromkeys(roles))
@@ -143,7 +132,7 @@ def _described(part: msgspec.Struct) -> str:
     return " ".join([str(part.__struct_config__.tag), *(f"{key}={value}" for key, value in values.items())])
 
 
-def _conclude(console: Console, options: Options, show: Show, *, interrupted: bool) -> None:
+def _conclude(console: Console, options: SimOptions, show: Show, *, interrupted: bool) -> None:
     summary = show.stage.summary()
     if interrupted:
         console.print(f"interrupted at {summary.time_s:.1f} s; what follows is up to then")

@@ -40,6 +40,9 @@ class Evidence:
     def results(self, setting: Configuration) -> list[Result]:
         return list(self._found.get(setting, {}).values())
 
+    def by_seed(self, setting: Configuration) -> dict[int, Result]:
+        return self._found.get(setting, {})
+
     def mean(self, quantity: Quantity, setting: Configuration) -> Interval | None:
         return interval_if_any(map(quantity, self.results(setting)))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from godwit.lab.handoff.results import Row
 from godwit.lab.handoff.runs import Configuration, Result
-from godwit.lab.intervals import Interval, interval
+from godwit.lab.intervals import Interval, interval_if_any
 
 Quantity = Callable[[Result], float]
 
@@ -29,24 +29,30 @@ VARIED = (
 
 
 class Evidence:
-    def __init__(self, rows: Sequence[Row], base: int) -> None:
+    """The rows of one reading of the testbed. `quick` plans refute nothing."""
+
+    def __init__(self, rows: Sequence[Row], base: int, *, quick: bool = False) -> None:
         self.rows = rows
         self.base = base
+        self.quick = quick
+        self.measure_s = max((row.configuration.measure_s for row in rows), default=0.0)
         self.schemes = list(dict.fromkeys(row.configuration.scheme for row in rows))
         self.sizes = sorted({row.configuration.subscribers for row in rows})
-        self._by_cell: dict[tuple[Any, ...], list[Result]] = {}
+        self._by_cell: dict[tuple[Any, ...], dict[int, Result]] = {}
         for row in rows:
             key = tuple(getattr(row.configuration, name) for name in VARIED)
-            self._by_cell.setdefault(key, []).append(row.result)
+            self._by_cell.setdefault(key, {})[row.configuration.seed] = row.result
 
-    def results(self, scheme: str, subscribers: int, **others: Any) -> list[Result]:
+    def by_seed(self, scheme: str, subscribers: int, **others: Any) -> dict[int, Result]:
         """The runs of one cell; what is not said is the published default."""
         said = {"scheme": scheme, "subscribers": subscribers, **others}
-        return self._by_cell.get(tuple(said.get(name, getattr(DEFAULTS, name)) for name in VARIED), [])
+        return self._by_cell.get(tuple(said.get(name, getattr(DEFAULTS, name)) for name in VARIED), {})
+
+    def results(self, scheme: str, subscribers: int, **others: Any) -> list[Result]:
+        return list(self.by_seed(scheme, subscribers, **others).values())
 
     def interval(self, quantity: Quantity, scheme: str, subscribers: int, **others: Any) -> Interval | None:
-        found = self.results(scheme, subscribers, **others)
-        return interval(map(quantity, found)) if found else None
+        return interval_if_any(map(quantity, self.results(scheme, subscribers, **others)))
 
     def mean(self, quantity: Quantity, scheme: str, subscribers: int, **others: Any) -> float | None:
         found = self.interval(quantity, scheme, subscribers, **others)

@@ -2,7 +2,7 @@
 
 Three times are free: a notice between brokers, an event kept for a stand-in, and an event that moves to another broker.
 Only handoff latency (X2), throughput and nothing else of X10 enter; loss, duplicates, X3 to X9 and X12 are then
-predictions. `python -m godwit.lab.handoff.extras` makes the fit again, in about ten minutes.
+predictions. `python -m godwit.lab.handoff.extras` makes the fit again, in about two minutes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ FREE = ("notice_s", "standin_s", "moved_event_s")
 SHARED: Mapping[str, object] = {"channel": "shared", "size_b": 968, "stored": 2.5}
 """One channel of 11 Mb/s, as the text has it, and the largest message that it carries at the published rate."""
 START = {"notice_s": 0.002, "standin_s": 0.0005, "moved_event_s": 0.005}
+FITTED = {"notice_s": 0.00099, "standin_s": 0.00025, "moved_event_s": 0.0029}
+"""What the fit found on 16 November 2026: from an error of 3.46 to 2.62, in units of what was allowed. It does not meet
+X2 and X10: no three costs do."""
 
 Values = dict[str, float]
 Cell = tuple[str, int, str]
@@ -30,9 +33,9 @@ Cell = tuple[str, int, str]
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
-    """Only many subscribers: with ten, so short a run has a handful of handoffs."""
+    """With 100 subscribers: with ten, so short a run has a handful of handoffs, and 200 are left for the prediction."""
 
-    subscribers: tuple[int, ...] = (100, 200)
+    subscribers: tuple[int, ...] = (100,)
     seed: int = 420
     warmup_s: float = 30.0
     measure_s: float = 45.0

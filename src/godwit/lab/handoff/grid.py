@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from godwit.lab.handoff.extras import FITTED, SHARED
 from godwit.lab.handoff.runs import Configuration
 
 COMPARED = ("durable", "reactive", "proactive", "ours", "memory")
@@ -17,6 +19,16 @@ UNEVEN = {"skew": 0.6, "strays": 0.05}
 FORESEEING = ("proactive", "ours")
 BY_SIZE = ("X1", "X2", "X3", "X9", "X10")
 """These read the same runs: all sizes, both patterns."""
+
+
+OURS_READING = "a channel for each cell, 2,400 B"
+READINGS: Mapping[str, Mapping[str, Any]] = {
+    "one channel of 11 Mb/s, 968 B": {**SHARED, **FITTED},
+    "one channel of 11 Mb/s, 2,400 B": {"channel": "shared"},
+    OURS_READING: {},
+}
+"""Of the text's testbed, its own first: it speaks of total available bandwidth, and at the published 1,420 msg/s such a
+channel carries messages of at most 968 B. The last is what earlier results of ours rest on."""
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +45,9 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     queues_mb: tuple[float, ...] = (2.0, 3.0, 4.0)
     masses: tuple[float, ...] = (1.0, 0.97, 0.93, 0.85, 0.7)
     quick: bool = False
+    first_seed: int = 1
+    reading: str = OURS_READING
+    lean: bool = False
 
     def variants(self) -> list[dict[str, Any]]:
         """What differs from the defaults in X4 to X8 and X12; the first is the default itself."""
@@ -75,10 +90,11 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
         return list(dict.fromkeys(wanted))
 
     def _seeds(self) -> range:
-        return range(1, self.seeds + 1)
+        return range(self.first_seed, self.first_seed + self.seeds)
 
     def _run(self, scheme: str, seed: int, **others: Any) -> Configuration:
-        return Configuration(scheme=scheme, seed=seed, warmup_s=self.warmup_s, measure_s=self.measure_s, **others)
+        usual = {"warmup_s": self.warmup_s, "measure_s": self.measure_s, **READINGS[self.reading]}
+        return Configuration(scheme=scheme, seed=seed, **{**usual, **others})
 
 
 QUICK = Grid(
@@ -93,3 +109,39 @@ QUICK = Grid(
     quick=True,
 )
 """About three minutes on one quiet core."""
+
+PUBLISHED_SCHEMES = ("durable", "reactive", "proactive")
+JUDGED = ("X2", "X4", "X5", "X6", "X7", "X8", "X10", "X12")
+SHORT = Grid(
+    subscribers=(10, 100),
+    base=50,
+    seeds=3,
+    first_seed=401,
+    schemes=PUBLISHED_SCHEMES,
+    experiments=JUDGED,
+    warmup_s=15.0,
+    measure_s=25.0,
+    sleeps_s=(1.0,),
+    queues_mb=(4.0,),
+    lean=True,
+    quick=True,
+)
+"""About a minute of a core: with up to 100 subscribers, in runs a tenth as long as published ones. That is shorter
+than a subscriber's round of 91 s and than a buffer takes to fill: they refute nothing."""
+PUBLISHED = Grid(first_seed=401, schemes=PUBLISHED_SCHEMES, experiments=JUDGED)
+
+
+def readings(base: Grid) -> dict[str, Grid]:
+    """The same plan in every reading; where it is lean, readings after the text's have X2 and X10 at one size only."""
+    found = {name: msgspec.structs.replace(base, reading=name) for name in READINGS}
+    if not base.lean:
+        return found
+    text, *others = found
+    few = {"experiments": ("X2", "X10"), "subscribers": base.subscribers[-1:]}
+    return {text: found[text], **{name: msgspec.structs.replace(found[name], **few) for name in others}}
+
+
+def all_readings(base: Grid) -> list[Configuration]:
+    """Seed by seed, so that an interrupted run says something about every reading."""
+    every = [cell for grid in readings(base).values() for cell in grid.cells()]
+    return sorted(dict.fromkeys(every), key=lambda cell: cell.seed)

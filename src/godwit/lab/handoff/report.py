@@ -30,7 +30,7 @@ OUR_CELLS = (("ours", "RND"), ("ours", "NBR"), ("memory", "RND"), ("memory", "NB
 
 
 def evidence_of(grid: Grid, results: Results) -> Evidence:
-    return Evidence(results.of(grid.cells()), grid.base)
+    return Evidence(results.of(grid.cells()), grid.base, quick=grid.quick)
 
 
 def page(grid: Grid, results: Results, command: str) -> Page:
@@ -51,6 +51,20 @@ def page(grid: Grid, results: Results, command: str) -> Page:
         _control(evidence),
     ]
     return Page("Handoff: the published evaluation", _lead(grid, evidence, command), findings(evidence), tables)
+
+
+def published_tables(evidence: Evidence) -> list[Table]:
+    """The tables that the text has, with its numbers in brackets, and what varies beside."""
+    if not evidence.sizes_of("proactive"):
+        return []
+    varied = [table for table in _varied(evidence) if table.rows]
+    return [
+        _six("X10: throughput, msg/s", of.throughput, published.THROUGHPUT, evidence, ".2f"),
+        _six("X10: loss, %", of.loss, published.LOSS, evidence, ".2f"),
+        _six("X10: duplicates, %", of.duplication, published.DUPLICATES, evidence, ".2f"),
+        _handoffs(evidence),
+        *varied,
+    ]
 
 
 def _lead(grid: Grid, evidence: Evidence, command: str) -> str:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from godwit.lab.mft.area import AreaPlan
+from godwit.lab.mft.area import delivered as delivered_share
 from godwit.lab.mft.cells import Quantity
+from godwit.lab.mft.energy import VARIANTS, EnergyPlan
+from godwit.lab.mft.results import Row
+from godwit.lab.mft.screening import FACTORS, JUDGED, Margins
 from godwit.lab.mft.verdicts import Evidence, delay_s, delivered, honest_rate, hops, messages, rate
 
 LABELS = {"mft": "MFT as published", "hardened": "MFT hardened", "aodv": "AODV"}
@@ -89,3 +94,58 @@ def _by_speed(axes: Axes, evidence: Evidence, quantity: Quantity, unit: str) -> 
 def _line(axes: Axes, protocol: str, x: list[str] | list[float], heights: list[float], errors: list[float]) -> None:
     if x:
         axes.errorbar(x, heights, errors, fmt="o-", color=COLOURS[protocol], label=LABELS[protocol], capsize=2, ms=4)
+
+
+def screened(margins: Margins, area_plan: AreaPlan, energy_plan: EnergyPlan, rows: Sequence[Row]) -> dict[str, bytes]:
+    """What the screening, the area and the battery have shown."""
+    return {
+        "Share of all settings in which each claim holds, by heartbeat period": _picture(
+            lambda axes: _shares(axes, margins)
+        ),
+        "E17: delivered of all wanted, by the side of the square": _picture(lambda axes: _areas(axes, area_plan, rows)),
+        "F38: days of battery against delivery": _picture(lambda axes: _batteries(axes, energy_plan, rows)),
+    }
+
+
+def _shares(axes: Axes, margins: Margins) -> None:
+    for period in FACTORS["period_s"]:
+        shares = [margins.holding(name, period_s=period) or 0.0 for name in JUDGED]
+        axes.plot(JUDGED, shares, "o", label=f"{period:g} s", ms=5, alpha=0.8)
+    axes.set_ylabel("share of settings")
+    axes.tick_params(axis="x", labelsize=8)
+
+
+def _areas(axes: Axes, plan: AreaPlan, rows: Sequence[Row]) -> None:
+    for protocol in ("mft", "aodv"):
+        for range_m, style in zip(plan.ranges_m, ("o:", "s--", "^-"), strict=False):
+            points = [
+                (s, mean) for s in plan.sides_m if (mean := delivered_share(rows, protocol, s, range_m)) is not None
+            ]
+            if points:
+                errors = [mean.half if mean.runs > 1 else 0.0 for _, mean in points]
+                label = f"{LABELS[protocol]}, {range_m:g} m"
+                x, heights = [s for s, _ in points], [mean.mean for _, mean in points]
+                axes.errorbar(
+                    x, heights, errors, fmt=style, color=COLOURS[protocol], label=label, capsize=2, ms=4, lw=1
+                )
+    axes.set_xlabel("side of the square, m")
+    axes.set_ylabel("delivered of all wanted")
+
+
+def _batteries(axes: Axes, plan: EnergyPlan, rows: Sequence[Row]) -> None:
+    known = {row.configuration: row.result for row in rows}
+    for protocol in plan.protocols:
+        for carry, style in ((False, "o-"), (True, "s--")):
+            points = []
+            for variant, changes in VARIANTS.items():
+                found = [known[run] for run in plan.cell(protocol, variant) if run in known]
+                if found and bool(changes.get("carry")) == carry:
+                    days, share = (
+                        sum(q) / len(found) for q in ([r.battery_days for r in found], [r.honest_rate for r in found])
+                    )
+                    points.append((days, share))
+            if points:
+                label = LABELS[protocol] + (", heartbeats carry" if carry else "")
+                axes.plot(*zip(*sorted(points), strict=True), style, color=COLOURS[protocol], label=label, ms=4)
+    axes.set_xlabel("days of two AA cells")
+    axes.set_ylabel("delivered of all wanted")

@@ -22,13 +22,15 @@ from godwit.filters.predicates import equ
 from godwit.protocols.adhoc.aodv import AodvNode, AodvOptions
 from godwit.protocols.host import Message, NodeId
 from godwit.protocols.routing.clients import ClientOptions, Publisher, Subscriber
-from godwit.protocols.routing.courier import Numbered
+from godwit.protocols.routing.courier import Courier, Numbered
 from godwit.protocols.routing.mft import MftBroker
+from godwit.protocols.routing.piggyback import Carrying
 from godwit.protocols.routing.process import BrokerProcess
 from godwit.protocols.routing.rules import HARDENED, THESIS, Rules
 from godwit.protocols.topology.election import Choice, ElectionOptions
 from godwit.sim.mobility import Waypoint
-from godwit.sim.radio import CC2420, Profile, Radio
+from godwit.sim.radio import CC2420, Profile
+from godwit.sim.radios.energy import MeteredRadio, Rhythm
 from godwit.sim.recorder import Trace
 from godwit.sim.world import Node, World
 
@@ -36,6 +38,8 @@ SIDES_M = {2: 35.0, 4: 45.0, 8: 60.0, 16: 80.0, 32: 110.0}
 """C2 to C32: so many subscribers and as many brokers, two publishers, at about 200 m2 a node."""
 
 PUBLISHERS = 2
+PATIENT = 2.5
+"""Periods that a broker waits for an acknowledgement which itself waits for a heartbeat."""
 ACKNOWLEDGED = ("every hop", "subscriber")
 AODV = {
     "hello routes": {},
@@ -74,6 +78,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """How AODV is read: hellos install routes, hellos only find neighbors, or routes without sequence numbers."""
     range_m: float = 0.0
     """The median range of the radio; 0: the 46 m of 0 dBm. The CC2420 has steps near 28 m (-5 dBm) and 18 m (-10)."""
+    awake: float = 1.0
+    """For which share of each heartbeat period radios are awake (F38); as published: always."""
+    carry: bool = False
+    """Whether heartbeats carry other messages (F38)."""
 
     def __post_init__(self) -> None:
         if self.size not in SIDES_M and not self.side_m:
@@ -87,6 +95,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         for name, choices in (("acknowledge", ACKNOWLEDGED), ("aodv", tuple(AODV))):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} {getattr(self, name)!r}: one of {', '.join(choices)}")
+        if self.carry and self.protocol == "aodv":
+            raise ValueError("carry: AODV has no rounds of heartbeats that could carry anything")
         for name in ("size", "speed_mps", "publish_s", "period_s", "refresh_s"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} {getattr(self, name):g}: must be more than 0")
@@ -97,6 +107,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def width_m(self) -> float:
         return self.side_m or SIDES_M[self.size]
+
+    @property
+    def rhythm(self) -> Rhythm:
+        return Rhythm(cycle_s=self.period_s, awake=self.awake)
 
     @property
     def rules(self) -> Rules:
@@ -140,6 +154,12 @@ class Result(msgspec.Struct, kw_only=True):
     cpu_s: float
     """Of this process: what a run costs whatever else the machine does."""
     digest: str
+    power_mw: float = 0.0
+    """What a radio takes, in the mean over all nodes and the whole run."""
+    battery_days: float = 0.0
+    """So long two AA cells last at that power."""
+    battery_days_first: float = 0.0
+    """Until the first node of all is without."""
 
     @property
     def rate(self) -> float:
@@ -152,14 +172,14 @@ class Result(msgspec.Struct, kw_only=True):
         return self.delivered / self.wanted if self.wanted else 0.0
 
 
-class Counting(Radio):
+class Counting(MeteredRadio):
     """A radio that also counts what acknowledged messages carry, which of them are repetitions, and who sends how deep.
 
     A broker sends one heartbeat a round, so `beats_by_depth` is how many broker-rounds were spent at each depth.
     """
 
-    def __init__(self, world: World, range_m: float = 0.0) -> None:
-        super().__init__(world, reaching(range_m))
+    def __init__(self, world: World, configuration: Configuration) -> None:
+        super().__init__(world, reaching(configuration.range_m), configuration.rhythm)
         self.by_type: Counter[str] = Counter()
         self.repeated: Counter[str] = Counter()
         self.by_depth: Counter[int] = Counter()
@@ -174,9 +194,9 @@ class Counting(Radio):
             key = (sender, message.serial)
             self.repeated[kind] += key in self._numbers
             self._numbers.add(key)
-        core = self.world.nodes[sender].core
+        core = inside(self.world.nodes[sender].core)
         if isinstance(core, BrokerProcess):
-            counts = self.beats_by_depth if kind == "Heartbeat" else self.by_depth
+            counts = self.beats_by_depth if kind in ("Heartbeat", "Laden") else self.by_depth
             counts[core.election.hops] += 1
         return super().count(sender, message)
 
@@ -211,7 +231,7 @@ def run(configuration: Configuration) -> Result:
 def build(configuration: Configuration) -> tuple[World, Counting, Trace]:
     """The world before its first moment, with all nodes in place and everything that will be published scheduled."""
     trace = Trace(frozenset({"published", "routed", "delivered", "duplicate"}))
-    world = World(configuration.seed, partial(Counting, range_m=configuration.range_m), trace)
+    world = World(configuration.seed, partial(Counting, configuration=configuration), trace)
     radio = world.medium
     assert isinstance(radio, Counting)
     subscribers = [f"s{i:02d}" for i in range(configuration.size)]
@@ -219,7 +239,7 @@ def build(configuration: Configuration) -> tuple[World, Counting, Trace]:
     publishers = [f"p{i}" for i in range(PUBLISHERS)]
     width = configuration.width_m
     walk = Waypoint(width_m=width, height_m=width, speed_mps=(configuration.speed_mps, configuration.speed_mps))
-    start = _starter(configuration)
+    start = _carrying(configuration) if configuration.carry else _starter(configuration)
     for name in (*brokers, *subscribers, *publishers):
         radio.place(name, walk)
         world.add(name, partial(start, name))
@@ -227,7 +247,7 @@ def build(configuration: Configuration) -> tuple[World, Counting, Trace]:
     return world, radio, trace
 
 
-def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
+def _starter(configuration: Configuration) -> Callable[[NodeId, Any], Any]:
     rules = configuration.rules
     period = configuration.period_s
     election = ElectionOptions(
@@ -246,21 +266,46 @@ def _starter(configuration: Configuration) -> Callable[[NodeId, Node], Any]:
         acknowledge=rules.acknowledge_control,
     )
 
-    def start(name: NodeId, node: Node) -> Any:
+    def start(name: NodeId, node: Any) -> Any:
         if configuration.protocol == "aodv":
             return AodvNode(node, AodvOptions(expanding_ring=configuration.expanding_ring, **AODV[configuration.aodv]))
         if name.startswith("b"):
-            node.disk["boots"] = node.disk.get("boots", 0) + 1
+            disk = _disk(node)
+            disk["boots"] = disk.get("boots", 0) + 1
             router = partial(_router, rules=rules, configuration=configuration)
-            return BrokerProcess(node, router, election, incarnation=node.disk["boots"])
+            return BrokerProcess(node, router, election, incarnation=disk["boots"])
         if name.startswith("s"):
-            return Subscriber(node, [wants(configuration, name)], client, disk=node.disk)
+            return Subscriber(node, [wants(configuration, name)], client, disk=_disk(node))
         return Publisher(node, client)
 
     return start
 
 
+def _disk(host: Any) -> dict[str, Any]:
+    """What survives a crash of this node, whatever stands between it and its core."""
+    node = host.host if isinstance(host, Carrying) else host
+    assert isinstance(node, Node)
+    return node.disk
+
+
+def _carrying(configuration: Configuration) -> Callable[[NodeId, Any], Any]:
+    """Brokers hold back what they send until their next heartbeat; clients only unpack what they hear."""
+    start = _starter(configuration)
+
+    def wrapped(name: NodeId, node: Any) -> Any:
+        hold_s = PATIENT * configuration.period_s if name.startswith("b") else 0.0
+        return Carrying(node, partial(start, name), hold_s=hold_s)
+
+    return wrapped
+
+
+def inside(core: Any) -> Any:
+    """The core itself, where something stands between it and its world."""
+    return core.core if isinstance(core, Carrying) else core
+
+
 def _router(host: Any, tree: Any, *, rules: Rules, configuration: Configuration) -> MftBroker:
+    patient = Courier(host, timeout_s=PATIENT * configuration.period_s) if configuration.carry else None
     return MftBroker(
         host,
         tree,
@@ -269,6 +314,7 @@ def _router(host: Any, tree: Any, *, rules: Rules, configuration: Configuration)
         acknowledge_brokers=configuration.acknowledge == "every hop",
         retry_s=configuration.retry_s,
         replay_batch=4,
+        courier=patient,
     )
 
 
@@ -287,7 +333,7 @@ def _schedule(configuration: Configuration, world: World, publishers: list[NodeI
 
 
 def _publish(world: World, publisher: NodeId, event: Event, aim: str, subscribers: list[NodeId]) -> None:
-    core = world.nodes[publisher].core
+    core = inside(world.nodes[publisher].core)
     if isinstance(core, Publisher):
         core.publish(event)
     elif isinstance(core, AodvNode):
@@ -330,7 +376,11 @@ def _costs(configuration: Configuration, world: World, radio: Counting, trace: T
     roles = Counter(ROLES[name[0]] for name in world.nodes)
     minutes = (configuration.publish_s + configuration.drain_s) / 60
     rounds = sorted(radio.beats_by_depth.items())
+    powers_mw = [radio.power_mw(name, 60 * minutes) for name in world.nodes]
     return {
+        "power_mw": statistics.fmean(powers_mw),
+        "battery_days": radio.battery_days(statistics.fmean(powers_mw)),
+        "battery_days_first": radio.battery_days(max(powers_mw)),
         "messages_per_node": total / nodes,
         "messages_per_node_without_beacons": (total - beacons) / nodes,
         "bytes_per_node": sum(radio.sent_b.values()) / nodes,

@@ -51,9 +51,11 @@ class Evidence:
     def mean(self, measure: Measure, structure: str, point: Point) -> float:
         return fmean(measure(own) for own in self._found[point, structure].values())
 
-    def share(self, measure: Measure, less: tuple[str, Point], more: tuple[str, Point]) -> float:
-        """In how many replications the first is less than the second, 0 to 1."""
-        return self.share_in_all(measure, [(less, more)])
+    def share(self, measure: Measure, less: tuple[str, Point], more: tuple[str, Point], weight: float = 1.0) -> float:
+        """In how many replications `weight` times the first is less than the second, 0 to 1."""
+        low, high = self._found[less[1], less[0]], self._found[more[1], more[0]]
+        both = low.keys() & high.keys()
+        return fmean(weight * measure(low[one]) < measure(high[one]) for one in both) if both else 0.5
 
     def share_in_all(self, measure: Measure, pairs: Sequence[tuple[tuple[str, Point], tuple[str, Point]]]) -> float:
         """In how many replications the first of each pair come to less together than the second."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from godwit.lab.structures.evidence import Evidence, Measure, Point
 from godwit.lab.structures.judging import short
 from godwit.lab.structures.merging import IMPERFECT, PERFECT, UNMERGED
 from godwit.lab.structures.rows import Row
+from godwit.lab.structures.settings import EXPERIMENTS
 
 FILTERS, INTERFACES, CLIENTS = 1, 2, 3
 """Places in a `Point`: what the horizontal axis is."""
@@ -64,6 +66,22 @@ def draw(rows: Iterable[Row], folder: Path) -> list[Path]:
             figure.savefig(folder / f"{name}.png", dpi=110)
             written.append(folder / f"{name}.png")
     return written
+
+
+def drawn(rows: Sequence[Row]) -> dict[str, bytes]:
+    """The same as PNG by caption."""
+    from matplotlib.figure import Figure
+
+    found = {}
+    for name, counted, panels, columns in pictures(rows):
+        shown = [panel for panel in panels if len({point[panel.axis] for point in panel.points}) > 1]
+        if shown:
+            figure = Figure(figsize=(4.2 * columns, 3.2 * -(-len(shown) // columns)), layout="constrained")
+            _fill(figure, Evidence(rows, name.partition("-")[0]), shown, columns, counted)
+            out = io.BytesIO()
+            figure.savefig(out, format="png", dpi=80, metadata={"Software": None})
+            found[f"{name}: {EXPERIMENTS[name.partition('-')[0]]}"] = out.getvalue()
+    return found
 
 
 def pictures(rows: Sequence[Row]) -> list[Picture]:

@@ -32,6 +32,10 @@ Judgement = tuple[bool | None, str]
 """Whether a claim holds, None where that cannot be said, and the numbers behind it."""
 
 
+Verdicts = tuple[str, bool | None]
+"""A value of a parameter, and whether the claim holds there."""
+
+
 class Check(NamedTuple):
     """`expected` is what the rows of the experiment must show; `note` says why they may not."""
 
@@ -40,6 +44,9 @@ class Check(NamedTuple):
     expected: str
     judge: Callable[[Evidence], Judgement]
     note: str = ""
+    on: str = ""
+    """What it may hang on, where `curve` says at which values it holds."""
+    curve: Callable[[Evidence], list[Verdicts]] | None = None
 
 
 def spread(found: Evidence, measure: Measure, name: str, points: Sequence[Point]) -> float:

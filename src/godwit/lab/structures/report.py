@@ -17,7 +17,13 @@ from godwit.lab.structures.sanity import Compared, compare
 from godwit.lab.structures.settings import EXPERIMENTS, SHAPES, Setting
 
 HEADINGS = ("claim", "expected", "measured", "verdict")
-STYLES = {Verdict.REPRODUCED: "green", Verdict.NOT_REPRODUCED: "red", Verdict.NOT_DECIDABLE: "yellow"}
+STYLES = {
+    Verdict.REPRODUCED: "green",
+    Verdict.NOT_REPRODUCED: "red",
+    Verdict.DEPENDS: "blue",
+    Verdict.NOT_DECIDABLE: "yellow",
+    Verdict.ARITHMETIC: "white",
+}
 
 ASSUMPTIONS = (
     "The source leaves open what follows (spec 6.3, item 13, and our own readings):",
@@ -46,7 +52,7 @@ def show(console: Console, judgements: Sequence[Judged]) -> None:
         table.add_column(heading, overflow="fold", ratio=None if heading == "verdict" else 1)
     for one in judgements:
         verdict = one.finding.verdict
-        table.add_row(*_cells(one)[:3], Text(verdict, STYLES[verdict]))
+        table.add_row(*_cells(one)[:3], Text(one.finding.told, STYLES[verdict]))
     console.print(table)
     console.print(_tally(judgements), highlight=False)
 
@@ -75,7 +81,7 @@ def page(rows: Sequence[Row], judgements: Sequence[Judged], command: str, figure
 
 def _cells(one: Judged) -> tuple[str, str, str, str]:
     claim = one.check.claim
-    return f"{claim.name} {claim.text}", one.check.expected, one.finding.numbers, one.finding.verdict.value
+    return f"{claim.name} {claim.text}", one.check.expected, one.finding.numbers, one.finding.told
 
 
 def _remarkable(judgements: Iterable[Judged]) -> list[Judged]:

@@ -78,8 +78,7 @@ class Broker:
         """Seconds since 1970."""
         self._switch = Switch(host, store, fabric, clock, tracing)
         self._registry = Registry(self._switch, Reunion(self._switch), limits or Limits())
-        self._moves = Moves(self._registry, session_wait_s, handoff, neighbors, copies_bytes_max)
-        self._moves.speaking.resume = self.publish
+        self._moves = Moves(self._registry, session_wait_s, self.publish, handoff, neighbors, copies_bytes_max)
         self._known: set[NodeId] = set()
         self._introduced = False
         self._load()
@@ -407,7 +406,7 @@ class Broker:
                 self._moves.holding.loaded(session)
             else:
                 self._registry.add(session)
-                self.counts.waiting += len(session.queue)
+                self.counts.waiting += len(session.queue.flying) + len(session.queue.waiting)
                 if session.standing.state is State.ATTACHED:
                     session.become(Cause.LEFT)
                 session.standing.left = now if session.standing.left is None else session.standing.left

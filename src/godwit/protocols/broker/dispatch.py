@@ -8,7 +8,7 @@ from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
 from godwit.protocols.broker.interest.subscribers import Audience, Directory, Found, Group, takers_of
-from godwit.protocols.broker.messages import Content
+from godwit.protocols.broker.messages import Content, Forwarded
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
@@ -16,19 +16,14 @@ from godwit.protocols.broker.session.memory import is_own
 from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.retained import Retained
-from godwit.protocols.broker.session.rows import Ledger, size_b
-from godwit.protocols.broker.session.state import PASSAGES_MAX, Body, Copy, GroupKey, Item, Session, Sub
+from godwit.protocols.broker.session.rows import Ledger, kept_of, size_b
+from godwit.protocols.broker.session.state import PASSAGES_MAX, Body, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import Host, NodeId, Record, Timer
 
 
 class Switch:
-    """What all parts of a broker work with: who wants what, and the ways to them.
-
-    `forward(shadow, item, born)` is called for what a session that has moved away must get elsewhere, with `born` where
-    another had kept that which went into it; `follow(session, item, origin)` for what one takes of which others hold
-    copies, and `weigh(copy, item)` for what a copy here takes.
-    """
+    """What all parts of a broker work with: who wants what, and the ways to them."""
 
     def __init__(self, host: Host, store: Store, fabric: Fabric, clock: Callable[[], float], tracing: bool) -> None:
         self.host = host
@@ -43,9 +38,6 @@ class Switch:
         self.directory = Directory()
         self.directory.watched = tracing
         self.retained = Retained(store)
-        self.forward: Callable[[Session, Item, int | None], None] = lambda shadow, item, born: None
-        self.follow: Callable[[Session, Item, NodeId], None] = lambda session, item, origin: None
-        self.weigh: Callable[[Copy, Item], None] = lambda copy, item: None
         self.stamp: tuple[NodeId, int] | None = None
         """The broker from whose stream comes what is being spread, and its number there. What is published here has a
         number above all that were sent before, and no higher than its own where it is sent too."""
@@ -233,7 +225,7 @@ class Switch:
             return
         session.inflow.held.setdefault(origin, []).append(item)
         if session.copy is not None:
-            self.weigh(session.copy, item)
+            session.copy.holding.weigh(session.copy, item)
         elif session.durable:
             self.ledger.put_item(session, item, origin)
 
@@ -245,11 +237,22 @@ class Switch:
         elif session.copy is not None:
             session.queue.waiting.append(item)
             session.queue.waiting_b += size_b(item)
-            self.weigh(session.copy, item)
+            session.copy.holding.weigh(session.copy, item)
         else:
             if session.standing.copies:
-                self.follow(session, item, origin)
+                self._follow(session, item, origin)
             self.flows.take(session, item)
+
+    def forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
+        """For a shadow: on to where the session went, with `born` where another had kept that which went into it."""
+        standing = shadow.standing
+        self.say((standing.moved_to,), Forwarded(shadow.client, standing.next_epoch, kept_of(item), born))
+
+    def _follow(self, session: Session, item: Item, origin: NodeId) -> None:
+        """What the session has taken, to the holders of its copies that do not get it otherwise."""
+        standing = session.standing
+        to = [holder for holder, turned in standing.copies.items() if origin not in turned]
+        self.say(to, Forwarded(session.client, standing.copied, kept_of(item)))
 
 
 def takes(session: Session, origin: NodeId) -> bool:

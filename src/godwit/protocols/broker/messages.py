@@ -118,6 +118,10 @@ class Memory(msgspec.Struct, array_like=True):
     """By the epochs at which they began, the sessions that have gone into it."""
     reached: dict[NodeId, Count] = msgspec.field(default_factory=dict)
     """How far each stream had come where the session was before."""
+    passed: dict[NodeId, NodeId] = msgspec.field(default_factory=dict)
+    """By the broker that has said so: to whom an older session went from there."""
+    counts_from: dict[NodeId, Count] = msgspec.field(default_factory=dict)
+    """The first mark that a broker must answer before it is believed to have no older session."""
 
 
 class Carried(msgspec.Struct, array_like=True):
@@ -268,6 +272,8 @@ class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
     epoch: Count
     copy: NodeId = ""
     lines: tuple[Count, ...] = (0,)
+    passed_to: NodeId = ""
+    """A session of the client went from me to this broker, which may not have it yet."""
 
 
 class Through(msgspec.Struct, frozen=True, tag="through", array_like=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from godwit.protocols.broker.topics import problem_of_filter
 from godwit.protocols.host import Record
 
 if TYPE_CHECKING:
+    from godwit.protocols.broker.handoff.coordinator import Moves
     from godwit.protocols.broker.handoff.reconcile import Reunion
 
 TIMER_MAX_S = 7 * 24 * 3600.0
@@ -44,8 +45,7 @@ class Granted(msgspec.Struct, frozen=True):
 
 
 class Registry:
-    """`on_end(session)` is called for each session that has ended here and is nowhere else, `on_attach(session)` before
-    a client is let into one, and `on_rest(session)` when it has left."""
+    """Sessions, shadows and copies by client; whoever begins, takes up or ends one does it here."""
 
     def __init__(self, switch: Switch, reunion: Reunion, limits: Limits = Limits()) -> None:  # noqa: B008
         self.switch = switch
@@ -57,10 +57,9 @@ class Registry:
         """By client and epoch."""
         self.copies: dict[str, Copy] = {}
         """Of sessions that are other brokers', by client."""
-        self.on_attach: Callable[[Session], None] = lambda session: None
-        self.on_rest: Callable[[Session], None] = lambda session: None
+        self.moves: Moves
+        """Sets itself here, since each needs the other: it is told who comes, rests and ends."""
         self._attachment = 0
-        self.on_end: Callable[[Session], None] = lambda session: None
 
     def create(self, opening: Opening, epoch: int, *, clean: bool = False) -> Session:
         session = Session(opening.client, epoch)
@@ -69,8 +68,7 @@ class Registry:
         session.carried.expiry_s = opening.expiry_s
         session.sequence = self.first_sequence()
         self.add(session)
-        if session.durable:
-            self.switch.ledger.put_session(session)
+        self.switch.ledger.put_session(session)
         return session
 
     def first_sequence(self) -> int:
@@ -87,7 +85,7 @@ class Registry:
     def attach(self, session: Session, opening: Opening, outlet: Outlet, present: bool) -> None:
         """The client is in; what is under way goes again, then what waits."""
         self.cancel_timers(session)
-        self.on_attach(session)
+        self.moves.copying.attached(session)
         was_durable = session.durable
         carried = session.carried
         carried.strange = carried.strange and (not opening.token or opening.token != carried.token)
@@ -156,13 +154,12 @@ class Registry:
         if left_s <= 0:
             self.end(session)
             return
-        if session.durable:
-            switch.ledger.put_session(session)
+        switch.ledger.put_session(session)
         if not session.everlasting:
             session.expiry_timer = switch.host.after(min(left_s, TIMER_MAX_S), partial(self._expire, session))
         if session.standing.will is not None:
             session.will_timer = switch.host.after(session.standing.will.delay_s, partial(self.say_will, session))
-        self.on_rest(session)
+        self.moves.copying.rested(session)
 
     def _expire(self, session: Session) -> None:
         session.expiry_timer = None
@@ -179,7 +176,7 @@ class Registry:
             session.will_timer = None
         if will is None:
             return
-        if session.durable and session.standing.state in OURS:
+        if session.standing.state in OURS:
             self.switch.ledger.put_session(session)
         publication = will.publication
         now, lasts_s = self.switch.clock(), (publication.expires or 0.0) - publication.time
@@ -223,12 +220,12 @@ class Registry:
             if self.sessions.get(session.client) is session:
                 del self.sessions[session.client]
             self.switch.counts.sessions -= 1
-            self.on_end(session)
+            self.moves.ended(session)
             self.say_will(session)
             self.switch.said_to.pop(session.client, None)
         else:
             self._remove_shadow(session)
-        if was_durable:
+        if was_durable or self.switch.ledger.is_changed(session):
             self.switch.ledger.forget(session)
         if not was_shadow:
             self._withdraw(session)
@@ -258,7 +255,7 @@ class Registry:
                 switch.share(group, switch.name, item.publication)
             else:
                 left += not item.received
-        switch.counts.waiting -= len(session.queue)
+        switch.counts.waiting -= len(session.queue.flying) + len(session.queue.waiting)
         session.queue.flying, session.inflow.held = {}, {}
         session.queue.waiting.clear()
         session.queue.unsent.clear()

@@ -111,8 +111,9 @@ class MemoryStore:
 
     def _gathered(self) -> tuple[Changes, list[Callable[[], None]]]:
         """All that is to be written now, and who waits for it."""
-        self._touched = False
-        self.on_write()
+        if self._touched:
+            self._touched = False
+            self.on_write()
         written, self._written = self._written, []
         waiting, self._waiting = self._waiting, []
         return written, waiting

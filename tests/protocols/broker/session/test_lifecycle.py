@@ -31,7 +31,7 @@ from godwit.protocols.broker.messages import (
 )
 from godwit.protocols.broker.messages import Session as SessionMessage
 from godwit.protocols.broker.publication import Publication
-from godwit.protocols.broker.session.lifecycle import CAUSED_BY, OURS, TRANSITIONS, Cause, State, after
+from godwit.protocols.broker.session.lifecycle import CAUSED_BY, OURS, TRANSITIONS, Cause, State
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.host import LocalError
 from godwit.sim.brokers.client import Client
@@ -76,8 +76,8 @@ def test_from_every_state_a_session_can_end() -> None:
 
 
 def test_a_session_that_was_taken_up_is_ours_and_a_shadow_is_not() -> None:
-    assert after(State.COMMITTED, Cause.TAKEN_UP) in OURS
-    assert after(State.RESTING, Cause.MOVED) not in OURS
+    assert TRANSITIONS[State.COMMITTED][Cause.TAKEN_UP] in OURS
+    assert TRANSITIONS[State.RESTING][Cause.MOVED] not in OURS
 
 
 def _attached() -> tuple[World, str, Session]:

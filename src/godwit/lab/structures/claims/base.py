@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from godwit.lab.claims import Finding, judged
+from godwit.lab.claims import Finding, along, judged
+from godwit.lab.claims import Point as CurvePoint
 from godwit.lab.structures.claims import clients as claims_clients
 from godwit.lab.structures.claims import mergers as claims_mergers
 from godwit.lab.structures.claims import routers as claims_routers
@@ -39,8 +40,16 @@ def judge(rows: Iterable[Row], settings: Iterable[Setting] = ()) -> list[Judged]
 def _judged(check: Check, found: Evidence, meant: set[Point]) -> Judged:
     missing = meant.difference(found.points())
     if missing:
-        return Judged(check, judged(check.claim, None, f"{len(missing)} of {len(meant)} points were not run"))
-    return Judged(check, judged(check.claim, *check.judge(found)))
+        return Judged(check, judged(check.claim, None, f"{len(missing)} of {len(meant)} points were not run", COST))
+    holds, numbers = check.judge(found)
+    if check.curve is None or holds:
+        return Judged(check, judged(check.claim, holds, numbers, COST))
+    points = [CurvePoint(at, one) for at, one in check.curve(found)]
+    is_ordered = check.on.startswith(("how many", "where"))
+    return Judged(check, along(check.claim, check.on, points, numbers, COST, ordered=is_ordered))
+
+
+COST = "the published replications, half an hour of a core"
 
 
 def _number(check: Check) -> int:

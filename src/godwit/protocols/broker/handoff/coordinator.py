@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from godwit.protocols.broker import messages
@@ -11,7 +11,7 @@ from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Copying, Foresight, Handoff
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import At, Places, at_of
-from godwit.protocols.broker.handoff.publisher_order import Speaking
+from godwit.protocols.broker.handoff.publisher_order import Offered, Speaking
 from godwit.protocols.broker.handoff.standby import Holding, Reserving, Taking
 from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
 from godwit.protocols.broker.messages import Claim, Fetch, Heard, Nothing, Place
@@ -50,6 +50,7 @@ class Moves:
         self,
         registry: Registry,
         session_wait_s: float,
+        publish: Callable[[Session, Offered], None],
         handoff: Handoff = "proactive",
         neighbors: Foresight | None = None,
         copies_bytes_max: int = COPIES_BYTES_MAX,
@@ -65,7 +66,7 @@ class Moves:
         self.places = Places(registry.switch.store)
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
-        self.speaking = Speaking(registry.switch, session_wait_s)
+        self.speaking = Speaking(registry, session_wait_s, publish)
         makes = proactive and neighbors is not None
         self.copying = Copying(registry, self.next_epoch, neighbors, makes=makes)
         self.holding = Holding(registry, self.turning, copies_bytes_max, holds=proactive)
@@ -73,10 +74,7 @@ class Moves:
         self.taking = Taking(self)
         self.arriving = Arriving(self)
         self.reserving = Reserving(self)
-        self.turning.on_copy_turned = self.copying.on_turned
-        self.turning.on_settled = self.copying.rested
-        self.speaking.on_heard_all = self.copying.rested
-        registry.on_end = self._ended
+        registry.moves = self
 
     # A client arrives
 
@@ -88,7 +86,7 @@ class Moves:
         if not self.follows or at.broker == self.name or not self.fabric.is_known(at.broker):
             return False
         copy = self.holding.get(opening.client, at.broker)
-        if copy is not None and opening.token and opening.token == copy.token:
+        if copy is not None and opening.token and opening.token == copy.session.carried.token:
             self.taking.open(copy, opening, outlet)
             return True
         self.wait_for(opening, outlet, at)
@@ -116,7 +114,7 @@ class Moves:
 
     def _at(self, opening: Opening) -> At:
         """Where the session is: as the client knows, as the others have said, or as a copy of it shows."""
-        at, copy = self.places.get(opening.client), self.registry.copies.get(opening.client)
+        at, copy = self.places.known.get(opening.client), self.registry.copies.get(opening.client)
         told = at_of(opening.token) if opening.token else None
         session = self.registry.sessions.get(opening.client)
         if session is not None and not self.is_elsewhere(session, opening):
@@ -129,7 +127,7 @@ class Moves:
 
     def pass_on(self, session: Session) -> bool:
         """To where it is wanted by now, if that is elsewhere."""
-        newer = self.places.get(session.client)
+        newer = self.places.known.get(session.client)
         if newer is None or newer < At(session.standing.epoch, self.name) or not self.fabric.is_known(newer.broker):
             return False
         self.leaving.transfer(session, newer.broker, newer.epoch)
@@ -158,7 +156,7 @@ class Moves:
 
     def next_epoch(self, client: str) -> int:
         """Above all that is known of this client."""
-        at, live = self.places.get(client), self.registry.sessions.get(client)
+        at, live = self.places.known.get(client), self.registry.sessions.get(client)
         shadows, copy = self.registry.shadows.get(client, {}).values(), self.registry.copies.get(client)
         known = max(at.epoch if at else 0, copy.epoch if copy else 0, *(one.standing.next_epoch for one in shadows), 0)
         if live is not None:
@@ -173,7 +171,7 @@ class Moves:
     def announce(self, session: Session, *, clean: bool = False) -> None:
         """Tell all brokers that a session that may outlive its connection is here."""
         at = At(session.standing.epoch, self.name)
-        known = self.places.get(session.client)
+        known = self.places.known.get(session.client)
         if session.standing.announced or not self.follows:
             return
         if session.carried.expiry_s > 0:
@@ -186,7 +184,8 @@ class Moves:
             self._send(self.fabric.sources(ANYTHING), Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
 
-    def _ended(self, session: Session) -> None:
+    def ended(self, session: Session) -> None:
+        """It was here, and is nowhere else."""
         self.copying.drop(session)
         if session.standing.announced:
             self._send(self.fabric.sources(ANYTHING), Place(session.client, session.standing.epoch, gone=True))
@@ -257,7 +256,7 @@ class Moves:
         elif waiting is not None and waiting.source != origin and not fetch.held:
             waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
         else:
-            at = self.places.get(fetch.client) if waiting is None else None
+            at = self.places.known.get(fetch.client) if waiting is None else None
             lead = (at.broker, at.epoch) if at is not None else ("", 0)
             self.reserving.renounce(fetch.client, origin)
             self._send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
@@ -287,7 +286,7 @@ class Moves:
             return
         if waiting is None or waiting.source != origin:
             return
-        at = self.places.get(client)
+        at = self.places.known.get(client)
         lead = at.broker if at is not None else ""
         if lead == origin:
             return  # it does not know yet that the session is on its way there; it will say so when it has come
@@ -302,7 +301,7 @@ class Moves:
             if self.speaking.heard_for(shadow, {(heard.epoch, heard.broker)}):
                 self.turning.end_if_done(shadow)
                 return
-        waiting, at = self.waiting.get(heard.client), self.places.get(heard.client)
+        waiting, at = self.waiting.get(heard.client), self.places.known.get(heard.client)
         elsewhere = waiting.source if waiting is not None else at.broker if at is not None else None
         self.speaking.on_heard(heard, self.registry.sessions.get(heard.client), elsewhere)
 
@@ -367,6 +366,7 @@ class Moves:
     def loaded(self, session: Session) -> None:
         """It was here before a crash, and so was what it waits for."""
         self.turning.loaded(session)
+        self.registry.reunion.loaded(session)
         if session.inflow.is_unconfirmed and not session.standing.announced:
             self.taking.expect(session)
 
@@ -376,7 +376,10 @@ class Moves:
 
 def _is_good(copy: Copy, opening: Opening) -> bool:
     """Whether the session was asked for, and the client does not show that it was in elsewhere since the copy."""
-    return copy.session.standing.state is State.COMMITTED and opening.token.removeprefix(UNSURE) in ("", copy.token)
+    return copy.session.standing.state is State.COMMITTED and opening.token.removeprefix(UNSURE) in (
+        "",
+        copy.session.carried.token,
+    )
 
 
 def _is_valid(claim: Claim, session: Session) -> bool:

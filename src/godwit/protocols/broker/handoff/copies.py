@@ -7,11 +7,11 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from godwit.protocols.broker.handoff.cutover import kept_of
 from godwit.protocols.broker.messages import Copy, Drop, Forwarded, Through, Turned, Uncopied
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
-from godwit.protocols.broker.session.state import Item, Session
+from godwit.protocols.broker.session.rows import kept_of
+from godwit.protocols.broker.session.state import Session
 from godwit.protocols.host import NodeId
 
 Handoff = Literal["durable", "reactive", "proactive"]
@@ -59,9 +59,6 @@ class Copying:
         self._due: dict[Session, None] = {}
         self._left = BURST
         self._paced = False
-        self.switch.follow = self._follow
-        registry.on_attach = self.attached
-        registry.on_rest = self.rested
 
     def attached(self, session: Session) -> None:
         """The client is here. Whoever was away for long and is back sets out anew."""
@@ -131,11 +128,6 @@ class Copying:
             tuple(kept_of(item) for item in session.queue.flying.values()),
             tuple(sorted({switch.name, *switch.sources(session)})),
         )
-
-    def _follow(self, session: Session, item: Item, origin: NodeId) -> None:
-        """What the session has taken, to whoever does not get it otherwise."""
-        to = [holder for holder, turned in session.standing.copies.items() if origin not in turned]
-        self.switch.say(to, Forwarded(session.client, session.standing.copied, kept_of(item)))
 
     def on_turned(self, origin: NodeId, turned: Turned) -> None:
         """What this broker publishes reaches the copy there by itself from now on."""

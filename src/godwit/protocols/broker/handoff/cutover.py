@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from godwit.protocols.broker.handoff.directory import Asked, Places
 from godwit.protocols.broker.handoff.reconcile import born_of, key_of
-from godwit.protocols.broker.messages import Forwarded, Kept, Through, Turn, Turned
+from godwit.protocols.broker.messages import Forwarded, Through, Turn, Turned
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import had, is_late, note, passes
-from godwit.protocols.broker.session.rows import DONE_WITH
+from godwit.protocols.broker.session.rows import item_of
 from godwit.protocols.broker.session.state import Gate, Item, Session, Upstream
 from godwit.protocols.host import NodeId
 
@@ -31,10 +31,6 @@ class Turning:
         """Those to which something may still be passed on, or from which somebody has not turned."""
         self._asked: dict[tuple[str, int, NodeId], set[NodeId]] = {}
         """By client, epoch and source: the brokers that were asked to turn in this life."""
-        self.on_copy_turned: Callable[[NodeId, Turned], None] = lambda origin, turned: None
-        """Called for each broker that has turned to a copy, wherever that is."""
-        self.on_settled: Callable[[Session], None] = lambda session: None
-        """Called for a session that has arrived, with all that was passed on to it."""
 
     def turn_all(self, session: Session, way: Upstream) -> None:
         """Ask every broker to send here what it sent to the place before; this one does it at once."""
@@ -60,7 +56,9 @@ class Turning:
 
     def make_turn(self, by: NodeId, turn: Turn) -> None:
         """From this moment on."""
-        turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines)
+        shadows = self.registry.shadows.get(turn.client, {}).values()
+        passed_to = next((one.standing.moved_to for one in shadows if one.standing.moved_to != by), "")
+        turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines, passed_to)
         self.switch.say(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
         self.on_turned(self.name, self.fabric.sent, turned)
 
@@ -77,10 +75,10 @@ class Turning:
             if begins or ends:
                 self.progress(session, origin)
         if turned.copy:
-            self.on_copy_turned(origin, turned)
+            self.registry.moves.copying.on_turned(origin, turned)
         for session in self.all_of(turned.client):
             if (
-                self.registry.reunion.answered(session, origin, turned.epoch, number)
+                self.registry.reunion.answered(session, origin, turned, number)
                 and session.standing.state is not State.SHADOW
             ):
                 self.go_on(session)
@@ -120,10 +118,10 @@ class Turning:
             self.switch.say((session.standing.moved_to,), Through(session.client, session.standing.next_epoch, origin))
         if session.standing.state is State.SHADOW:
             self.end_if_done(session)
-        if session.durable and session.standing.state is not State.ENDED:
+        if session.standing.state is not State.ENDED:
             self.switch.ledger.put_session(session)
         if not session.inflow.upstreams and not session.inflow.gates:
-            self.on_settled(session)
+            self.registry.moves.copying.rested(session)
 
     def _leave_behind(self, session: Session) -> None:
         """Gates that are passed and ways that are done with. A copy keeps both, to tell whom it has heard of."""
@@ -208,8 +206,7 @@ class Turning:
             self._write(session)
 
     def _write(self, session: Session) -> None:
-        if session.durable:
-            self.switch.ledger.put_session(session)
+        self.switch.ledger.put_session(session)
 
     def go_on(self, session: Session) -> None:
         """Somebody for whom what older sessions kept had to wait has come, or does not come any more."""
@@ -241,8 +238,7 @@ class Turning:
             session.inflow.gates[name] = Gate()
         way.origins.update(strangers)
         self._arriving[session] = None
-        if session.durable:
-            self.switch.ledger.put_session(session)
+        self.switch.ledger.put_session(session)
 
     def confirm(self, session: Session, way: Upstream | None, origins: Iterable[NodeId]) -> None:
         """The source of a copy has said that the session is here, and of whom it still passes on."""
@@ -338,26 +334,3 @@ def _is_arriving(session: Session) -> bool:
 
 def way_of(session: Session, epoch: int, source: NodeId) -> Upstream | None:
     return next((way for way in session.inflow.upstreams if (way.epoch, way.source) == (epoch, source)), None)
-
-
-def kept_of(item: Item) -> Kept:
-    publication = DONE_WITH if item.received else item.publication
-    return Kept(
-        publication, item.qos, item.retain, item.identifiers, item.number, item.received, item.group, item.stamp
-    )
-
-
-def item_of(kept: Kept, *, under_way: bool) -> Item:
-    item = Item(
-        kept.publication,
-        kept.qos,
-        kept.retain,
-        kept.identifiers,
-        number=kept.number if under_way else 0,
-        received=kept.received and under_way,
-        group=kept.group,
-        stamp=kept.stamp,
-    )
-    # The old broker has the number on its disk until this one has: it comes again from there after a crash.
-    item.safe = item.sent = under_way
-    return item

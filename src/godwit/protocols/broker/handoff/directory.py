@@ -39,7 +39,8 @@ class Places:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._at: dict[str, At] = {}
+        self.known: dict[str, At] = {}
+        """By client; to look at."""
         self.turns: dict[tuple[str, int], Asked] = {}
         """By client and a number: several may be asked for under the same epoch."""
         self._turns = 0
@@ -48,28 +49,25 @@ class Places:
                 self.turns[client, number] = msgspec.msgpack.decode(row, type=Asked)
                 self._turns = max(self._turns, number)
             else:
-                self._at[client] = msgspec.msgpack.decode(row, type=At)
-
-    def get(self, client: str) -> At | None:
-        return self._at.get(client)
+                self.known[client] = msgspec.msgpack.decode(row, type=At)
 
     def put(self, client: str, at: At) -> None:
         """Unless a newer one is known."""
-        known = self._at.get(client)
+        known = self.known.get(client)
         if known is None or known < at:
-            self._at[client] = at
+            self.known[client] = at
             self._store.put("places", client, 0, msgspec.msgpack.encode(at))
 
     def forget(self, client: str, at: At) -> None:
         """It has ended there, or is not there; what is newer stays."""
-        known = self._at.get(client)
+        known = self.known.get(client)
         if known is not None and known <= at:
-            del self._at[client]
+            del self.known[client]
             self._store.delete("places", client, 0)
 
     def forget_broker(self, broker: NodeId) -> None:
         """It does not come back."""
-        for client, at in list(self._at.items()):
+        for client, at in list(self.known.items()):
             if at.broker == broker:
                 self.forget(client, at)
         for key, asked in list(self.turns.items()):

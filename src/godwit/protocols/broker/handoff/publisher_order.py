@@ -7,9 +7,9 @@ from functools import partial
 
 import msgspec
 
-from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.messages import Heard, Said
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import OURS, State
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.host import NodeId
@@ -25,14 +25,14 @@ class Speaking:
     """Keeps back what a client says here until all brokers have what it said elsewhere, or until `wait_s` is over.
 
     Nothing that is kept back is acknowledged, so it needs no disk: a client whose connection ends says it again.
-    `resume(session, offered)` is called with what was kept back.
+    `publish(session, offered)` is called with what was kept back.
     """
 
-    def __init__(self, switch: Switch, wait_s: float) -> None:
-        self.switch = switch
+    def __init__(self, registry: Registry, wait_s: float, publish: Callable[[Session, Offered], None]) -> None:
+        self.registry = registry
+        self.switch = registry.switch
         self.wait_s = wait_s
-        self.resume: Callable[[Session, Offered], None] = lambda session, offered: None
-        self.on_heard_all: Callable[[Session], None] = lambda session: None
+        self.publish = publish
 
     def leave(self, session: Session, to: NodeId, epoch: int) -> tuple[tuple[int, NodeId], ...]:
         """The client goes on at another broker: whoever may still get something that it said here tells that one when
@@ -101,9 +101,8 @@ class Speaking:
         if not session.carried.unheard & heard:
             return
         session.carried.unheard -= heard
-        if session.durable:
-            self.switch.ledger.put_session(session)
+        self.switch.ledger.put_session(session)
         if not session.carried.unheard:
             offered, session.kept_back = session.kept_back, []
-            self.resume(session, offered)
-            self.on_heard_all(session)
+            self.publish(session, offered)
+            self.registry.moves.copying.rested(session)

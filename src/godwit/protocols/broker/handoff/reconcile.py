@@ -1,4 +1,4 @@
-"""Two sessions of one client become one, and what both were owed is taken once: docs/broker.md, "If O is away".
+"""Two sessions of one client become one, and what both were owed is taken once: docs/broker.md, "If O is out of reach".
 
 A session that begins while an older one is out of reach knows what it has by itself (`memory`). When it subscribes,
 every broker is asked to turn to it, under a mark instead of an epoch: what a broker sends after its `Turned` is this
@@ -8,16 +8,21 @@ session's, what it sent before is the old one's.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
-from godwit.protocols.broker.messages import Carried, Mark, Memory, Turn
+from godwit.protocols.broker.messages import Carried, Mark, Memory, Turn, Turned
+from godwit.protocols.broker.session.lifecycle import OURS
 from godwit.protocols.broker.session.memory import end_part, give_up, is_same, note
 from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
+
+ASKED_AGAIN_S = 1.0
+"""How long a broker from which an older session has left is given to hand it over."""
 
 
 def key_of(born: int) -> str:
@@ -107,20 +112,51 @@ class Reunion:
             own.setdefault(key, self.fabric.sent)
         self._write(session)
 
-    def answered(self, session: Session, origin: NodeId, mark: int, number: int) -> bool:
+    def answered(self, session: Session, origin: NodeId, turned: Turned, number: int) -> bool:
         """That broker has turned, under this number of its stream; whether that was asked for."""
-        memory = session.carried.memory
+        memory, mark = session.carried.memory, turned.epoch
         asked = memory.marks.get(mark) if memory is not None else None
         if memory is None or asked is None:
             return False
         known = memory.firsts.setdefault(origin, {})
         for key in asked.keys:
             known.setdefault(key, number)
-        if asked.announced:
-            memory.answered.add(origin)
+        if asked.announced and mark >= memory.counts_from.get(origin, 0):
+            self._believe(session, memory, origin, turned.passed_to)
         end_part(memory, mark, origin, number)
         self._write(session)
         return True
+
+    def _believe(self, session: Session, memory: Memory, origin: NodeId, passed_to: NodeId) -> None:
+        """It has no older session, unless one is on its way from there to another broker. Then it is asked again until
+        that has arrived, and after it the other one, whose answer stands behind all that it sent after this session."""
+        before = memory.passed.pop(origin, "")
+        if passed_to and self.fabric.is_known(passed_to):
+            memory.passed[origin] = passed_to
+            self._doubt(memory, origin)
+            self.switch.host.after(ASKED_AGAIN_S, partial(self._ask_again, session, origin))
+            return
+        memory.answered.add(origin)
+        if before and before != self.switch.name and self.fabric.is_known(before):
+            self._doubt(memory, before)
+            self.ask(session, (before,))
+
+    def _doubt(self, memory: Memory, broker: NodeId) -> None:
+        memory.answered.discard(broker)
+        memory.counts_from[broker] = memory.mark + 1
+
+    def _ask_again(self, session: Session, broker: NodeId) -> None:
+        memory = session.carried.memory
+        if memory is None or broker not in memory.passed or session.standing.state not in OURS:
+            return
+        if self.fabric.is_known(broker):
+            self.ask(session, (broker,))
+
+    def loaded(self, session: Session) -> None:
+        """It was here before a crash: whoever had to be asked again is."""
+        memory = session.carried.memory
+        for broker in memory.passed if memory is not None else ():
+            self.switch.host.after(ASKED_AGAIN_S, partial(self._ask_again, session, broker))
 
     def settle(self, session: Session) -> None:
         """Forget, where no older session can turn up any more."""
@@ -158,7 +194,8 @@ class Reunion:
         if memory is None:
             return None
         parts = [msgspec.structs.replace(part, reached={}) for part in memory.parts]
-        return msgspec.structs.replace(memory, marks={}, reached=self._reached(), parts=parts)
+        asked_anew = msgspec.structs.replace(memory, marks={}, passed={}, counts_from={})
+        return msgspec.structs.replace(asked_anew, reached=self._reached(), parts=parts)
 
     def _reached(self) -> dict[NodeId, int]:
         """How far each stream has come here."""
@@ -166,8 +203,7 @@ class Reunion:
         return {**reached, self.switch.name: self.fabric.sent}
 
     def _write(self, session: Session) -> None:
-        if session.durable:
-            self.switch.ledger.put_session(session)
+        self.switch.ledger.put_session(session)
 
 
 def _keys(session: Session) -> set[str]:

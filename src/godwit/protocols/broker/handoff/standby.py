@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Opening, Outlet, Reason
-from godwit.protocols.broker.handoff.cutover import Turning, item_of, kept_of, way_of
+from godwit.protocols.broker.handoff.cutover import Turning, way_of
 from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.parse import remembered
-from godwit.protocols.broker.session.rows import items_of, size_b
+from godwit.protocols.broker.session.rows import item_of, items_of, kept_of, size_b
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
 from godwit.protocols.host import NodeId
 
@@ -39,7 +39,6 @@ class Holding:
         self.bytes_max = bytes_max
         self.holds = holds
         self.bytes = 0
-        self.switch.weigh = self._weigh
 
     def get(self, client: str, source: NodeId) -> Copy | None:
         """The copy of this client's session that this broker has made."""
@@ -59,7 +58,7 @@ class Holding:
             return
         if old is not None:
             self.forget(old)
-        copy = Copy(self._session(origin, content), origin, content.epoch, content.carried.expiry_s)
+        copy = Copy(self, self._session(origin, content), origin, content.epoch, content.carried.expiry_s)
         self._hold(copy, cost)
 
     def _session(self, origin: NodeId, content: messages.Copy) -> Session:
@@ -101,7 +100,7 @@ class Holding:
         else:
             self.forget(copy)
 
-    def _weigh(self, copy: Copy, item: Item) -> None:
+    def weigh(self, copy: Copy, item: Item) -> None:
         """One more has come. Where that is too much, the copy goes when this turn is over: somebody may be in the midst
         of giving to all who want the same."""
         cost, session = size_b(item), copy.session
@@ -139,7 +138,7 @@ class Holding:
         session.owner = copy_owner(session.client, copy.epoch)
         session.limits = self.registry.limits
         session.carried.expiry_s, session.standing.left = copy.lasts_s, switch.clock()
-        switch.counts.waiting += len(session.queue)
+        switch.counts.waiting += len(session.queue.flying) + len(session.queue.waiting)
         switch.flows.number_first(session)
         switch.ledger.save_together(session)
 
@@ -167,7 +166,7 @@ class Holding:
         session.become(Cause.OVER)
         switch.counts.copies -= 1
         if was_committed:
-            switch.counts.waiting -= len(session.queue)
+            switch.counts.waiting -= len(session.queue.flying) + len(session.queue.waiting)
             switch.ledger.forget(session)
         else:
             self.bytes -= copy.bytes
@@ -178,11 +177,11 @@ class Holding:
     def loaded(self, session: Session) -> None:
         """A copy that was asked for before a crash; the answer is still to come."""
         way = session.inflow.upstreams[0]
-        copy = Copy(session, way.source, way.epoch, session.carried.expiry_s)
+        copy = Copy(self, session, way.source, way.epoch, session.carried.expiry_s)
         session.limits = self.registry.limits
         self.registry.copies[session.client] = copy
         self.switch.counts.copies += 1
-        self.switch.counts.waiting += len(session.queue)
+        self.switch.counts.waiting += len(session.queue.flying) + len(session.queue.waiting)
         for sub in session.subscriptions.values():
             self.switch.add_sub(sub)
 
@@ -236,12 +235,12 @@ class Taking:
         return session
 
     def _take_up(self, copy: Copy, epoch: int, *, given: bool) -> Session:
-        """What the client says is kept back until the source tells that all have what it said there."""
+        """What the client says is kept back until the source tells that all have what it said there. Whoever goes on
+        with the session writes it."""
         session = self.moves.holding.enliven(copy, epoch)
         if not given:
             self.registry.reunion.begin_with(session, copy)
         session.carried.unheard, session.standing.came_from = {(copy.epoch, copy.source)}, copy.source
-        self.switch.ledger.put_session(session)
         self.moves.speaking.arrive(session)
         self.moves.copying.came(copy.source)
         return session
@@ -264,8 +263,7 @@ class Taking:
         for origin, gate in session.inflow.gates.items():
             gate.through = True
             self.moves.turning.release(session, origin)
-        if session.durable:
-            self.switch.ledger.put_session(session)
+        self.switch.ledger.put_session(session)
 
     def on_given(self, origin: NodeId, given: Given) -> None:
         """The copy here is the session, or was rightly taken for it."""

@@ -9,7 +9,7 @@ import msgspec
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.handoff.copies import Copying
-from godwit.protocols.broker.handoff.cutover import Turning, item_of, kept_of
+from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import At, Places
 from godwit.protocols.broker.handoff.publisher_order import Speaking
 from godwit.protocols.broker.messages import Claim, Forwarded, Given, Turn
@@ -17,7 +17,8 @@ from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import lines_of, merge
 from godwit.protocols.broker.session.parse import remembered
-from godwit.protocols.broker.session.state import Gate, Item, Session, Upstream, shadow_owner
+from godwit.protocols.broker.session.rows import item_of, kept_of
+from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
 from godwit.protocols.host import NodeId
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ class Leaving:
         self.turning = turning
         self.speaking = speaking
         self.copying = copying
-        self.switch.forward = self._forward
 
     def transfer(self, session: Session, to: NodeId, epoch: int) -> None:
         """All of it into the stream to the other broker."""
@@ -78,8 +78,7 @@ class Leaving:
         epoch = self._begin(session, to, max(epoch, copied + 1))
         unheard = self.speaking.leave_copy(session, to, copied)
         self._become_shadow(session, to, copied, origins)
-        session.carried.unheard = unheard
-        switch.ledger.put_session(session)
+        session.carried.unheard = unheard  # it is written with the shadow
         self.places.put(client, At(epoch, to))
         switch.say((to,), Given(client, epoch, copied, tuple(sorted(origins))))
         self.speaking.tell_if_heard(session)
@@ -88,7 +87,7 @@ class Leaving:
 
     def _begin(self, session: Session, to: NodeId, epoch: int) -> int:
         """Nobody is connected any more, nobody else holds a copy; the epoch at the next place."""
-        known, shadows = self.places.get(session.client), self.registry.shadows.get(session.client, {})
+        known, shadows = self.places.known.get(session.client), self.registry.shadows.get(session.client, {})
         # Two sessions of a client may go the same way after one another: they must not go under the same epoch, nor
         # leave two shadows of the same epoch.
         while session.standing.epoch in shadows:
@@ -119,7 +118,7 @@ class Leaving:
         switch = self.switch
         switch.ledger.forget(session)
         del self.registry.sessions[session.client]
-        switch.counts.waiting -= len(session.queue)
+        switch.counts.waiting -= len(session.queue.flying) + len(session.queue.waiting)
         session.queue.clear()
         session.queue.incoming = set()
         session.become(Cause.MOVED)
@@ -132,12 +131,6 @@ class Leaving:
         switch.directory.changed()
         switch.counts.sessions -= 1
         switch.counts.moved_out += 1
-
-    def _forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
-        """For a shadow: on to where the session went."""
-        self.switch.say(
-            (shadow.standing.moved_to,), Forwarded(shadow.client, shadow.standing.next_epoch, kept_of(item), born)
-        )
 
 
 # How a session arrives where there may be another of the same client: docs/broker.md, "A session moves".
@@ -169,7 +162,18 @@ class Arriving:
         self.switch.counts.handoffs_missed += waiting is not None
         self.moves.copying.came(origin)
         self.moves.turning.turn_all(session, way)
-        self.moves.arrive(session, waiting)
+        if (waiting is not None and waiting.outlet is not None) or not self._follows(session):
+            self.moves.arrive(session, waiting)
+
+    def _follows(self, session: Session) -> bool:
+        """Where a newer session of the client has left from here, and may not have arrived yet, an older one goes after
+        it. If it stayed, the newer would find it here or hear of it, and go into it with all that it remembers."""
+        shadows = self.registry.shadows.get(session.client, {}).values()
+        newest = max(shadows, key=lambda shadow: shadow.line, default=None)
+        if newest is None or newest.line <= session.line or not self.switch.fabric.is_known(newest.standing.moved_to):
+            return False
+        self.moves.leaving.transfer(session, newest.standing.moved_to, newest.standing.next_epoch)
+        return True
 
     def _installed(self, moved: messages.Session, way: Upstream) -> Session:
         session = Session(moved.client, moved.epoch, moved.carried)
@@ -217,8 +221,7 @@ class Arriving:
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
         session.standing.announced = False
         session.inflow.upstreams.append(way)
-        if session.durable:
-            self.switch.ledger.put_session(session)
+        self.switch.ledger.put_session(session)
         self.moves.turning.turn_all(session, way)
         self.moves.announce(session)
         for kept in moved.kept:

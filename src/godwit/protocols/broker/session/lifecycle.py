@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import NoReturn
 
 from godwit.protocols.broker import messages
 from godwit.protocols.host import LocalError
@@ -107,9 +108,6 @@ these where the table has no such step: streams deliver late what was true when 
 place or a copy that is no longer there is legal, and is ignored."""
 
 
-def after(state: State, cause: Cause) -> State:
-    """The next state; a step that the table does not have is a bug of the caller, and nothing has changed."""
-    try:
-        return TRANSITIONS[state][cause]
-    except KeyError:
-        raise LocalError(f"a session that is {state.value} cannot be told that {cause.value}") from None
+def refused(state: State, cause: Cause) -> NoReturn:
+    """A step that the table does not have is a bug of the caller, and nothing has changed."""
+    raise LocalError(f"a session that is {state.value} cannot be told that {cause.value}")

@@ -1,4 +1,4 @@
-"""What a session has by itself, where an older one of its client may still turn up: docs/broker.md, "If O is away".
+"""What a session has by itself, where an older one of its client may turn up: docs/broker.md, "If O is out of reach".
 
 Of each broker's stream that is all that a subscription wants behind the broker's `Turned`, up to where it was given up.
 It takes nothing else by itself: the rest is the older session's. So every publication belongs to one of the two.

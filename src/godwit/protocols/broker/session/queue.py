@@ -100,7 +100,7 @@ class Deliveries:
         if session.carried.strange or not session.standing.answered:
             asked_for = session.carried.strange or session.inflow.is_unconfirmed
             session.standing.answered, session.carried.strange = True, False
-            if session.durable and asked_for:
+            if asked_for:
                 self.ledger.put_session(session)
 
     def released(self, session: Session, number: int) -> bool:

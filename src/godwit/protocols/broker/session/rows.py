@@ -12,9 +12,8 @@ from collections.abc import Iterator
 import msgspec
 
 from godwit.protocols.broker.api import Subscription
-from godwit.protocols.broker.messages import Carried
+from godwit.protocols.broker.messages import Carried, Kept
 from godwit.protocols.broker.publication import Publication
-from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.state import Body, Gate, GroupKey, Item, Session, Standing, Sub, Upstream
 from godwit.protocols.broker.store import Store
@@ -100,8 +99,12 @@ class Ledger:
         self._bodies += 1
         return Body(self._bodies)
 
+    def is_changed(self, session: Session) -> bool:
+        """Whether its row is still to be written."""
+        return session in self._changed
+
     def put_session(self, session: Session) -> None:
-        """Its row is written once, with all that this turn and others change until the disk is ready for it."""
+        """If it is durable when the disk is ready for it, its row is written: once, with all that has changed."""
         self.writes += 1
         self._changed[session] = None
         self.store.touch()
@@ -109,9 +112,7 @@ class Ledger:
     def _write_changed(self) -> None:
         changed, self._changed = self._changed, {}
         for session in changed:
-            if session.standing.state is State.ENDED:
-                self.forget(session)  # it came from elsewhere with rows, and ended with its connection
-            else:
+            if session.durable:
                 self._write_session(session)
                 self._write_origins(session)
 
@@ -397,3 +398,26 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
 def size_b(item: Item) -> int:
     """What a waiting delivery costs, about."""
     return len(item.publication.payload) + len(item.publication.topic) + 64
+
+
+def kept_of(item: Item) -> Kept:
+    publication = DONE_WITH if item.received else item.publication
+    return Kept(
+        publication, item.qos, item.retain, item.identifiers, item.number, item.received, item.group, item.stamp
+    )
+
+
+def item_of(kept: Kept, *, under_way: bool) -> Item:
+    item = Item(
+        kept.publication,
+        kept.qos,
+        kept.retain,
+        kept.identifiers,
+        number=kept.number if under_way else 0,
+        received=kept.received and under_way,
+        group=kept.group,
+        stamp=kept.stamp,
+    )
+    # The old broker has the number on its disk until this one has: it comes again from there after a crash.
+    item.safe = item.sent = under_way
+    return item

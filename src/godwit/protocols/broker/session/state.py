@@ -12,10 +12,11 @@ from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
 from godwit.protocols.broker.messages import Carried
 from godwit.protocols.broker.publication import Publication
-from godwit.protocols.broker.session.lifecycle import OURS, Cause, State, after
+from godwit.protocols.broker.session.lifecycle import OURS, TRANSITIONS, Cause, State, refused
 from godwit.protocols.host import NodeId, Timer
 
 if TYPE_CHECKING:
+    from godwit.protocols.broker.handoff.standby import Holding
     from godwit.protocols.broker.interest.subscribers import Group
 
 GroupKey = tuple[str, str, str]
@@ -177,10 +178,6 @@ class Queue:
         self.dropped: dict[str, int] = {}
         """What the bounds of its limits cost it here, by reason."""
 
-    def __len__(self) -> int:
-        """Deliveries that wait or are under way."""
-        return len(self.flying) + len(self.waiting)
-
     def next_number(self) -> int:
         """A packet identifier that is free."""
         number, flying = self.number, self.flying
@@ -308,7 +305,8 @@ class Session:
 
     def become(self, cause: Cause) -> None:
         """The next step of its life; `LocalError` where it cannot take that, and nothing has changed."""
-        self.standing.state = after(self.standing.state, cause)
+        state = TRANSITIONS[self.standing.state].get(cause)
+        self.standing.state = state if state is not None else refused(self.standing.state, cause)
 
     @property
     def plain(self) -> bool:
@@ -363,6 +361,7 @@ class Copy:
         "bytes",
         "epoch",
         "expiry_timer",
+        "holding",
         "kept",
         "lasts_s",
         "reserved",
@@ -370,7 +369,9 @@ class Copy:
         "source",
     )
 
-    def __init__(self, session: Session, source: NodeId, epoch: int, lasts_s: float) -> None:
+    def __init__(self, holding: Holding, session: Session, source: NodeId, epoch: int, lasts_s: float) -> None:
+        self.holding = holding
+        """Who keeps the account of all copies."""
         self.session = session
         self.source = source
         self.epoch = epoch
@@ -384,11 +385,6 @@ class Copy:
         self.reserved = False
         """The source gives the session to nobody else."""
         self.expiry_timer: Timer | None = None
-
-    @property
-    def token(self) -> str:
-        """What its client was given when it was in last."""
-        return self.session.carried.token
 
 
 def shadow_owner(client: str, epoch: int) -> str:

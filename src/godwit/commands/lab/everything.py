@@ -1,0 +1,115 @@
+"""`godwit lab all`: every study run or gone on with, and one site of all claims written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from godwit.commands.console import InputError, Reports
+from godwit.commands.pipeline.sweeping import INTERRUPTED, RESULTS, Where, alone_in, swept
+from godwit.lab import site
+from godwit.lab.catalogue import STUDIES
+from godwit.lab.results import ResultsError
+from godwit.lab.site import Told
+from godwit.lab.structures.rows import StoreError
+from godwit.lab.studies import SIZES, Study
+
+HOUR_S, MINUTE_S = 3600.0, 60.0
+
+
+def everything(
+    *,
+    only: list[str] | None,
+    size: str,
+    out: str,
+    plan: bool,
+    report_only: bool,
+    documents: str | None,
+    where: Where,
+) -> int:
+    studies = [STUDIES[name] for name in _chosen(only)]
+    if size not in SIZES:
+        raise InputError(f"--size {size}: one of {', '.join(SIZES)}")
+    folder, reports = Path(out), Reports()
+    try:
+        if not report_only:
+            _announce(studies, size, folder, reports)
+        if plan:
+            return 0
+        status = 0 if report_only else _run(studies, size, folder, where)
+        if status == INTERRUPTED:
+            return status
+        every = [told for one in studies if (told := _told(one, size, folder, reports, report_only)) is not None]
+    except (ResultsError, StoreError) as error:
+        raise InputError(str(error)) from None
+    if not every:
+        raise InputError(f"{folder}: no run of size {size} is there; run without --report-only first")
+    _write(folder, every, documents, reports)
+    return status
+
+
+def _chosen(only: list[str] | None) -> list[str]:
+    for name in only or ():
+        if name not in STUDIES:
+            raise InputError(f"--only {name}: there is no such study; there are {', '.join(STUDIES)}")
+    return list(dict.fromkeys(only or STUDIES))
+
+
+def _announce(studies: Sequence[Study], size: str, folder: Path, reports: Reports) -> None:
+    """What is missing and how much processor time it will take, before any of it is spent."""
+    total_s = 0.0
+    for one in studies:
+        wanted = one.runs(size)
+        path = folder / one.name / RESULTS
+        missing = one.kept(path).missing(wanted) if path.exists() else list(wanted)
+        cost_s = sum(map(one.cost_s, missing))
+        total_s += cost_s
+        reports.say(f"{one.name}: {len(missing)} of {len(wanted)} runs are missing, about {duration(cost_s)} of a core")
+    reports.say(f"all: about {duration(total_s)} of a core; the same command goes on where it was interrupted")
+
+
+def duration(seconds: float) -> str:
+    if seconds >= HOUR_S:
+        return f"{seconds / HOUR_S:.1f} h"
+    return f"{seconds / MINUTE_S:.0f} min" if seconds >= MINUTE_S else f"{seconds:.0f} s"
+
+
+def _run(studies: Sequence[Study], size: str, folder: Path, where: Where) -> int:
+    worst = 0
+    for one in studies:
+        with alone_in(folder / one.name):
+            kept = one.kept(folder / one.name / RESULTS)
+            status = swept(one.runs(size), kept, one.work, where, cost=one.cost_s, named=one.named)
+        if status == INTERRUPTED:
+            return status
+        worst = max(worst, status)
+    return worst
+
+
+def _told(one: Study, size: str, folder: Path, reports: Reports, report_only: bool) -> Told | None:
+    path = folder / one.name / RESULTS
+    if not path.exists():
+        return None
+    kept = one.kept(path)
+    kept.any_code = report_only
+    if report_only:
+        reports.say(f"{one.name}: reported on as they are, whatever code made the rows; the page says which")
+    return site.told(one, kept, size)
+
+
+def _write(folder: Path, every: Sequence[Told], documents: str | None, reports: Reports) -> None:
+    try:
+        written = site.write(folder, every)
+        if documents is not None:
+            target = Path(documents)
+            target.mkdir(parents=True, exist_ok=True)
+            for name, text in site.documents(every).items():
+                (target / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
+    for one in every:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in one.counts.items())
+        typer.echo(f"{one.study.name}: {counts}")
+    reports.say(f"written: {written[0]}")

@@ -1,0 +1,278 @@
+"""The ring on recorded movement: San Francisco's taxis as phones, its eNodeBs as brokers, Beijing's sensors.
+
+The stations keep their arrangement and are laid over the box of the cells; an hour of readings passes in `READING_S`.
+Each taxi wants bad air within some kilometres of where it began.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from scipy.spatial import cKDTree
+
+from godwit.lab.gathering.crossings import HANDOVER, REGISTERING
+from godwit.lab.gathering.rivals import tree_paths
+from godwit.protocols.gathering.areas import Disc
+from godwit.protocols.gathering.maps import sites_of
+from godwit.protocols.gathering.messages import Condition
+from godwit.protocols.gathering.phone import Phone
+from godwit.protocols.gathering.rules import Rules
+from godwit.protocols.gathering.space import Point
+from godwit.protocols.host import NodeId, Record
+from godwit.sim.mobility import Array
+from godwit.sim.ring.gathering import Gathering
+
+TAXIS, CELLS = "sf_taxi_gps_week.parquet", "sf_lte_cells.csv.gz"
+STATIONS, READINGS = "beijing_stations.csv", "beijing_air_quality.parquet"
+BEGIN = 1_211_997_600
+"""2008-05-28 18:00 UTC, eleven in the morning in San Francisco."""
+
+GRID_S = 10.0
+GAP_S = 300.0
+REACH_KM = 5.0
+AREA_KM = 3.0
+READING_S = 20.0
+BAD_AIR = 75
+FIRST_HOUR = 180
+"""2013-03-08 12:00: from then on bad air comes and goes."""
+
+KM_PER_DEGREE = 111.195
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    folder: str
+    minutes: float = 30.0
+    seed: int = 1
+
+
+class Driven(msgspec.Struct, frozen=True, kw_only=True):
+    brokers: int
+    taxis: int
+    sensors: int
+    events: int
+    wanted: int
+    received: int
+    buffered: int
+    handoffs: int
+    absences: int
+    event_hops: float
+    notice_hops: float
+    handover_sent: float
+    register_sent: float
+    tree_hops: float
+    """From the sensor's broker to the taxi's, along the shortest tree over all brokers."""
+    tree_items: int
+    """Durable items of one handoff in a tree of so many brokers: 5 n - 2 (shared/ring.md)."""
+    stored_mean: float
+    """Subscriptions a broker; a tree has all of them everywhere."""
+    wall_s: float
+
+    @property
+    def lost(self) -> int:
+        return self.wanted - self.received - self.buffered
+
+
+def brokers_of(folder: Path) -> list[tuple[NodeId, Point]]:
+    """One for each eNodeB, in the middle of its cells; kilometres east and north of the south-western corner."""
+    cells: dict[int, list[tuple[float, float]]] = {}
+    with gzip.open(folder / CELLS, "rt", encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            cells.setdefault(int(row["cell"]) // 256, []).append((float(row["lon"]), float(row["lat"])))
+    middles = {site: np.mean(some, axis=0).tolist() for site, some in sorted(cells.items())}
+    fresh: dict[Point, NodeId] = {}
+    for site, (lon, lat) in middles.items():
+        fresh.setdefault(plane(lon, lat), f"e{site}")
+    return [(name, place) for place, name in fresh.items()]
+
+
+ORIGIN = (-122.512, 37.600)
+
+
+def plane(lon: Any, lat: Any) -> tuple[Any, Any]:
+    east = (lon - ORIGIN[0]) * KM_PER_DEGREE * math.cos(math.radians(37.7))
+    return (east, (lat - ORIGIN[1]) * KM_PER_DEGREE)
+
+
+class Heard:
+    """Hops of events to their matching broker and of notices to the taxis' brokers."""
+
+    def __init__(self) -> None:
+        self.hops: dict[str, Counter[int]] = {"matched": Counter(), "notified": Counter()}
+
+    def record(self, time_s: float, node: NodeId, record: Record, /) -> None:
+        if record.kind in self.hops:
+            self.hops[record.kind][record.hops] += 1
+
+    def mean(self, kind: str) -> float:
+        counted = self.hops[kind]
+        return sum(hops * count for hops, count in counted.items()) / max(1, counted.total())
+
+
+class Drive:
+    def __init__(self, recording: Recording, told: Callable[[str], None] = lambda text: None) -> None:
+        self.recording = recording
+        self.told = told
+        folder = Path(recording.folder)
+        self.until_s = 60.0 * recording.minutes
+        self.sites = sites_of(brokers_of(folder))
+        self.places = np.array([site.place for site in self.sites])
+        self.nearest = cKDTree(self.places)
+        self.heard = Heard()
+        self.gathering = Gathering(recording.seed, Rules(recheck_s=30.0), recorder=self.heard)
+        self.gathering.deploy(self.sites)
+        self.taxis = self._taxis(folder)
+        self.stations = self._stations(folder)
+        self.wanted = 0
+        self.handoffs = self.absences = 0
+        self.areas: dict[NodeId, Disc] = {}
+        self.attached: dict[NodeId, int] = {}
+        self.tree = tree_paths([site.place for site in self.sites])
+        self.tree_hops: list[int] = []
+
+    def _taxis(self, folder: Path) -> dict[NodeId, Array]:
+        """Kilometres on a grid of time, NaN where nothing is known for long."""
+        table = pq.read_table(folder / TAXIS, columns=["cab", "t", "lat_e5", "lon_e5"])
+        inside = (pc.field("t") >= int(BEGIN - GAP_S)) & (pc.field("t") <= int(BEGIN + self.until_s + GAP_S))
+        rows = table.filter(inside)
+        # Names that are kept as a dictionary cannot be sorted.
+        rows = rows.set_column(0, "cab", pc.cast(rows["cab"], "string"))
+        rows = rows.sort_by([("cab", "ascending"), ("t", "ascending")])
+        grid = BEGIN + np.arange(0.0, self.until_s, GRID_S)
+        found: dict[NodeId, Array] = {}
+        cabs = np.array(rows["cab"].to_pylist())
+        fixes = {name: rows[name].to_numpy().astype(float) for name in ("t", "lat_e5", "lon_e5")}
+        for cab in np.unique(cabs).tolist():
+            own = slice(int(np.searchsorted(cabs, cab)), int(np.searchsorted(cabs, cab, side="right")))
+            times = fixes["t"][own]
+            if len(times) < 2:
+                continue
+            after = np.searchsorted(times, grid)
+            known = (after > 0) & (after < len(times))
+            gap = times[np.clip(after, 1, len(times) - 1)] - times[np.clip(after, 1, len(times) - 1) - 1]
+            x, y = plane(fixes["lon_e5"][own] / 1e5, fixes["lat_e5"][own] / 1e5)
+            path = np.c_[np.interp(grid, times, x), np.interp(grid, times, y)]
+            path[~known | (gap > GAP_S)] = np.nan
+            if np.isfinite(path).any():
+                found[f"cab-{cab}"] = path
+        return found
+
+    def _stations(self, folder: Path) -> dict[NodeId, tuple[Point, list[float]]]:
+        """Where each stands over the box of the brokers, and what it measured hour by hour."""
+        with (folder / STATIONS).open(encoding="utf-8") as lines:
+            rows = [(row["station"], float(row["lon"]), float(row["lat"])) for row in csv.DictReader(lines)]
+        where = np.array([(lon, lat) for _, lon, lat in rows])
+        share = (where - where.min(axis=0)) / (where.max(axis=0) - where.min(axis=0))
+        box = np.percentile(self.places, (10, 90), axis=0)
+        laid = box[0] + share * (box[1] - box[0])
+        table = pq.read_table(folder / READINGS, columns=["station", "pm25"])
+        hours = math.ceil(self.until_s / READING_S)
+        found = {}
+        for (station, _, _), place in zip(rows, laid.tolist(), strict=True):
+            own = table.filter(pc.field("station") == station)["pm25"].slice(FIRST_HOUR, hours).to_pylist()
+            found[station] = (tuple(place), own)
+        return found
+
+    def run(self) -> Driven:
+        started = time.perf_counter()
+        self._begin()
+        before = self.gathering.underlay.sent.copy()
+        steps = int(self.until_s / GRID_S)
+        for step in range(steps):
+            self._step(step)
+            self.gathering.run_for(GRID_S)
+            if step % 30 == 0:
+                self.told(
+                    f"{step * GRID_S / 60:.0f} of {self.recording.minutes:.0f} minutes, {self.handoffs:,} handoffs"
+                )
+        self.gathering.run_for(120.0)
+        return self._summary(self.gathering.underlay.sent - before, time.perf_counter() - started)
+
+    def _begin(self) -> None:
+        for name, (place, _) in self.stations.items():
+            self.gathering.phone(name)
+            self.gathering.attach(name, self.sites[int(self.nearest.query(place)[1])].name)
+        for name in self.taxis:
+            self.gathering.phone(name)
+        self.gathering.run_for(1.0)
+
+    def _step(self, step: int) -> None:
+        for name, path in self.taxis.items():
+            self._drive(name, path[step])
+        due = step * GRID_S % READING_S == 0
+        if due:
+            for station, (place, readings) in self.stations.items():
+                hour = int(step * GRID_S / READING_S)
+                value = readings[hour] if hour < len(readings) else None
+                if value is not None:
+                    # After the second in which taxis associate and subscribe.
+                    self.gathering.world.engine.after(2.0, partial(self._publish, station, place, value))
+
+    def _drive(self, name: NodeId, place: Any) -> None:
+        far, index = (math.inf, 0) if math.isnan(place[0]) else self.nearest.query(place)
+        phone = self.gathering.phones[name]
+        if far > REACH_KM:
+            if self.attached.pop(name, None) is not None:
+                self.absences += 1
+                self.gathering.detach(name)
+            return
+        if self.attached.get(name) == index:
+            return
+        if phone.last not in (b"", self.gathering.brokers[self.sites[index].name].key):
+            self.handoffs += 1
+        self.attached[name] = int(index)
+        self.gathering.detach(name)
+        self.gathering.attach(name, self.sites[index].name)
+        if name not in self.areas:
+            self._subscribe(phone, (float(place[0]), float(place[1])))
+
+    def _subscribe(self, phone: Phone, place: Point) -> None:
+        area = self.areas[phone.client] = Disc(place, AREA_KM)
+        phone.subscribe("reading", area, (Condition("pm25", BAD_AIR, ">"),))
+
+    def _publish(self, station: NodeId, place: Point, value: float) -> None:
+        self.gathering.phones[station].publish("reading", place, {"pm25": value})
+        if value <= BAD_AIR:
+            return
+        wanting = [name for name, area in self.areas.items() if area.contains(place)]
+        self.wanted += len(wanting)
+        origin = int(self.nearest.query(place)[1])
+        self.tree_hops += [self.tree(origin, self.attached[name]) for name in wanting if name in self.attached]
+
+    def _summary(self, sent: Counter[str], wall_s: float) -> Driven:
+        gathering = self.gathering
+        stored = [len(broker.store) for broker in gathering.brokers.values()]
+        return Driven(
+            brokers=len(self.sites),
+            taxis=len(self.taxis),
+            sensors=len(self.stations),
+            events=self.heard.hops["matched"].total(),
+            wanted=self.wanted,
+            received=sum(len(gathering.phones[name].history()) for name in self.taxis),
+            buffered=sum(broker.profiles.buffered_total() for broker in gathering.brokers.values()),
+            handoffs=self.handoffs,
+            absences=self.absences,
+            event_hops=self.heard.mean("matched"),
+            notice_hops=self.heard.mean("notified"),
+            handover_sent=sum(sent[kind] for kind in HANDOVER) / max(1, self.handoffs),
+            register_sent=sum(sent[kind] for kind in REGISTERING) / max(1, self.handoffs),
+            tree_hops=sum(self.tree_hops) / max(1, len(self.tree_hops)),
+            tree_items=5 * len(self.sites) - 2,
+            stored_mean=sum(stored) / len(stored),
+            wall_s=wall_s,
+        )
+
+
+def driven(recording: Recording, told: Callable[[str], None] = lambda text: None) -> Driven:
+    return Drive(recording, told).run()

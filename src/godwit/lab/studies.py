@@ -1,0 +1,74 @@
+"""What a study is: a plan in three sizes, runs, and a page with findings.
+
+Whoever has claims to judge writes a `Study` and names it in `lab/catalogue.py`; `godwit lab all` does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from godwit.lab.claims import Finding
+from godwit.lab.pages import Table
+from godwit.lab.provenance import Provenance
+
+SIZES = ("quick", "short", "published")
+"""A few minutes, about a quarter of an hour, and what was published; of a core, for each study."""
+
+
+class Kept(Protocol):
+    """Where a study's results are: `lab.results.Results` or anything that does the same."""
+
+    path: Path
+    any_code: bool
+
+    def missing(self, wanted: Sequence[Any]) -> list[Any]: ...
+
+    def add(self, one: Any, done: Any, /) -> None: ...
+
+    def settle(self) -> None: ...
+
+    def of(self, wanted: Sequence[Any]) -> list[Any]: ...
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """`source` is where a value comes from: the text, fitted, or ours."""
+
+    name: str
+    value: str
+    source: str
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a study has to say about the rows that there are."""
+
+    lead: str
+    findings: Sequence[Finding]
+    tables: Sequence[Table]
+    parameters: Sequence[Parameter]
+    seeds: str
+    figures: Callable[[], Mapping[str, bytes]] = dict
+    """PNG by caption, drawn when asked for: that needs matplotlib."""
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    title: str
+    spec: str
+    runs: Callable[[str], Sequence[Any]]
+    """The configurations of a size, in the order in which they should be run."""
+    work: Callable[[Any], Any]
+    cost_s: Callable[[Any], float]
+    """The expected seconds of a core."""
+    kept: Callable[[Path], Any]
+    outcome: Callable[[Sequence[Any], str], Outcome]
+    """Of the rows of a size."""
+    named: Callable[[Any], str] = str
+
+
+def origins(rows: Sequence[Any]) -> list[Provenance]:
+    """Where these rows come from, each place once."""
+    return list(dict.fromkeys(row.made for row in rows))

@@ -1,0 +1,59 @@
+"""`godwit lab all`: the plan before the cost, and a site from what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lab.test_site import STUDY
+from typer.testing import CliRunner
+
+from godwit.cli import app
+from godwit.commands.lab import everything
+from godwit.commands.lab.everything import duration
+
+
+@pytest.fixture(autouse=True)
+def one_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(everything, "STUDIES", {"dice": STUDY})
+
+
+def called(*words: str) -> Any:
+    return CliRunner().invoke(app, ["lab", "all", *words])
+
+
+def test_the_plan_says_what_is_missing_and_what_it_costs_and_runs_nothing(tmp_path: Path) -> None:
+    result = called("--plan", "--out", str(tmp_path))
+    assert result.exit_code == 0
+    assert "dice: 9 of 9 runs are missing, about 9 s of a core" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_everything_is_run_once_and_one_site_is_written(tmp_path: Path) -> None:
+    first = called("--size", "quick", "--no-spark", "--out", str(tmp_path), "--documents", str(tmp_path / "docs"))
+    assert first.exit_code == 0, first.stderr
+    assert "1 reproduced" in first.stdout
+    for name in ("index.html", "dice.html", "dice/results.parquet", "docs/index.md", "docs/dice.md"):
+        assert (tmp_path / name).exists(), name
+    again = called("--size", "quick", "--no-spark", "--out", str(tmp_path))
+    assert "dice: 0 of 3 runs are missing" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--size", "huge"], "--size huge: one of quick, short, published"),
+        (["--only", "chess"], "--only chess: there is no such study; there are dice"),
+        (["--report-only"], "no run of size short is there"),
+    ],
+)
+def test_what_cannot_be_done_is_told(tmp_path: Path, words: list[str], told: str) -> None:
+    result = called(*words, "--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(5, "5 s"), (90, "2 min"), (5400, "1.5 h")])
+def test_durations_are_told_in_the_unit_that_fits(seconds: float, told: str) -> None:
+    assert duration(seconds) == told

@@ -1,0 +1,61 @@
+"""What stands in docs/results is what the committed rows say: nobody edits it by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from godwit.lab import site
+from godwit.lab.catalogue import STUDIES
+
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+SIZE = "short"
+KEPT = [name for name in STUDIES if (RESULTS / name / "results.parquet").exists()]
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, site.Told]:
+    found = {}
+    for name in KEPT:
+        one = STUDIES[name]
+        kept = one.kept(RESULTS / name / "results.parquet")
+        kept.any_code = True
+        outcome = site.told(one, kept, SIZE)
+        assert outcome is not None
+        found[name] = outcome
+    return found
+
+
+def test_every_study_has_rows_in_the_repository() -> None:
+    assert list(STUDIES) == KEPT
+
+
+@pytest.fixture(scope="module")
+def written(told: dict[str, site.Told]) -> dict[str, str]:
+    return site.documents(list(told.values()))
+
+
+@pytest.mark.parametrize("name", ["index.md", *(f"{name}.md" for name in STUDIES)])
+def test_a_page_is_what_the_committed_rows_say(written: dict[str, str], name: str) -> None:
+    assert (RESULTS / name).read_text() == written[name], (
+        f"docs/results/{name} is not what its rows say; `godwit lab all --report-only --size {SIZE} --out docs/results"
+        " --documents docs/results` writes it"
+    )
+
+
+def test_every_claim_has_one_of_the_five_verdicts_with_numbers(told: dict[str, site.Told]) -> None:
+    for one in told.values():
+        for finding in one.outcome.findings:
+            assert finding.numbers, finding.claim
+            assert finding.claim.place, finding.claim
+            assert finding.claim.tolerance, finding.claim
+
+
+def test_every_row_says_where_it_comes_from(told: dict[str, site.Told]) -> None:
+    for one in told.values():
+        assert all(row.made.code != "unknown" and row.made.commit != "unknown" for row in one.rows)
+
+
+def test_the_committed_rows_stay_small() -> None:
+    assert sum((RESULTS / name / "results.parquet").stat().st_size for name in KEPT) < 700_000

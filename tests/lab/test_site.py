@@ -1,0 +1,119 @@
+"""The site: every claim with its verdict, counted, and each page with what it takes to run it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from godwit.lab import site
+from godwit.lab.claims import Claim, Point, Verdict, along, arithmetic, judged
+from godwit.lab.pages import Table
+from godwit.lab.provenance import Provenance
+from godwit.lab.results import Results
+from godwit.lab.studies import Outcome, Parameter, Study
+
+PNG = b"\x89PNG"
+
+
+class Toss(msgspec.Struct, frozen=True, kw_only=True):
+    seed: int
+    sides: int = 6
+
+
+class Shown(msgspec.Struct, kw_only=True):
+    number: int
+
+
+def toss(one: Toss) -> Shown:
+    return Shown(number=one.seed % one.sides + 1)
+
+
+def outcome(rows: Sequence[object], size: str) -> Outcome:
+    curve = [Point("1 s", False, "0.1"), Point("2 s", True, "0.9")]
+    return Outcome(
+        lead="Dice & <dice>.",
+        findings=[
+            judged(Claim("E1", "It is fair.", "dice 1", "a tenth"), True, "3.5 ± 0.1"),
+            judged(Claim("E2", "It is loaded."), False, "0"),
+            along(Claim("E3", "It rolls."), "the height", curve, "n"),
+            judged(Claim("E4", "It is old."), None, "a date", "an hour"),
+            arithmetic(Claim("E5", "Six sides."), True, "6"),
+        ],
+        tables=[Table("Throws", "All of them.", ("seed", "number"), [("1", "2")])],
+        parameters=[Parameter("sides", "6", "text")],
+        seeds="1 to 3",
+        figures=drawn,
+    )
+
+
+def drawn() -> Mapping[str, bytes]:
+    return {"A die": PNG}
+
+
+STUDY = Study(
+    name="dice",
+    title="Dice",
+    spec="dice",
+    runs=lambda size: [Toss(seed=seed) for seed in range(3 if size == "quick" else 9)],
+    work=toss,
+    cost_s=lambda one: 1.0,
+    kept=lambda path: Results(path, Toss, Shown, Provenance(commit="abc123", code="c0de", machine="a machine")),
+    outcome=outcome,
+)
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> site.Told:
+    kept = STUDY.kept(tmp_path / "results.parquet")
+    for one in STUDY.runs("quick"):
+        kept.add(one, toss(one))
+    found = site.told(STUDY, kept, "quick")
+    assert found is not None
+    return found
+
+
+def test_the_index_counts_all_five_verdicts_and_links_every_claim(told: site.Told) -> None:
+    html = site.index([told])
+    for verdict in Verdict:
+        assert f"<b>1</b> {verdict}" in html
+    for i in range(5):
+        assert f'href="dice.html#c{i}"' in html
+    assert "depends on the height" in html
+
+
+def test_a_page_says_how_to_run_it_again_and_where_its_rows_come_from(told: site.Told) -> None:
+    html = site.page(told)
+    assert "godwit lab all --only dice --size quick --out results" in html
+    for word in ("abc123", "c0de", "a machine", "3 of 3 rows", "1 to 3", "dice/results.parquet", "Throws", "sides"):
+        assert word in html
+    assert "Dice &amp; &lt;dice&gt;." in html
+    assert html.count("data:image/png;base64,") == 1
+    assert "dice 1: a tenth" in html
+    assert 'id="c4"' in html
+
+
+def test_the_curve_of_a_claim_that_depends_is_on_the_page_and_in_the_documents(told: site.Told) -> None:
+    assert "<summary>curve</summary>" in site.page(told)
+    pages = site.documents([told])
+    assert "| E3 | the height | 2 s | holds |" in pages["dice.md"]
+    assert "| [dice](dice.md) | 1 | 1 | 1 | 1 | 1 | 5 |" in pages["index.md"]
+    assert all("do not edit" in text for text in pages.values())
+
+
+def test_rows_of_several_codes_are_called_so(told: site.Told) -> None:
+    mixed = msgspec.structs.replace(told, rows=[*told.rows, msgspec.structs.replace(told.rows[0], made=Provenance())])
+    assert "Rows of several codes" in mixed.origin
+    assert "Rows of several codes" not in told.origin
+
+
+def test_without_rows_there_is_nothing_to_tell(tmp_path: Path) -> None:
+    assert site.told(STUDY, STUDY.kept(tmp_path / "none.parquet"), "quick") is None
+
+
+def test_the_site_is_written_with_one_file_a_study(told: site.Told, tmp_path: Path) -> None:
+    written = site.write(tmp_path, [told])
+    assert [path.name for path in written] == ["index.html", "dice.html"]
+    assert all(path.exists() for path in written)
