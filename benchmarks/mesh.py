@@ -4,6 +4,7 @@
     python benchmarks/mesh.py --sizes 8,16           these only
     python benchmarks/mesh.py --before FOLDER        the same for another tree of sources, beside these
     python benchmarks/mesh.py --write                the table also to docs/results/mesh.md
+    python benchmarks/mesh.py --rows FILE            go on where an interrupted run has stopped
 
 Brokers are real processes on loopback, started one after the other; each is told of the first. Once all know all and
 rest, nothing happens for `--idle` seconds, and the kernel says what each has used. Nobody has clients.
@@ -159,6 +160,7 @@ def main() -> None:
     parser.add_argument("--idle", type=float, default=20.0)
     parser.add_argument("--before", type=Path)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--rows", type=Path, help="keep rows here; those that are there are not measured again")
     parser.add_argument("--raw", default="", help=argparse.SUPPRESS)
     told = parser.parse_args()
     sizes = [int(size) for size in told.sizes.split(",")]
@@ -182,10 +184,19 @@ def main() -> None:
 
 
 def row_of(code: str, size: int, told: argparse.Namespace, console: Console) -> Row:
+    kept = told.rows.read_text().splitlines() if told.rows and told.rows.exists() else []
+    for row in map(_row, kept):
+        if (row.code, row.brokers) == (code, size):
+            return row
     console.print(f"{size} brokers, {code}")
     if code == "before":
-        return elsewhere(told.before, size, told.idle)
-    return asyncio.run(measure(code, size, told.idle, console))
+        row = elsewhere(told.before, size, told.idle)
+    else:
+        row = asyncio.run(measure(code, size, told.idle, console))
+    if told.rows:
+        with told.rows.open("a") as file:
+            print(*row, sep="\t", file=file)
+    return row
 
 
 if __name__ == "__main__":
