@@ -134,8 +134,8 @@ class Election:
             if (beat.incarnation, beat.round) > (self.incarnation, self._round):
                 self.incarnation = beat.incarnation + 1
         elif _is_far_behind(beat, *self._seen.get(beat.leader, (-1, -1))):
-            incarnation, number = self._seen[beat.leader]
-            last = Heartbeat(beat.leader, incarnation, number, self.hops, self.parent, len(self.children))
+            incarnation, round_ = self._seen[beat.leader]
+            last = Heartbeat(beat.leader, incarnation, round_, self.hops, self.parent, len(self.children))
             self.host.send(sender, last)
 
     def _is_fresh(self, beat: Heartbeat) -> bool:
@@ -230,8 +230,8 @@ class Election:
             )
 
     def _send_round(self, peer: NodeId) -> None:
-        incarnation, number = self._seen[self.leader]
-        self.host.send(peer, Heartbeat(self.leader, incarnation, number, self.hops, self.parent, len(self.children)))
+        incarnation, round_ = self._seen[self.leader]
+        self.host.send(peer, Heartbeat(self.leader, incarnation, round_, self.hops, self.parent, len(self.children)))
 
     def _tick(self) -> None:
         now = self.host.now()
@@ -281,9 +281,9 @@ class Election:
                 self.neighbors.discard(sender)
 
 
-def _is_far_behind(beat: Heartbeat, incarnation: int, number: int) -> bool:
+def _is_far_behind(beat: Heartbeat, incarnation: int, round_: int) -> bool:
     """Further than a slow neighbor's copy of a round can be."""
-    return beat.incarnation < incarnation or (beat.incarnation == incarnation and beat.round < number - LATE_ROUNDS)
+    return beat.incarnation < incarnation or (beat.incarnation == incarnation and beat.round < round_ - LATE_ROUNDS)
 
 
 def _name(beat: Heartbeat) -> tuple[NodeId, int, int]:

@@ -10,7 +10,7 @@ from godwit.sim.exploration.judges import Finding
 from godwit.sim.exploration.plan import Plan
 from godwit.sim.exploration.trial import Note, Trial, Verdict
 
-LANE_PX, ROW_PX, LEFT_PX, TOP_PX = 190, 22, 90, 46
+LANE_PX, ROW_PX, LEFT_PX, TOP_PX = 250, 22, 90, 46
 NOTES_MAX = 1_500
 LABEL_MAX = 42
 
@@ -19,6 +19,7 @@ body { font: 14px system-ui, sans-serif; margin: 24px; color: #1d2433; backgroun
 h1 { font-size: 20px; margin: 0 0 4px } p { margin: 4px 0; max-width: 900px; line-height: 1.45 }
 .finding { color: #a3171b; font-weight: 600 }
 svg { margin-top: 16px } text { font: 11px ui-monospace, monospace; fill: #1d2433 }
+text { paint-order: stroke; stroke: #fff; stroke-width: 3px }
 .lane { stroke: #c9d0dc } .name { font-weight: 700; font-size: 13px }
 .client { stroke: #1769c2 } .broker { stroke: #3f7d3a }
 .time { fill: #78829a } .fault { fill: #a3171b; font-weight: 600 }

@@ -33,7 +33,7 @@ def test_a_filter_that_would_fail_is_gone_after_a_start_and_the_broker_is_known_
     written(disk, "b", statement(BROKEN, SOUND))
     interests = Interests(store(disk), 0.0)
     assert interests.wanted == {"b": (SOUND,)}
-    assert interests.peers["b"].number == 7
+    assert interests.peers["b"].statement == 7
     assert "is not for values of kind number" in interests.healed["b"]
     assert not Interests(store(disk), 0.0).healed
 

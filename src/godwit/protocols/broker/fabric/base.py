@@ -1,4 +1,8 @@
-"""What a broker sees of the others, whatever carries it: their interest, and a stream to each of them."""
+"""What a broker sees of the others, whatever carries it: their interest, and a stream to each of them.
+
+A *number* here is always a stream number: the place of something in the stream of the broker that sent it. What a
+broker says that it wants has a *statement* number, and what a client must acknowledge a *packet id*.
+"""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class TreeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Said(dict[str, Any]):
-    """Where the subscriber keeps its number `t`; a crash may skip some, and repeats none."""
+    """Where the subscriber keeps its statement number `t`; a crash may skip some, and repeats none."""
 
     def __init__(self, store: Store, incarnation: int) -> None:
         self.numbers = Numbers(store, "statements", at_least=incarnation << 20, block=STATEMENTS)
@@ -125,10 +125,10 @@ class Overlay:
         self.election.unlinked(BROKER + peer)
 
     def receive(self, sender: NodeId, message: Enclosed) -> list[tuple[NodeId, int]]:
-        """What a neighbor says of the tree; returns the brokers that it speaks of, with the numbers of statements."""
+        """What a neighbor says of the tree; returns the brokers that it speaks of, with their statement numbers."""
         said = _checked(message, BROKER + sender, self.election.host.name)
         self.device.receive(sender, message)
-        return [(wish[1:], number) for wish, number in said if wish.startswith(WISH)]
+        return [(wish[1:], statement) for wish, statement in said if wish.startswith(WISH)]
 
     def led_back(self, to: NodeId) -> None:
         """What is for this broker comes from where it should go."""
@@ -145,10 +145,10 @@ class Overlay:
         return now != was
 
     def statements(self) -> Iterator[tuple[NodeId, int, tuple[Filter, ...]]]:
-        """What each broker has said last, as far as the tables know: (broker, number, filters)."""
-        for wish, (number, _) in list(self.tables.known.items()):
+        """What each broker has said last, as far as the tables know: (broker, statement number, filters)."""
+        for wish, (statement, _) in list(self.tables.known.items()):
             if wish.startswith(WISH):
-                yield wish[1:], number, self.tables.routes.filters(wish)
+                yield wish[1:], statement, self.tables.routes.filters(wish)
 
 
 def _checked(enclosed: Enclosed, sender: NodeId, here: NodeId) -> list[tuple[NodeId, int]]:

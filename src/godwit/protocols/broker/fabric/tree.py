@@ -120,17 +120,17 @@ class TreeFabric:
 
     def want(self, filters: Iterable[Filter]) -> int:
         self._wanted = dict.fromkeys((self._marker, *filters))
-        number = self._said.numbers.next()
-        self._said["t"] = number
+        statement = self._said.numbers.next()
+        self._said["t"] = statement
         if self._wish is not None:
-            # Before anything is said again: what is said under a higher number than this must be this, or newer.
+            # Before anything is said again: what has a higher statement number than this must be this, or newer.
             self._wish.wanted = self._wanted
         self._state_soon()
-        return number
+        return statement
 
     def heard(self, broker: NodeId) -> int:
         peer = self._interests.peers.get(broker)
-        return 0 if peer is None else peer.number
+        return 0 if peer is None else peer.statement
 
     def reached(self, broker: NodeId) -> int:
         source = self.streams.receiver.sources.get(broker)
@@ -270,7 +270,7 @@ class TreeFabric:
             self.host.after(0.0, self._state)
 
     def _state(self) -> None:
-        """Say what this broker wants, under the next number."""
+        """Say what this broker wants, under the next statement number."""
         self._stating = False
         if self._tree is None or self._wanted is None:
             return
@@ -294,7 +294,7 @@ class TreeFabric:
         self._surveying = False
         if self._tree is None:
             return
-        news = [name for name, number, filters in self._tree.statements() if self._hear(name, number, filters)]
+        news = [name for name, statement, wanted in self._tree.statements() if self._hear(name, statement, wanted)]
         for name in self.brokers:
             way = self.way(name)
             if way != self._ways.get(name):
@@ -307,12 +307,12 @@ class TreeFabric:
         if news:
             self.on_change()
 
-    def _hear(self, name: NodeId, number: int, filters: tuple[Filter, ...]) -> bool:
-        return name != self.host.name and self._interests.hear(name, number, filters, self.host.now())
+    def _hear(self, name: NodeId, statement: int, filters: tuple[Filter, ...]) -> bool:
+        return name != self.host.name and self._interests.hear(name, statement, filters, self.host.now())
 
     def _excel(self, said: Iterable[tuple[NodeId, int]]) -> None:
-        """Where others remember a higher number of this broker than it does, it has lost its disk: speak above that."""
-        highest = max((number for broker, number in said if broker == self.host.name), default=0)
+        """Others remember a higher statement number of this broker than it does: its disk is lost. Speak above that."""
+        highest = max((statement for broker, statement in said if broker == self.host.name), default=0)
         if highest > self._said["t"]:
             self._said["t"] = highest
             self._state_soon()

@@ -22,17 +22,18 @@ def marker(broker: NodeId, disk: int) -> Filter:
 class Statement(msgspec.Struct, frozen=True, array_like=True):
     """The row at (broker, 0); `filters` begin with the marker."""
 
-    number: int
+    statement: int
+    """Its statement number."""
     filters: tuple[Filter, ...]
 
 
 class Peer:
-    __slots__ = ("filters", "heard_at_s", "marker", "number")
+    __slots__ = ("filters", "heard_at_s", "marker", "statement")
 
-    def __init__(self, statement: Statement, heard_at_s: float) -> None:
-        self.number = statement.number
-        self.marker = statement.filters[0]
-        self.filters = statement.filters[1:]
+    def __init__(self, said: Statement, heard_at_s: float) -> None:
+        self.statement = said.statement
+        self.marker = said.filters[0]
+        self.filters = said.filters[1:]
         self.heard_at_s = heard_at_s
 
 
@@ -63,16 +64,16 @@ class Interests:
         if any(problems):
             self.healed[broker] = next(filter(None, problems))
             kept = tuple(one for one, problem in zip(said.filters, problems, strict=True) if not problem)
-            said = Statement(said.number, kept)
+            said = Statement(said.statement, kept)
             self.store.put(TABLE, broker, 0, msgspec.msgpack.encode(said))
         self.peers[broker] = Peer(said, now_s)
 
     def _show(self) -> None:
         self.wanted: dict[NodeId, tuple[Filter, ...]] = {name: peer.filters for name, peer in self.peers.items()}
 
-    def hear(self, broker: NodeId, number: int, filters: tuple[Filter, ...], now_s: float) -> bool:
+    def hear(self, broker: NodeId, statement: int, filters: tuple[Filter, ...], now_s: float) -> bool:
         """A broker has been heard to want this; whether that is news."""
-        said, old = Statement(number, filters), self.peers.get(broker)
+        said, old = Statement(statement, filters), self.peers.get(broker)
         if not filters or not _is_newer(said, old) or self._forgotten.get(broker) == said:
             return False
         self.peers[broker] = peer = Peer(said, now_s)
@@ -87,7 +88,7 @@ class Interests:
         gone = [name for name, peer in self.peers.items() if peer.heard_at_s < silent_since_s]
         for name in gone:
             peer = self.peers.pop(name)
-            self._forgotten[name] = Statement(peer.number, (peer.marker, *peer.filters))
+            self._forgotten[name] = Statement(peer.statement, (peer.marker, *peer.filters))
             self.store.drop(TABLE, name)
         if gone:
             self._show()
@@ -95,4 +96,4 @@ class Interests:
 
 
 def _is_newer(said: Statement, old: Peer | None) -> bool:
-    return old is None or said.number > old.number or said.filters[0] != old.marker
+    return old is None or said.statement > old.statement or said.filters[0] != old.marker
