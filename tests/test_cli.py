@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import godwit
 from godwit.cli import app
 from godwit.commands import explanation
-from godwit.commands.lab import experiments
+from godwit.commands.lab import structures
 
 GODWIT = [sys.executable, "-c", "from godwit.cli import main; main()"]
 
@@ -72,10 +72,10 @@ def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_experiment_that_cannot_run_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> None:
+    def absent(**_: object) -> int:
         raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
 
-    monkeypatch.setattr(experiments, "import_module", absent)
+    monkeypatch.setattr(structures, "structures", absent)
     result = CliRunner().invoke(app, ["lab", "structures"])
     assert result.exit_code == 2
     assert result.stderr == "godwit: lab structures needs scipy, which comes with godwit[lab]\n"

@@ -71,7 +71,7 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="not a Parquet file"):
         kept(path)
     pq.write_table(pa.table({"seed": [1]}), path)
-    with pytest.raises(ResultsError, match="column 'protocol' is missing"):
+    with pytest.raises(ResultsError, match="column 'published' is missing"):
         kept(path)
 
 

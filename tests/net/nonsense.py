@@ -37,6 +37,9 @@ class Pipe(asyncio.Transport):
         self._closing = False
         protocol.connection_made(self)
 
+    def can_write_eof(self) -> bool:
+        return False
+
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         assert not self.ends, "written after the end"
         self.written += data

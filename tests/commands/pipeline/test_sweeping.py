@@ -22,7 +22,7 @@ from godwit.commands.pipeline import sweeping
 from godwit.commands.pipeline.sweeping import Where, opened, swept
 from godwit.lab.results import Results
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 HERE = Where(spark=False)
 TOYS = [Toy(seed=seed, size=size) for size in (2, 3) for seed in (1, 2)]
 
