@@ -80,7 +80,7 @@ def measured(rate: int, seconds: float, subscriptions: int, cores: int = 2) -> F
     """One run, in a folder that is removed afterwards."""
     from godwit.pipeline.match.job import MatchOptions, stream
     from godwit.pipeline.session import Options, start
-    from godwit.pipeline.streaming.queries import Pace, reason
+    from godwit.pipeline.streaming.queries import Pace, ending
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -94,11 +94,12 @@ def measured(rate: int, seconds: float, subscriptions: int, cores: int = 2) -> F
                 out=str(folder / "out"),
                 key=("publisher", "sequence", "time"),
             )
-            query, shipper = stream(spark, options, Pace(follow=True))
+            running = stream(spark, options, Pace(follow=True))
+            query = running.query
             port = ports["mqtt"].rpartition(":")[2]
             published(port, rate, WARM_S)
             if not query.isActive:
-                raise SystemExit(f"the stream has ended: {reason(str(query.exception()))}")
+                raise SystemExit(f"the stream has ended: {ending(str(query.exception()))}")
             before = cpu_s(broker.pid), cpu_s(os.getpid()) - cpu_s(broker.pid)
             count, per_s = published(port, rate, seconds)
             ended_s = time.time()
@@ -106,7 +107,7 @@ def measured(rate: int, seconds: float, subscriptions: int, cores: int = 2) -> F
             busy = [(more - less) * per_s / count for less, more in zip(before, after, strict=True)]
             query.processAllAvailable()
             query.stop()
-            shipper.close()
+            running.close()
             spark.stop()
             return figures(folder / "out", count, per_s, ended_s, busy)
         finally:

@@ -49,22 +49,30 @@ def _table(required: dict[str, DataType], optional: dict[str, DataType] | None =
     return StructType([*fields, *(StructField(name, kind) for name, kind in (optional or {}).items())])
 
 
+LATE = StructType([*_table({"sensor": STRING, "time_s": DOUBLE}), *_table({}, {"record": STRING})])
+"""Readings that came to a stream after their window was written; `record` is the reading as JSON."""
+
 QUARANTINE = _table({"dataset": STRING, "reason": STRING}, {"file": STRING, "record": STRING})
 """What could not be used, and why; `record` is the row as JSON, or the line as it stood in the file."""
 
-ARCHIVE = _table(
-    {"broker": STRING, "publisher": STRING, "sequence": LONG, "time": TIME},
-    {
-        "topic": STRING,
-        "qos": ByteType(),
-        "retain": BOOL,
-        "attributes": STRING,
-        "lat": DOUBLE,
-        "lon": DOUBLE,
-        "payload": BinaryType(),
-    },
-)
-"""A broker's archive of events; `attributes` is a JSON object of all that a filter sees."""
+QUALITY = _table({"dataset": STRING, "measure": STRING, "figure": DOUBLE}, {"of": STRING})
+"""What a run saw: rows, quarantined, late, and with `of` quarantined by reason, and nulls, least and most by column."""
+
+_OF_EVENTS: dict[str, DataType] = {
+    "topic": STRING,
+    "qos": ByteType(),
+    "retain": BOOL,
+    "attributes": STRING,
+    "lat": DOUBLE,
+    "lon": DOUBLE,
+    "payload": BinaryType(),
+}
+
+ARCHIVE_FILES = _table({"broker": STRING, "publisher": STRING, "sequence": LONG, "time": TIME}, _OF_EVENTS)
+"""The files that a broker archives events to."""
+
+ARCHIVE = _table({"broker": STRING, "publisher": STRING, "sequence": LONG, "time_s": DOUBLE}, _OF_EVENTS)
+"""The same in the pipeline, where a time is `time_s`; `attributes` is a JSON object of all that a filter sees."""
 
 INGESTED = StructType([*ARCHIVE, StructField("day", STRING, nullable=False)])
 """Archives brought together: every event once, in folders by `day` (UTC)."""
@@ -93,7 +101,8 @@ ATTACHMENTS = _table({"subscriber": STRING, "time_s": DOUBLE}, {"site": STRING, 
 """Who was attached where. A row without a site, or with `attached` false, is a disconnection: from any site, or from
 this one. `until_s` is when the attachment ended, where the row itself knows."""
 
-ASSOCIATIONS = _table({"subscriber": STRING, "time_s": DOUBLE, "site": STRING, "distance_m": DOUBLE})
+ASSOCIATIONS = _table({"subscriber": STRING, "time_s": DOUBLE, "site": STRING}, {"distance_m": DOUBLE, "log_row": LONG})
+"""Who was where; `log_row` grows along the log, and says which of two rows of one second came first."""
 
 VISITS = _table(
     {
@@ -136,7 +145,7 @@ times this way, last at `last_used_s` (seconds since 1970); `probability` is tha
 how many of `handoffs_out` had come from which site, `broker` itself standing for none; null where there are none."""
 
 DISTRIBUTIONS = _table(
-    {"measure": STRING, "count": LONG, "mean_s": DOUBLE},
+    {"measure": STRING, "samples": LONG, "mean_s": DOUBLE},
     {"site": STRING, **{f"p{share}_s": DOUBLE for share in (5, 25, 50, 75, 95, 99)}},
 )
 """Dwell and gap times, of each site and (`site` null) of all."""
@@ -164,18 +173,23 @@ FORECASTS = _table(
         "day": STRING,
         "model": STRING,
         "handoffs": LONG,
+        "learned": LONG,
         "known": DOUBLE,
-        "first": DOUBLE,
+        "likeliest": DOUBLE,
         "among_three": DOUBLE,
         "neighbors": DOUBLE,
     }
 )
-"""How well the other days foretell one: shares of its handoffs whose target was known, likeliest, among three."""
+"""How well the other days foretell one: shares of its handoffs whose target was known, likeliest, among three.
 
-READINGS = _table({"sensor": STRING, "time": TIME}, {"lat": DOUBLE, "lon": DOUBLE})
+`handoffs` is how many were foretold, `learned` from how many of the other days, ping-pong left out of both."""
+
+READINGS = _table({"sensor": STRING, "time_s": DOUBLE}, {"lat": DOUBLE, "lon": DOUBLE})
 """What sensors measured, one column more for each quantity; a null is a missing value, never a zero."""
 
-MEASURES = _table({"sensor": STRING, "time": TIME, "quantity": STRING}, {"value": DOUBLE, "lat": DOUBLE, "lon": DOUBLE})
+MEASURES = _table(
+    {"sensor": STRING, "time_s": DOUBLE, "quantity": STRING}, {"value": DOUBLE, "lat": DOUBLE, "lon": DOUBLE}
+)
 """The same with one row for each quantity."""
 
 AREAS = _table({"area": STRING, "filter": STRING})
@@ -185,17 +199,19 @@ AGGREGATES = _table(
     {
         "area": STRING,
         "quantity": STRING,
-        "start": TIME,
-        "end": TIME,
+        "from_s": DOUBLE,
+        "until_s": DOUBLE,
         "readings": LONG,
         "missing": LONG,
         "sensors": LONG,
     },
     {"mean": DOUBLE, "least": DOUBLE, "most": DOUBLE},
 )
-"""What an area looked like in a window of time. `mean` is null where every value was missing."""
+"""What an area looked like in a window of time, `until_s` not included; `mean` is null where no value is."""
 
-GAPS = _table({"sensor": STRING, "quantity": STRING, "since": TIME, "until": TIME, "missing": LONG, "reason": STRING})
+GAPS = _table(
+    {"sensor": STRING, "quantity": STRING, "from_s": DOUBLE, "until_s": DOUBLE, "missing": LONG, "reason": STRING}
+)
 """When a sensor told nothing: it sent no value, or was silent. `missing` counts the values that should have come."""
 
 EXPECTED = _table({"publisher": STRING, "sequence": LONG, "client": STRING})
@@ -209,7 +225,7 @@ OUTCOMES = _table(
 
 FIGURES = _table(
     {
-        "by": STRING,
+        "cut": STRING,
         "expected": LONG,
         "delivered": LONG,
         "lost": LONG,
@@ -220,7 +236,7 @@ FIGURES = _table(
     },
     {"name": STRING, **{f"latency_p{share}_s": DOUBLE for share in (50, 95, 99)}, "latency_max_s": DOUBLE},
 )
-"""What became of the events: of all, of each client, of each minute of publication (`by` and `name`)."""
+"""What became of the events: of all, of each client, of each minute of publication (`cut` and `name`)."""
 
 RELOCATIONS = _table({"client": STRING, "time_s": DOUBLE, "broker": STRING}, {"previous": STRING, "latency_s": DOUBLE})
 """Clients that attached to another broker, and how long until the first event reached them there."""

@@ -103,6 +103,8 @@ def settings(options: Options) -> dict[str, str]:
         # Hours and days must not depend on where a worker stands, nor attributes on the case of their letters.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.caseSensitive": "true",
+        # A folder called day=007 has text for its value; as a number it would be another one.
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         # A busy machine takes its time; the usual 15 s would end a stream for it.
         "spark.python.authenticate.socketTimeout": "120s",
     }

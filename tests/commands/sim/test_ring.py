@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from godwit.cli import app
 from godwit.commands.sim.ring import COLUMNS, ROWS, drawn
-from godwit.sim.ring_stage import RingStage, load_ring
+from godwit.sim.ring.ring_stage import RingStage, load_ring
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "ring.toml"
 

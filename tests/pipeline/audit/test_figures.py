@@ -22,8 +22,11 @@ def about(time_s: float, kind: str, sequence: int, client: str = "c") -> tuple[A
 
 
 def overall(traces: DataFrame) -> Any:
-    became = audit.outcomes(traces, audit.expected(traces))
-    return audit.figures(became, audit.disorder(traces)).where("by = 'all'").first()
+    return audit.figures(judged(traces)).where("cut = 'all'").first()
+
+
+def judged(traces: DataFrame) -> DataFrame:
+    return audit.outcomes(audit.expecting(traces, None))
 
 
 def test_loss_duplicates_order_and_latency_are_found(spark: SparkSession) -> None:
@@ -48,9 +51,8 @@ def test_figures_are_cut_by_client_and_by_minute(spark: SparkSession) -> None:
     frame = traced(
         spark, *(about(s, k, int(s)) for s in (1.0, 61.0) for k in ("published", "matched")), about(2.0, "delivered", 1)
     )
-    became = audit.outcomes(frame, audit.expected(frame))
-    found = audit.figures(became, audit.disorder(frame)).collect()
-    cuts = {(row["by"], row["name"]): (row["expected"], row["lost"]) for row in found}
+    found = audit.figures(judged(frame)).collect()
+    cuts = {(row["cut"], row["name"]): (row["expected"], row["lost"]) for row in found}
     assert cuts == {("all", None): (2, 1), ("client", "c"): (2, 1), ("minute", "0"): (1, 0), ("minute", "1"): (1, 1)}
 
 
@@ -64,7 +66,7 @@ def test_a_relocation_is_over_when_the_next_event_arrives(spark: SparkSession) -
         about(21.5, "delivered", 1),
         (30.0, "c", "attached", None, None, "", "b1"),
     )
-    found = audit.relocations(frame).orderBy("time_s").collect()
+    found = audit.relocations(frame, judged(frame)).orderBy("time_s").collect()
     assert [(row["previous"], row["broker"], row["latency_s"]) for row in found] == [
         ("b1", "b2", 1.5),
         ("b2", "b1", None),

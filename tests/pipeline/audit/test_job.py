@@ -72,5 +72,5 @@ def test_a_stream_judges_what_has_ended_and_calls_nothing_lost_that_is_on_its_wa
         "1 came twice, 0 out of order, 0 unasked",
     ]
     assert (tmp_path / "out" / "judged" / PAGE).exists()
-    kept = pq.read_table(tmp_path / "out" / "ended").num_rows, pq.read_table(tmp_path / "out" / "others").num_rows
-    assert kept == (9, 1)
+    kept = pq.read_table(tmp_path / "out" / "outcomes").num_rows, pq.read_table(tmp_path / "out" / "others").num_rows
+    assert kept == (3, 1)

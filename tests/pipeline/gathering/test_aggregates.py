@@ -14,26 +14,30 @@ from godwit.pipeline.schemas import MEASURES, SUBSCRIPTIONS
 NOON = datetime(2013, 3, 1, 12, tzinfo=UTC)
 
 
-def at(hours: float) -> datetime:
-    return NOON + timedelta(hours=hours)
+def at(hours: float) -> float:
+    return (NOON + timedelta(hours=hours)).timestamp()
+
+
+def hour(time_s: float) -> int:
+    return datetime.fromtimestamp(time_s, UTC).hour
 
 
 def measured(spark: SparkSession, rows: list[tuple[str, float, float | None]]) -> DataFrame:
     """Of PM2.5 at one place: sensor, hour, value."""
-    return spark.createDataFrame([(who, at(hour), "pm25", value, 39.9, 116.4) for who, hour, value in rows], MEASURES)
+    return spark.createDataFrame([(who, at(when), "pm25", value, 39.9, 116.4) for who, when, value in rows], MEASURES)
 
 
 def test_a_reading_becomes_a_row_for_each_quantity_and_a_missing_value_stays_missing(spark: SparkSession) -> None:
-    rows = [("a", at(0), 39.9, 116.4, 12.0, None), ("a", at(1), 39.9, 116.4, float("nan"), 0.0)]
-    frame = spark.createDataFrame(rows, "sensor string, time timestamp, lat double, lon double, pm25 double, o3 double")
+    rows = [("a", at(0), 39.9, 116.4, 12.0, None), ("a", at(1), 39.9, 116.4, None, 0.0)]
+    frame = spark.createDataFrame(rows, "sensor string, time_s double, lat double, lon double, pm25 double, o3 double")
     found = gathering.measures(frame, ["pm25", "o3"]).collect()
-    values = sorted((row["time"].hour, row["quantity"], str(row["value"])) for row in found)
+    values = sorted((hour(row["time_s"]), row["quantity"], str(row["value"])) for row in found)
     assert values == [(12, "o3", "None"), (12, "pm25", "12.0"), (13, "o3", "0.0"), (13, "pm25", "None")]
 
 
 def test_missing_values_do_not_lower_the_mean(spark: SparkSession) -> None:
     frame = measured(spark, [("a", 0, 10.0), ("a", 1, None), ("b", 1, 30.0), ("a", 25, None)])
-    found = gathering.aggregates(gathering.everywhere(frame), "1 day").orderBy("start").collect()
+    found = gathering.aggregates(gathering.located(frame, None, None), "1 day").orderBy("from_s").collect()
     told = [(row["readings"], row["missing"], row["sensors"], row["mean"], row["most"]) for row in found]
     assert told == [(3, 1, 2, 20.0, 30.0), (1, 1, 1, None, None)]
 
@@ -43,6 +47,7 @@ def test_areas_are_filters_and_may_overlap(spark: SparkSession) -> None:
         "centre": "within(lat, lon, 39.9, 116.4, 5km)",
         "city": "within(lat, lon, 39.9, 116.4, 50km)",
         "sea": "lon > 120",
+        gathering.EVERYWHERE: "TRUE",
     }
     chosen = checked(spark.createDataFrame(list(areas.items()), SUBSCRIPTIONS), SUBSCRIPTIONS, "areas")
     rows = [
@@ -50,9 +55,8 @@ def test_areas_are_filters_and_may_overlap(spark: SparkSession) -> None:
         ("b", at(0), "pm25", None, 40.2, 116.2),
         ("c", at(0), "pm25", 1.0, None, None),
     ]
-    found = gathering.in_areas(
-        spark.createDataFrame(rows, MEASURES), Shipper(spark).ship(Dataset(chosen.good, chosen.bad))
-    )
+    wanted = Shipper(spark).ship(Dataset(chosen.good, chosen.bad))
+    found = gathering.located(spark.createDataFrame(rows, MEASURES), wanted, None).where("area <> 'everywhere'")
     assert sorted((row["sensor"], row["area"]) for row in found.collect()) == [
         ("a", "centre"),
         ("a", "city"),
@@ -63,5 +67,7 @@ def test_areas_are_filters_and_may_overlap(spark: SparkSession) -> None:
 def test_gaps_are_runs_without_a_value_and_silences(spark: SparkSession) -> None:
     rows: list[tuple[str, float, float | None]] = [("a", 0, 1.0), ("a", 1, None), ("a", 2, None), ("a", 3, 1.0)]
     found = gathering.gaps(measured(spark, [*rows, ("a", 7, 1.0), ("b", 0, None)]), 3600.0).collect()
-    told = sorted((row["sensor"], row["since"].hour, row["until"].hour, row["missing"], row["reason"]) for row in found)
+    told = sorted(
+        (row["sensor"], hour(row["from_s"]), hour(row["until_s"]), row["missing"], row["reason"]) for row in found
+    )
     assert told == [("a", 13, 14, 2, "no value"), ("a", 15, 19, 3, "silent"), ("b", 12, 12, 1, "no value")]

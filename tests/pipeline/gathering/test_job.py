@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from godwit.pipeline.gathering.job import GatheringOptions, run, run_stream
 from godwit.pipeline.streaming.queries import Pace
 
 AIR = Path(__file__).resolve().parents[2] / "data" / "air.parquet"
-SELECT = "station AS sensor, ts AS time, pm25, o3"
+SELECT = "station AS sensor, ts AS time_s, pm25, o3"
 
 
 def options(tmp_path: Path, **others: Any) -> GatheringOptions:
@@ -70,14 +70,18 @@ def reasons(out: Path) -> list[str]:
     return [row["reason"] for row in pq.read_table(out / "quarantine").to_pylist()]
 
 
-def _alarms(out: Path) -> list[tuple[str, datetime]]:
-    return sorted((row["sensor"], row["time"]) for row in pq.read_table(out / "alerts").to_pylist())
+def _alarms(out: Path) -> list[tuple[str, float]]:
+    return sorted((row["sensor"], row["time_s"]) for row in pq.read_table(out / "alerts").to_pylist())
 
 
 def _windows(spark: SparkSession, folder: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
     rows = spark.read.parquet(f"{folder}/aggregates").collect()
     told = {
-        (str(row["start"])[:10], row["quantity"]): (row["readings"], row["missing"], round(row["mean"], 6))
+        (str(datetime.fromtimestamp(row["from_s"], UTC))[:10], row["quantity"]): (
+            row["readings"],
+            row["missing"],
+            round(row["mean"], 6),
+        )
         for row in rows
     }
     assert len(told) == len(rows), "a window is there twice"

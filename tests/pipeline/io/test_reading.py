@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from godwit.pipeline.errors import PipelineError, SchemaError
+from godwit.pipeline.io.lines import OBJECT
 from godwit.pipeline.io.reading import events, legible, read
 from godwit.pipeline.schemas import SITES
 
@@ -62,14 +63,19 @@ def test_a_column_of_another_type_is_named_with_its_file(spark: SparkSession, tm
         read(spark, str(tmp_path / "a.parquet"), SITES, "sites")
 
 
-def test_of_a_folder_the_file_that_differs_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_without_a_required_column_has_its_rows_set_aside_and_a_damaged_one_is_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     pq.write_table(pa.table({"site": ["x"], "lat": [1.0], "lon": [2.5]}), tmp_path / "a.parquet")
-    pq.write_table(pa.table({"site": ["x"], "lat": [1.0]}), tmp_path / "b.parquet")
-    with pytest.raises(SchemaError, match=r"b\.parquet: there is no column 'lon', which .*a\.parquet has"):
-        read(spark, str(tmp_path), SITES, "sites")
-    (tmp_path / "b.parquet").write_bytes(b"PAR1 no more")
-    with pytest.raises(SchemaError, match=r"b\.parquet: damaged or no Parquet file"):
-        read(spark, str(tmp_path), SITES, "sites")
+    pq.write_table(pa.table({"site": ["y"], "lat": [1.0]}), tmp_path / "b.parquet")
+    (tmp_path / "c.parquet").write_bytes(b"PAR1 no more")
+    found = read(spark, str(tmp_path), SITES, "sites")
+    assert [row["site"] for row in found.good.collect()] == ["x"]
+    bad = {Path(row["file"]).name: row["reason"] for row in found.bad.collect()}
+    assert bad["b.parquet"] == "column 'lon' has no value"
+    assert bad["c.parquet"].startswith("damaged or no Parquet file")
+    with pytest.raises(SchemaError, match=r"no file there can be read: .*c\.parquet: damaged or no Parquet file"):
+        read(spark, str(tmp_path / "c.parquet"), SITES, "sites")
 
 
 def test_what_is_not_there_or_of_no_known_format_is_said(spark: SparkSession, tmp_path: Path) -> None:
@@ -80,9 +86,12 @@ def test_what_is_not_there_or_of_no_known_format_is_said(spark: SparkSession, tm
         read(spark, str(tmp_path), SITES, "sites")
 
 
-def test_events_have_any_columns_and_a_broken_line_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "events.jsonl").write_text('{"id": 1, "pm25": 160.5}\n{"id": 2, "kind": "bus"}\nbroken\n')
+def test_lines_of_json_are_events_as_they_stand(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text('{"id": 1, "pm25": 160.5}\n{"id": 2, "kind": "bus"}\n')
     found = legible(events(spark, str(tmp_path)))
-    good = sorted((row["id"], row["kind"], row["pm25"]) for row in found.good.collect())
-    assert good == [(1, None, 160.5), (2, "bus", None)]
-    assert [row["record"] for row in found.bad.collect()] == ["broken"]
+    assert sorted(row[OBJECT] for row in found.good.collect()) == [
+        '{"id": 1, "pm25": 160.5}',
+        '{"id": 2, "kind": "bus"}',
+    ]
+    chosen = legible(events(spark, str(tmp_path), as_columns=True), "id::bigint AS id, kind", "pm25::double > 100")
+    assert [(row["id"], row["kind"]) for row in chosen.good.collect()] == [(1, None)]

@@ -105,8 +105,14 @@ def filters() -> dict[str, str]:
 
 
 def expected(events: list[dict[str, Value]], filters: dict[str, str]) -> list[tuple[Any, ...]]:
+    """An event with a number that is none goes to quarantine, and to nobody else."""
     parsed = {name: parse(text) for name, text in filters.items()}
-    return sorted((at, name) for at, event in enumerate(events) for name, one in parsed.items() if one.matches(event))
+    sound = [(at, event) for at, event in enumerate(events) if all(map(is_sound, event.values()))]
+    return sorted((at, name) for at, event in sound for name, one in parsed.items() if one.matches(event))
+
+
+def is_sound(value: Value) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 @pytest.mark.parametrize("part_max", [10**6, 150])
@@ -179,7 +185,7 @@ def test_times_are_seconds_and_decimals_are_numbers(spark: SparkSession, shipper
     wanted = {"t": "at = 86400.5", "d": "day = 86400", "p": "price = 1.5", "n": "at IS NULL AND price IS NULL"}
     found = deliveries(frame, shipper.ship(subscriptions(spark, wanted)), ["id"])
     assertDataFrameEqual(
-        found, spark.createDataFrame([(1, "t"), (1, "d"), (1, "p"), (2, "n")], "id int, subscription string")
+        found, spark.createDataFrame([(1, "t"), (1, "d"), (1, "p"), (2, "n")], "id long, subscription string")
     )
 
 

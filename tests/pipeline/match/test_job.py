@@ -120,7 +120,10 @@ def test_events_may_be_lines_of_text(spark: SparkSession, tmp_path: Path) -> Non
     (tmp_path / "events.csv").write_text("id,a,b\n1,5,x\n2,15,y\n3,25,x\n")
     (tmp_path / "wishes.jsonl").write_text('{"id": "big", "filter": "a > 10"}\n')
     told = MatchOptions(
-        events=str(tmp_path / "events.csv"), subscriptions=str(tmp_path / "wishes.jsonl"), out=str(tmp_path / "out")
+        events=str(tmp_path / "events.csv"),
+        subscriptions=str(tmp_path / "wishes.jsonl"),
+        out=str(tmp_path / "out"),
+        schema="a DOUBLE",
     )
     summary = run(spark, told)
     assert (summary.rows_in, summary.rows_out, summary.quarantined) == (3, {"deliveries": 2}, 0)

@@ -110,7 +110,7 @@ def visits_found(rows: list[Row], cuts: list[int], sampled: bool) -> list[tuple[
     arrays = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
     whole = pa.RecordBatch.from_arrays(arrays, names=names)
     parts = [whole.slice(begin, end - begin) for begin, end in pairwise(edges)]
-    attached = Attached(Visiting(GAP_S, PING_PONG_S, are_fixes=False), sampled)
+    attached = Attached(Visiting(GAP_S, PING_PONG_S), sampled)
     return [
         tuple(row[name] for name in ("subscriber", "site", "entered_s", "last_fix_s", "fixes", "ended", "ping_pong"))
         for batch in attached.visits(parts)

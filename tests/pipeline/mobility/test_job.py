@@ -64,7 +64,7 @@ def test_two_days_of_taxis_give_the_handoffs_that_plain_counting_gives(spark: Sp
     paths = Counter((r["previous_site"] or r["site"], r["site"], r["next_site"]) for r in moved(tmp_path / "out"))
     assert {(b, way.origin, way.to): count for way in ways for b, count in way.before.items()} == paths
     assert {(way.origin, way.to, way.count) for way in ways} == {(e["broker"], e["peer"], e["uses"]) for e in graph}
-    scores = {row["model"]: row["first"] for row in pq.read_table(tmp_path / "out" / "forecasts").to_pylist()}
+    scores = {row["model"]: row["likeliest"] for row in pq.read_table(tmp_path / "out" / "forecasts").to_pylist()}
     assert scores["graph"] > scores["busiest"]
 
 

@@ -17,7 +17,7 @@ Step = tuple[str, float, str]
 
 
 def near(spark: SparkSession, steps: list[Step]) -> DataFrame:
-    return spark.createDataFrame([(*step, 1.0) for step in steps], ASSOCIATIONS)
+    return spark.createDataFrame([(*step, 1.0, row) for row, step in enumerate(steps)], ASSOCIATIONS)
 
 
 def stays(spark: SparkSession, steps: list[Step]) -> DataFrame:
@@ -69,7 +69,7 @@ def test_a_visit_ends_by_handoff_by_gap_or_with_the_data(spark: SparkSession) ->
 
 
 def test_a_fix_that_is_repeated_counts_once(spark: SparkSession) -> None:
-    steps = [("c", 0.0, "A"), ("c", 60.0, "A"), ("c", 60.0, "B"), ("c", 120.0, "A")]
+    steps = [("c", 0.0, "A"), ("c", 60.0, "A"), ("c", 60.0, "A"), ("c", 120.0, "A")]
     (stay,) = stays(spark, steps).collect()
     assert (stay["site"], stay["fixes"]) == ("A", 3)
 
@@ -135,7 +135,7 @@ def test_rates_are_those_of_the_markov_models(spark: SparkSession) -> None:
 def test_dwell_and_gap_times_are_told_by_site_and_over_all(spark: SparkSession) -> None:
     steps = [("c", 0.0, "A"), ("c", 60.0, "B"), ("c", 100.0, "A"), ("c", 180.0, "B"), ("c", 780.0, "B")]
     found = {
-        (row["measure"], row["site"]): (row["count"], row["mean_s"], row["p50_s"])
+        (row["measure"], row["site"]): (row["samples"], row["mean_s"], row["p50_s"])
         for row in mobility.distributions(mobility.spells(stays(spark, steps))).collect()
     }
     assert found == {
@@ -153,7 +153,7 @@ def test_a_forecast_is_learned_on_other_days_and_the_path_helps(spark: SparkSess
     tested += [("c", 1.0, "tue", "A", "D", False, "X"), ("c", 1.0, "tue", "B", "A", True, "A")]
     frame = spark.createDataFrame(learned + tested, HANDOFFS)
     found = mobility.forecasts(mobility.ways(frame, "tue"), "tue").collect()
-    assert {row["model"]: (row["handoffs"], round(row["first"], 3), round(row["known"], 3)) for row in found} == {
+    assert {row["model"]: (row["handoffs"], round(row["likeliest"], 3), round(row["known"], 3)) for row in found} == {
         "graph": (3, 0.333, 0.667),
         "path": (3, 0.667, 0.667),
         "busiest": (3, 0.333, 0.667),

@@ -74,4 +74,5 @@ def fixes(cells: pa.Table) -> pa.RecordBatch:
         kept &= (values >= ends["min"]) & (values <= ends["max"])
     subscribers = table["cab"].cast(pa.string()).combine_chunks().filter(pa.array(kept))
     columns = [subscribers, pa.array(time_s[kept].astype(float)), pa.array(lats[kept]), pa.array(lons[kept])]
-    return pa.RecordBatch.from_arrays(columns, names=["subscriber", "time_s", "lat", "lon"])
+    columns.append(pa.array(range(len(columns[0])), pa.int64()))
+    return pa.RecordBatch.from_arrays(columns, names=["subscriber", "time_s", "lat", "lon", "log_row"])

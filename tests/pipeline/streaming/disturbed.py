@@ -46,8 +46,8 @@ class Jobs(msgspec.Struct, frozen=True):
 
     @property
     def streams(self) -> int:
-        """Queries, each with a checkpoint: two of gathering and two of audit."""
-        return 5 + (self.ingest is not None)
+        """Queries, each with a checkpoint."""
+        return 3 + (self.ingest is not None)
 
 
 class Wishes:

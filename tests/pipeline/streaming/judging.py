@@ -16,7 +16,7 @@ from godwit.pipeline.audit import job as audit_job
 from godwit.pipeline.gathering import job as gathering_job
 from godwit.pipeline.io.source_options import is_live
 
-WINDOW = ("start", "area", "readings", "missing", "sensors", "mean", "least", "most")
+WINDOW = ("from_s", "area", "readings", "missing", "sensors", "mean", "least", "most")
 OUTCOME = ("sequence", "publisher", "client", "is_expected", "copies", "latency_s", "hops")
 
 Faults = list[str]
@@ -100,7 +100,7 @@ def judge_gathering(spark: SparkSession, options: gathering_job.GatheringOptions
     batch = msgspec.structs.replace(options, out=f"{options.out} batch")
     gathering_job.run(spark, batch)
     yield from _compared(options.out, batch.out, "aggregates", *WINDOW, but_last=True)
-    yield from _compared(options.out, batch.out, "alerts", "sensor", "time", "subscription")
+    yield from _compared(options.out, batch.out, "alerts", "sensor", "time_s", "subscription")
     yield from _compared(options.out, batch.out, "quarantine", "dataset", "reason", "record")
 
 

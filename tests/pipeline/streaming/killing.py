@@ -51,7 +51,6 @@ from godwit.pipeline import ingest
 from godwit.pipeline.audit import job as audit_job
 from godwit.pipeline.gathering import job as gathering_job
 from godwit.pipeline.match import job as match_job
-from godwit.pipeline.match.subscriptions import Shipper
 from godwit.pipeline.session import QUIET, Options, start
 from godwit.pipeline.streaming.queries import Pace, finished
 
@@ -77,14 +76,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def drive(jobs: Jobs) -> None:
     """All streams in one session, until killed."""
     spark = start(Options(master="local[2]", memory="512m", partitions=1, settings=QUICK))
-    pace, shipper = Pace(follow=True, every="1 second"), Shipper(spark)
+    pace = Pace(follow=True, every="1 second")
     first = [] if jobs.ingest is None else [ingest.stream(spark, jobs.ingest, pace)]
-    finished(
-        *first,
-        match_job.stream(spark, jobs.match, pace)[0],
-        *gathering_job.stream(spark, jobs.gathering, shipper, pace),
-        *audit_job.stream(spark, jobs.audit, pace),
-    )
+    others = [
+        match_job.stream(spark, jobs.match, pace),
+        gathering_job.stream(spark, jobs.gathering, pace),
+        audit_job.stream(spark, jobs.audit, pace),
+    ]
+    finished(*(one.query for one in [*first, *others]))
 
 
 def finish(spark: SparkSession, jobs: Jobs) -> None:

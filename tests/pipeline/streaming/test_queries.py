@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.pipeline.streaming.killing import Plan, killed
 
-from godwit.pipeline.streaming.queries import reason
+from godwit.pipeline.errors import reason
+from godwit.pipeline.streaming.queries import ending
 
 
 @pytest.mark.parametrize(
@@ -28,4 +29,4 @@ def test_of_a_failure_the_reason_is_told() -> None:
     told = "[STREAM_FAILED] Query failed\n  File x\ngodwit.net.archive_reading.ArchiveError: north: it is gone\nmore\n"
     assert reason(told) == "north: it is gone"
     assert reason("[STREAM_FAILED] Query failed\nat java") == "[STREAM_FAILED] Query failed"
-    assert "too busy" in reason("[STREAM_FAILED] Query failed: Python worker failed to connect back.\nat java")
+    assert "too busy" in ending("[STREAM_FAILED] Query failed: Python worker failed to connect back.\nat java")

@@ -7,8 +7,8 @@ from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.gathering.space import Boundary, Cell, Point
 from godwit.protocols.host import Message, NodeId
 from godwit.protocols.topology.pastry.node import RingOptions
-from godwit.sim.gathering import Gathering
-from godwit.sim.underlay import kind_of
+from godwit.sim.ring.gathering import Gathering
+from godwit.sim.ring.underlay import kind_of
 
 PLACES: dict[str, Point] = {
     "0000": (12.0, 10.0),

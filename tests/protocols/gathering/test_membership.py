@@ -13,7 +13,7 @@ from godwit.protocols.gathering.membership import STAGES, Stage, Step
 from godwit.protocols.gathering.messages import Ready, Unsub
 from godwit.protocols.host import LocalError
 from godwit.protocols.topology.pastry.keys import apart, number_of
-from godwit.sim.gathering import Gathering
+from godwit.sim.ring.gathering import Gathering
 
 pytestmark = pytest.mark.feature("data-gathering F8")
 

@@ -24,8 +24,8 @@ from godwit.protocols.gathering.messages import (
 from godwit.protocols.gathering.phone import Phone
 from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.host import Message, NodeId
-from godwit.sim.gathering import Gathering
-from godwit.sim.underlay import kind_of
+from godwit.sim.ring.gathering import Gathering
+from godwit.sim.ring.underlay import kind_of
 
 EVERYWHERE = Disc((50.0, 50.0), 200.0)
 

@@ -9,7 +9,7 @@ from tests.protocols.gathering.worlds import MORTAL, Facts, install, publish, to
 
 from godwit.protocols.gathering.areas import Disc
 from godwit.protocols.host import NodeId
-from godwit.sim.gathering import Gathering
+from godwit.sim.ring.gathering import Gathering
 
 pytestmark = pytest.mark.feature("data-gathering F33")
 

@@ -12,7 +12,7 @@ from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.gathering.space import Box, Point
 from godwit.protocols.host import NodeId, Record
 from godwit.protocols.topology.pastry.node import RingOptions
-from godwit.sim.gathering import Gathering
+from godwit.sim.ring.gathering import Gathering
 
 QUIET = Rules(recheck_s=0.0)
 MORTAL = Rules(recheck_s=0.0, replicate_s=5.0, ack_s=0.5, tries=2, ring=RingOptions(silence_s=9.0))

@@ -341,6 +341,19 @@ def test_a_worse_leader_never_wins_while_a_better_ones_copies_are_held(choice: C
     assert b5.election.parent == "b3"
 
 
+@pytest.mark.parametrize("choice", [Choice.STICKY, Choice.BALANCED])
+def test_a_round_whose_link_breaks_while_it_is_held_is_no_way_up_through_a_child(choice: Choice) -> None:
+    """Found by `godwit explore`, seed 2486."""
+    electorate = wired([("b1", "b5")], ElectionOptions(choice=choice, hold_s=0.05))
+    electorate.run(ROUNDS)
+    b5 = electorate.voter("b5")
+    b5.receive("b3", Heartbeat("b0", 1, 1, 0))
+    b5.receive("b7", Heartbeat("b0", 1, 1, 3, "b5"))
+    b5.election.unlinked("b3")
+    electorate.run(0.5)
+    assert b5.election.parent != "b7"
+
+
 @pytest.mark.feature("mft-pubsub F17")
 @EVERY_CHOICE
 def test_moving_brokers_keep_a_tree_in_every_fragment(options: ElectionOptions) -> None:

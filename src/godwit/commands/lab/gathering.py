@@ -12,7 +12,8 @@ from godwit.commands.console import InputError, Reports
 from godwit.commands.lab.lab import _command, _judged, _numbers, _sweeping, _tabled, _write_text
 from godwit.commands.pipeline.sweeping import Where
 from godwit.lab import pages
-from godwit.lab.gathering import churn, growth, recorded, report, scale
+from godwit.lab.gathering import report
+from godwit.lab.gathering.beyond import churn, growth, recorded, scale
 from godwit.lab.gathering.evidence import Evidence
 from godwit.lab.gathering.plan import QUICK, Plan, cost, named
 from godwit.lab.gathering.runs import Configuration, Result, run

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import typer
 
 from godwit.commands.console import Bar, InputError, Reports, shortened
-from godwit.commands.pipeline.pipeline import Spark, parts_told, started
+from godwit.commands.pipeline.session import SparkOptions, parts_told, started
 from godwit.lab import gridfile, runner
 from godwit.lab.provenance import Provenance
 from godwit.lab.results import Results, ResultsError
@@ -266,8 +266,8 @@ def _session(where: Where, reports: Reports) -> Iterator[SparkSession | None]:
     try:
         with parts_told():
             from godwit.pipeline.sweep.runs import SETTINGS, retrying
-        settings = (*(f"{name}={value}" for name, value in SETTINGS.items()), *where.settings)
-        session = started("sweep", Spark(master=retrying(where.master or LOCAL), memory="1g", settings=settings))
+        settings = [*(f"{name}={value}" for name, value in SETTINGS.items()), *where.settings]
+        session = started("sweep", SparkOptions(master=retrying(where.master or LOCAL), memory="1g", conf=settings))
     except InputError as error:
         if not where.is_open:
             raise

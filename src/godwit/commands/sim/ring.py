@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from godwit.commands.console import Bar, InputError, Reports
-from godwit.sim.ring_stage import SIDE, RingSight, RingStage, load_ring
+from godwit.sim.ring.ring_stage import SIDE, RingSight, RingStage, load_ring
 from godwit.sim.scenario import ScenarioError
 
 ROWS, COLUMNS = 30, 76

@@ -14,7 +14,7 @@ from godwit.commands.console import Bar, InputError, Reports
 from godwit.commands.sim import animation, ring, theatre
 from godwit.commands.sim.options import SimOptions
 from godwit.sim.brokers.production import Production
-from godwit.sim.ring_stage import is_ring
+from godwit.sim.ring.ring_stage import is_ring
 from godwit.sim.scenario import Loaded, Scenario, ScenarioError, load
 from godwit.sim.sight import Sight, look, tables_of
 from godwit.sim.stage import Stage, Summary

@@ -25,9 +25,9 @@ from godwit.protocols.adhoc.options import Adaptive, Carry, Delay, Options
 from godwit.protocols.adhoc.proximity import ProximityBroker
 from godwit.protocols.adhoc.table import Estimate
 from godwit.protocols.host import Message, NodeId
-from godwit.sim.dcf import SlottedRadio
 from godwit.sim.mobility import Waypoint
 from godwit.sim.radio import WIFI_TWO_RAY, Air, Disc, Radio
+from godwit.sim.radios.dcf import SlottedRadio
 from godwit.sim.recorder import Trace
 from godwit.sim.world import Node, World
 

@@ -18,8 +18,8 @@ from godwit.protocols.gathering.areas import Disc
 from godwit.protocols.gathering.messages import Item
 from godwit.protocols.gathering.phone import Phone
 from godwit.protocols.host import NodeId
-from godwit.sim.gathering import Gathering
 from godwit.sim.mobility import Array, Field, Mass
+from godwit.sim.ring.gathering import Gathering
 
 if TYPE_CHECKING:
     from godwit.lab.gathering.runs import Configuration, Result

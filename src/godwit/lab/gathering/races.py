@@ -17,7 +17,7 @@ from godwit.protocols.gathering.messages import Associate, Associated, Notice
 from godwit.protocols.gathering.rules import CORRECTED, Rules
 from godwit.protocols.host import Message, NodeId
 from godwit.protocols.topology.pastry.node import RingOptions
-from godwit.sim.gathering import Gathering
+from godwit.sim.ring.gathering import Gathering
 
 EVERYWHERE = Disc((50.0, 50.0), 100.0)
 DELAY_S = 1.5

@@ -19,8 +19,8 @@ from godwit.protocols.topology.pastry.links import Links
 from godwit.protocols.topology.pastry.messages import Destination, Hop, HopAck
 from godwit.protocols.topology.pastry.node import PastryNode, RingOptions
 from godwit.protocols.topology.pastry.peers import Peer
+from godwit.sim.ring.underlay import Underlay
 from godwit.sim.streams import Streams
-from godwit.sim.underlay import Underlay
 from godwit.sim.world import World
 
 Told = tuple[list[int], int, float, int]

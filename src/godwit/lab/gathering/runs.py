@@ -23,7 +23,7 @@ from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.host import NodeId, Record
 from godwit.protocols.topology.pastry.keys import Key
 from godwit.protocols.topology.pastry.node import RingOptions
-from godwit.sim.gathering import Gathering
+from godwit.sim.ring.gathering import Gathering
 from godwit.sim.streams import Streams
 
 EXPERIMENTS = ("S1", "S2", "M", "race", "join")

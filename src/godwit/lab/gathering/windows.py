@@ -19,7 +19,7 @@ from godwit.protocols.gathering.space import Point
 from godwit.protocols.host import Message, NodeId
 from godwit.protocols.topology.pastry.messages import Hop
 from godwit.protocols.topology.pastry.node import RingOptions
-from godwit.sim.gathering import Gathering
+from godwit.sim.ring.gathering import Gathering
 
 DELAY_S = 1.0
 REQUESTS = 200

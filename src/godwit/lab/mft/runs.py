@@ -28,9 +28,9 @@ from godwit.protocols.routing.piggyback import Carrying
 from godwit.protocols.routing.process import BrokerProcess
 from godwit.protocols.routing.rules import HARDENED, THESIS, Rules
 from godwit.protocols.topology.election import Choice, ElectionOptions
-from godwit.sim.energy import MeteredRadio, Rhythm
 from godwit.sim.mobility import Waypoint
 from godwit.sim.radio import CC2420, Profile
+from godwit.sim.radios.energy import MeteredRadio, Rhythm
 from godwit.sim.recorder import Trace
 from godwit.sim.world import Node, World
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from godwit.pipeline.schemas import FIGURES, OUTCOMES, OVERHEAD, RELOCATIONS, TRACES, shaped
+from godwit.pipeline.schemas import FIGURES, OUTCOMES, OVERHEAD, RELOCATIONS, shaped
 
 PAIR = ["publisher", "sequence", "client"]
 EVENT = ["publisher", "sequence"]
@@ -19,6 +19,8 @@ IS_ABOUT_AN_EVENT = "publisher IS NOT NULL AND sequence IS NOT NULL"
 
 ALL, CLIENT, MINUTE = "all", "client", "minute"
 _LATENCIES = (50, 95, 99)
+ACCURACY = 10_000
+"""Quantiles of latencies are off by at most this part of all ranks; exact ones would gather every latency."""
 
 
 def told_by(traces: DataFrame) -> DataFrame:
@@ -26,72 +28,70 @@ def told_by(traces: DataFrame) -> DataFrame:
     return traces.withColumn("client", sf.coalesce(sf.nullif(sf.col("client"), sf.lit("")), sf.col("node")))
 
 
-def ended(traces: DataFrame, late: str) -> DataFrame:
-    """The records of a stream that speak of events, of each event once no record of it can come any more.
-
-    An event has ended when nothing was recorded of it for so long. A record that comes even later begins another
-    account of the same event, and is judged with the first.
-    """
-    story = [name for name in TRACES.names if name not in EVENT]
-    timed = traces.where(IS_ABOUT_AN_EVENT).withColumn("time", sf.timestamp_seconds("time_s"))
-    told = timed.withWatermark("time", late).groupBy(*EVENT, sf.session_window("time", late))
-    records = told.agg(sf.collect_list(sf.struct(*story)).alias("records"))
-    return shaped(records.select(*EVENT, sf.inline("records")).select(*TRACES.names), TRACES)
-
-
-def expected(traces: DataFrame) -> DataFrame:
-    """Who should get what, as the simulation saw it when the event was published."""
-    return traces.where("kind = 'matched'").select(*PAIR).distinct()
+def expecting(traces: DataFrame, wanted: DataFrame | None) -> DataFrame:
+    """The records that outcomes follow from. What the traces themselves say was matched counts, or who is `wanted`."""
+    told = told_by(traces.where(IS_ABOUT_AN_EVENT)).select(*PAIR, "kind", "time_s", "hops")
+    if wanted is None:
+        return told
+    nothing = sf.lit(None)
+    matched = wanted.select(
+        *PAIR,
+        sf.lit("matched").alias("kind"),
+        nothing.cast("double").alias("time_s"),
+        nothing.cast("long").alias("hops"),
+    )
+    return told.where("kind <> 'matched'").unionByName(matched)
 
 
-def outcomes(traces: DataFrame, wanted: DataFrame) -> DataFrame:
-    """What became of every event for every client that should have got it, or did."""
-    told = told_by(traces)
-    published = told.where("kind = 'published'").groupBy(*EVENT).agg(sf.min("time_s").alias("published_s"))
-    delivered = (
-        told.where("kind = 'delivered'")
+def outcomes(told: DataFrame) -> DataFrame:
+    """What became of every event for every client that should have got it, or did: one aggregation, whose rows are
+    together by event, and so are those that say when it was published."""
+    published = sf.min(sf.when(sf.col("kind") == "published", sf.col("time_s"))).alias("own_published_s")
+    is_delivered = sf.col("kind") == "delivered"
+    delivered_s = sf.when(is_delivered, sf.col("time_s"))
+    pairs = (
+        told.where("kind IN ('published', 'matched', 'delivered', 'dropped')")
+        .repartition(*EVENT)
         .groupBy(*PAIR)
         .agg(
-            sf.count("*").alias("copies"),
-            sf.min("time_s").alias("delivered_s"),
-            sf.min_by("hops", "time_s").alias("hops"),
+            sf.count_if(sf.col("kind") == "matched").alias("matches"),
+            sf.count_if(is_delivered).alias("copies"),
+            sf.count_if(sf.col("kind") == "dropped").alias("drops"),
+            sf.min(delivered_s).alias("delivered_s"),
+            sf.min_by(sf.when(is_delivered, sf.col("hops")), delivered_s).alias("hops"),
+            published,
         )
     )
-    dropped = told.where("kind = 'dropped'").select(*PAIR, sf.lit(True).alias("was_dropped")).distinct()
-    joined = (
-        wanted.select(*PAIR, sf.lit(True).alias("is_expected"))
-        .distinct()
-        .join(delivered, PAIR, "full")
-        .join(dropped, PAIR, "left")
-        .join(published, EVENT, "left")
-        .na.fill(0, ["copies"])
-        .na.fill(False, ["is_expected", "was_dropped"])
+    of_event = sf.min("own_published_s").over(Window.partitionBy(*EVENT))
+    became = (
+        pairs.withColumn("published_s", of_event)
+        .where("matches > 0 OR copies > 0")
+        .withColumn("is_expected", sf.col("matches") > 0)
+        .withColumn("was_dropped", sf.col("drops") > 0)
+        .withColumn("latency_s", sf.col("delivered_s") - sf.col("published_s"))
     )
-    latency = (sf.col("delivered_s") - sf.col("published_s")).alias("latency_s")
-    rest = [name for name in OUTCOMES.names if name != "latency_s"]
-    return shaped(joined.select(*rest, latency), OUTCOMES)
+    return shaped(became.select(*OUTCOMES.names), OUTCOMES)
 
 
-def disorder(traces: DataFrame) -> DataFrame:
-    """Deliveries that came after one that was published later, by client and publisher; repeated ones do not count."""
-    first = told_by(traces).where("kind = 'delivered'").groupBy(*PAIR).agg(sf.min("time_s").alias("delivered_s"))
-    order = Window.partitionBy("client", "publisher").orderBy("delivered_s", "sequence")
+def in_order(became: DataFrame) -> DataFrame:
+    """Outcomes with `is_late`: delivered after one that was published later, of the same publisher to this client."""
+    order = Window.partitionBy("client", "publisher").orderBy(sf.col("delivered_s").asc_nulls_last(), "sequence")
     before = sf.max("sequence").over(order.rowsBetween(Window.unboundedPreceding, -1))
-    return first.withColumn("highest", before).where(sf.col("sequence") < sf.col("highest")).select(*PAIR)
+    is_late = sf.col("delivered_s").isNotNull() & (sf.col("sequence") < before)
+    return became.withColumn("is_late", sf.coalesce(is_late, sf.lit(False)))
 
 
-def figures(became: DataFrame, disordered: DataFrame) -> DataFrame:
+def figures(became: DataFrame) -> DataFrame:
     """Counts and latencies over all, by client, and by the minute of publication."""
-    judged = became.join(disordered.withColumn("is_late", sf.lit(True)), PAIR, "left")
     minute = sf.floor(sf.col("published_s") / 60).cast("string")
     kinds = [(ALL, sf.lit(None).cast("string")), (CLIENT, sf.col("client")), (MINUTE, minute)]
-    cut = judged.withColumn("cut", sf.explode(sf.array(*(_cut(by, name) for by, name in kinds)))).select("*", "cut.*")
-    told = cut.groupBy("by", "name").agg(*_counts(), *_latencies())
-    return shaped(told.select(*FIGURES.names), FIGURES)
+    cuts = sf.explode(sf.array(*(_cut(cut, name) for cut, name in kinds)))
+    told = in_order(became).withColumn("one", cuts).select("*", "one.*").groupBy("cut", "name")
+    return shaped(told.agg(*_counts(), *_latencies()).select(*FIGURES.names), FIGURES)
 
 
-def _cut(by: str, name: Column) -> Column:
-    return sf.struct(sf.lit(by).alias("by"), name.alias("name"))
+def _cut(cut: str, name: Column) -> Column:
+    return sf.struct(sf.lit(cut).alias("cut"), name.alias("name"))
 
 
 def _counts() -> Sequence[Column]:
@@ -104,33 +104,31 @@ def _counts() -> Sequence[Column]:
         sf.count_if(lost & sf.col("was_dropped")).alias("dropped"),
         sf.sum(sf.greatest(copies - 1, sf.lit(0))).alias("duplicates"),
         sf.count_if(~is_expected).alias("unexpected"),
-        sf.count_if(sf.coalesce(sf.col("is_late"), sf.lit(False))).alias("out_of_order"),
+        sf.count_if("is_late").alias("out_of_order"),
     ]
 
 
 def _latencies() -> Sequence[Column]:
-    marks = [sf.percentile("latency_s", share / 100).alias(f"latency_p{share}_s") for share in _LATENCIES]
-    return [*marks, sf.max("latency_s").alias("latency_max_s")]
+    marks = sf.percentile_approx("latency_s", [share / 100 for share in _LATENCIES], ACCURACY)
+    named = [marks[at].alias(f"latency_p{share}_s") for at, share in enumerate(_LATENCIES)]
+    return [*named, sf.max("latency_s").alias("latency_max_s")]
 
 
-def relocations(traces: DataFrame) -> DataFrame:
-    """Clients that attached to another broker than before, and when the next event reached them."""
-    told = told_by(traces)
-    # A client that speaks for itself names the broker; a broker that speaks is the one.
-    broker = sf.coalesce(sf.nullif("peer", sf.lit("")), sf.col("node")).alias("broker")
-    attached = told.where("kind = 'attached'").select("client", "time_s", broker)
+def relocations(traces: DataFrame, became: DataFrame) -> DataFrame:
+    """Clients that attached to another broker than before, and when the next event first reached them."""
+    attached = told_by(traces.where("kind = 'attached'")).select("client", "time_s", sf.col("peer").alias("broker"))
     order = Window.partitionBy("client").orderBy("time_s")
     moved = attached.withColumn("previous", sf.lag("broker").over(order)).where("previous <> broker")
-    arrivals = told.where("kind = 'delivered'").select("client", sf.col("time_s").alias("arrived_s"))
     # One sorted pass instead of a join of all moves with all arrivals.
-    both = moved.select("client", "time_s", "broker", "previous", sf.lit(None).cast("double").alias("arrived_s"))
+    nothing = sf.lit(None)
+    both = moved.select("client", "time_s", "broker", "previous", nothing.cast("double").alias("arrived_s"))
     both = both.unionByName(
-        arrivals.select(
+        became.where("delivered_s IS NOT NULL").select(
             "client",
-            sf.col("arrived_s").alias("time_s"),
-            sf.lit(None).cast("string").alias("broker"),
-            sf.lit(None).cast("string").alias("previous"),
-            "arrived_s",
+            sf.col("delivered_s").alias("time_s"),
+            nothing.cast("string").alias("broker"),
+            nothing.cast("string").alias("previous"),
+            sf.col("delivered_s").alias("arrived_s"),
         )
     )
     later = Window.partitionBy("client").orderBy("time_s", sf.col("arrived_s").isNotNull())
@@ -144,4 +142,10 @@ def overhead(traces: DataFrame) -> DataFrame:
     told = traces.groupBy("kind", sf.coalesce("message", sf.lit("")).alias("message")).agg(
         sf.count("*").alias("records"), sf.sum(sf.coalesce("size_b", sf.lit(0))).alias("bytes")
     )
+    return shaped(told.select(*OVERHEAD.names), OVERHEAD)
+
+
+def summed(parts: DataFrame) -> DataFrame:
+    """Overheads of several times as one."""
+    told = parts.groupBy("kind", "message").agg(sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes"))
     return shaped(told.select(*OVERHEAD.names), OVERHEAD)

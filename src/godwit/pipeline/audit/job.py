@@ -1,6 +1,6 @@
 """The audit job: traces, and where they do not say it who should have got what, to tables and one page.
 
-A stream keeps the records of events that have ended, and judges them as a batch would: `judged` has the same tables.
+A stream judges each event once, when it has ended, and adds to its outcomes; figures follow from these.
 """
 
 from __future__ import annotations
@@ -10,31 +10,29 @@ from collections.abc import Callable
 from functools import partial
 
 import msgspec
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.streaming.query import StreamingQuery
 
+from godwit.pipeline import quality
 from godwit.pipeline.audit import figures as audit
+from godwit.pipeline.audit.open_events import OpenEvents
 from godwit.pipeline.audit.page import page
-from godwit.pipeline.io.reading import Dataset, conforming, read, source
-from godwit.pipeline.io.source_options import EVERYTHING, Live
+from godwit.pipeline.gathering.windows import seconds
+from godwit.pipeline.io.marks import BATCH, STREAM, Mark, deciding
+from godwit.pipeline.io.reading import Dataset, conforming, read
+from godwit.pipeline.io.source_options import EVERYTHING, Live, is_live
 from godwit.pipeline.io.source_options import TRACES as KIND
 from godwit.pipeline.io.writing import Output
 from godwit.pipeline.progress import Progress, Summary, watched
 from godwit.pipeline.schemas import EXPECTED, FIGURES, OUTCOMES, OVERHEAD, QUARANTINE, RELOCATIONS, TRACES
-from godwit.pipeline.streaming.queries import (
-    CHECKPOINT,
-    Pace,
-    dropped_late,
-    finished,
-    rows_in,
-    started,
-    write_batch,
-    written,
-)
+from godwit.pipeline.streaming.feeds import Feed
+from godwit.pipeline.streaming.ledger import Entry, arrived_by
+from godwit.pipeline.streaming.queries import Pace, write_batch, written
+from godwit.pipeline.streaming.stream import MicroBatch, Stream
 
 PAGE = "audit.html"
-ENDED, OTHERS, BAD, JUDGED = "ended", "others", "quarantine", "judged"
+ENDED, OTHERS, LATE, COSTS, BAD, JUDGED = "outcomes", "others", "late", "overhead", "quarantine", "judged"
 JUDGED_EVERY_S = 60.0
 
 
@@ -48,89 +46,119 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Of a stream: an event has ended when nothing was recorded of it for so long."""
     files_per_batch: int | None = None
     live: Live = EVERYTHING
+    fail_on: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        quality.check(self.fail_on)
+
+    def mark(self, mode: str) -> Mark:
+        source = None if is_live(self.traces) else self.traces
+        asked = deciding(traces=source, expected=self.expected, expected_select=self.expected_select)
+        return Mark(job="audit", mode=mode, options=asked)
 
 
 def run(spark: SparkSession, options: AuditOptions, progress: Progress | None = None) -> Summary:
     """Judge a run by its traces."""
-    with watched(spark, "audit", progress) as summary:
+    with watched(spark, "audit", progress) as summary, Output(spark, options.out, options.mark(BATCH)) as out:
         found = read(spark, options.traces, TRACES, "traces", live=options.live)
-        wanted = _expected(spark, found.good, options)
-        out = Output(spark, options.out)
-        _judge(out, Dataset(found.good, found.bad.unionByName(wanted.bad)), wanted.good, options, summary)
+        wanted = _expected(spark, options)
+        told = audit.expecting(found.good, None if wanted is None else wanted.good)
+        became = out.write("outcomes", audit.outcomes(told), OUTCOMES)
+        moves = out.write("relocations", audit.relocations(found.good, became), RELOCATIONS)
+        costs = out.write(COSTS, audit.overhead(found.good), OVERHEAD, files=1)
+        bad = found.set_aside() if wanted is None else found.set_aside().unionByName(wanted.bad)
+        table = out.write(BAD, bad, QUARANTINE, ["dataset"])
+        quality.judge(out, {"traces": found.counted}, table, options.fail_on)
+        summary.notes = _publish(out, options, became, moves, costs)
+        out.finish()
+        summary.rows_in, summary.quarantined = found.counted.good(), out.rows[BAD]
+        summary.rows_out = {name: rows for name, rows in out.rows.items() if name not in (BAD, quality.TABLE)}
     return summary
 
 
-def _judge(out: Output, traces: Dataset, wanted: DataFrame, options: AuditOptions, summary: Summary) -> None:
-    """Write all tables and the page in the place of older ones, and tell the verdict."""
-    became = out.write("outcomes", audit.outcomes(traces.good, wanted), OUTCOMES)
-    cuts = out.write("figures", audit.figures(became, audit.disorder(traces.good)), FIGURES, ["by"])
-    moves = out.write("relocations", audit.relocations(traces.good), RELOCATIONS)
-    costs = out.write("overhead", audit.overhead(traces.good), OVERHEAD, files=1)
-    out.write(BAD, traces.bad, QUARANTINE, ["dataset"])
-    overall = cuts.where(sf.col("by") == audit.ALL).first()
-    out.write_text(PAGE, page(options.traces, overall, _rows(cuts), moves.collect(), costs.collect()))
-    out.finish()
-    summary.rows_in = traces.good.count()
-    summary.rows_out = {table: rows for table, rows in out.rows.items() if table != BAD}
-    summary.quarantined = out.rows[BAD]
-    summary.notes = verdict(overall)
+def _publish(out: Output, options: AuditOptions, became: DataFrame, moves: DataFrame, costs: DataFrame) -> list[str]:
+    """The figures, the page, and the verdict."""
+    cuts = out.write("figures", audit.figures(became), FIGURES, ["cut"])
+    overall = cuts.where(sf.col("cut") == audit.ALL).first()
+    rest = cuts.where(sf.col("cut") != audit.ALL).collect()
+    out.write_text(PAGE, page(options.traces, overall, rest, moves.collect(), costs.collect()))
+    return verdict(overall)
 
 
-def stream(
-    spark: SparkSession,
-    options: AuditOptions,
-    pace: Pace = Pace(),  # noqa: B008
-) -> tuple[StreamingQuery, StreamingQuery]:
-    """Start keeping traces as they come: those of events that have ended, and those that are about no event."""
-    raw = source(
-        spark,
+def stream(spark: SparkSession, options: AuditOptions, pace: Pace = Pace()) -> Stream:  # noqa: B008
+    """Start judging traces as they come: outcomes of events that have ended, and records that are about no event."""
+    feed = Feed(
         options.traces,
-        stream=True,
-        files_per_batch=options.files_per_batch,
+        "traces",
         live=options.live,
         kind=KIND,
+        files_per_batch=options.files_per_batch,
+        names=TRACES.names,
     )
-    told = audit.ended(conforming(raw, options.traces, TRACES, "traces", None).good, options.late)
-    place = f"{options.out}/{CHECKPOINT}"
-    return (
-        started(told, f"{place}/{ENDED}", "audit events", partial(_ended_batch, options), pace),
-        started(raw, f"{place}/{OTHERS}", "audit others", partial(_others_batch, options), pace),
-    )
+    events = OpenEvents(options.out, seconds(spark, "--late", options.late))
+    tables = {ENDED: OUTCOMES, OTHERS: TRACES, LATE: TRACES, COSTS: OVERHEAD}
+    return Stream(spark, options.out, options.mark(STREAM), feed, partial(_audit_batch, options, events), pace, tables)
 
 
-def _ended_batch(options: AuditOptions, batch: DataFrame, number: int) -> None:
-    write_batch(batch, f"{options.out}/{ENDED}", number, TRACES)
+def _audit_batch(options: AuditOptions, events: OpenEvents, batch: MicroBatch) -> Entry:
+    spark, before, number = batch.spark, batch.before, batch.number
+    events.forget(spark, before.number)
+    found, seen = conforming(batch.raw, options.traces, TRACES, "traces", None), Observation()
+    latest = sf.max(arrived_by(sf.col("time_s"), time.time())).alias("latest_s")
+    traces = found.good.observe(seen, latest).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        write_batch(traces.where(f"NOT ({audit.IS_ABOUT_AN_EVENT})"), f"{options.out}/{OTHERS}", number, TRACES)
+        write_batch(audit.overhead(traces), f"{options.out}/{COSTS}", number, OVERHEAD)
+        done = batch.done(rows=found.counted.good(), latest_s=seen.get.get("latest_s"))
+        known = events.joined(spark, traces, before.number, before.latest_s).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            write_batch(known.where("is_late").select(*TRACES.names), f"{options.out}/{LATE}", number, TRACES)
+            ended = events.ended(known, done.latest_s)
+            write_batch(_judged(spark, ended, options), f"{options.out}/{ENDED}", number, OUTCOMES)
+            events.keep(known, done.latest_s, number)
+        finally:
+            known.unpersist()
+    finally:
+        traces.unpersist()
+    if found.counted.quarantined():
+        write_batch(found.set_aside(), f"{options.out}/{BAD}", number, QUARANTINE)
+    return done
 
 
-def _others_batch(options: AuditOptions, batch: DataFrame, number: int) -> None:
-    found = conforming(batch.persist(), options.traces, TRACES, "traces", None)
-    others = found.good.where(f"NOT ({audit.IS_ABOUT_AN_EVENT})")
-    write_batch(others, f"{options.out}/{OTHERS}", number, TRACES)
-    write_batch(found.bad, f"{options.out}/{BAD}", number, QUARANTINE)
-    batch.unpersist()
+def _judged(spark: SparkSession, ended: DataFrame, options: AuditOptions) -> DataFrame:
+    """What became of the events that have ended; who should get them is asked of these only."""
+    wanted = _expected(spark, options)
+    if wanted is None:
+        return audit.outcomes(audit.expecting(ended, None))
+    events = ended.select(*audit.EVENT).distinct()
+    return audit.outcomes(audit.expecting(ended, wanted.good.join(events, audit.EVENT, "left_semi")))
 
 
 def judge_stream(spark: SparkSession, options: AuditOptions, summary: Summary) -> None:
-    """Judge what the stream has kept so far. Where the match job says who should get what, of these events only."""
-    about = written(spark, f"{options.out}/{ENDED}", TRACES)
-    kept = about.unionByName(written(spark, f"{options.out}/{OTHERS}", TRACES))
-    wanted = _expected(spark, kept, options)
-    of_these = wanted.good.join(about.select(*audit.EVENT).distinct(), audit.EVENT, "left_semi")
-    bad = written(spark, f"{options.out}/{BAD}", QUARANTINE).unionByName(wanted.bad)
-    _judge(Output(spark, f"{options.out}/{JUDGED}"), Dataset(kept, bad), of_these, options, summary)
+    """Figures and page of all outcomes so far, in the folder `judged`."""
+    became = written(spark, f"{options.out}/{ENDED}", OUTCOMES)
+    others = written(spark, f"{options.out}/{OTHERS}", TRACES)
+    costs = audit.summed(written(spark, f"{options.out}/{COSTS}", OVERHEAD))
+    with Output(spark, f"{options.out}/{JUDGED}", options.mark(BATCH)) as out:
+        kept = out.write("outcomes", became, OUTCOMES)
+        moves = out.write("relocations", audit.relocations(others, kept), RELOCATIONS)
+        summary.notes = _publish(out, options, kept, moves, out.write(COSTS, costs, OVERHEAD, files=1))
+        out.finish()
+        summary.rows_out = dict(out.rows)
 
 
 def run_stream(spark: SparkSession, options: AuditOptions, pace: Pace, progress: Progress | None = None) -> Summary:
-    """Stream until all is kept or, where it is to follow, until interrupted; judged every minute, and at the end."""
+    """Stream until all is taken or, where it is to follow, until interrupted; figures every minute, and at the end."""
     with watched(spark, "audit", progress) as summary:
-        queries = stream(spark, options, pace)
-        finished(*queries, meanwhile=_every(JUDGED_EVERY_S, lambda: judge_stream(spark, options, summary)))
-        judge_stream(spark, options, summary)
-        rows, batches = rows_in(queries[1])
-        summary.notes += [
-            f"{rows:,} rows in {batches} micro-batches in this run; judged are events that have ended",
-            f"{dropped_late(queries[0]):,} records of events came after they had ended",
-        ]
+        running = stream(spark, options, pace)
+        try:
+            running.finish(_every(JUDGED_EVERY_S, lambda: judge_stream(spark, options, summary)))
+            judge_stream(spark, options, summary)
+            running.tell(summary)
+            late = written(spark, f"{options.out}/{LATE}", TRACES).count()
+            summary.notes.append(f"{late:,} records of events came after they had ended: table {LATE}")
+        finally:
+            running.close()
     return summary
 
 
@@ -163,11 +191,8 @@ def verdict(overall: Row | None) -> list[str]:
     ]
 
 
-def _expected(spark: SparkSession, traces: DataFrame, options: AuditOptions) -> Dataset:
+def _expected(spark: SparkSession, options: AuditOptions) -> Dataset | None:
+    """Who should get what, where it is not for the traces to say."""
     if options.expected is None:
-        return Dataset(audit.expected(traces), spark.createDataFrame([], QUARANTINE))
+        return None
     return read(spark, options.expected, EXPECTED, "expected", options.expected_select)
-
-
-def _rows(cuts: DataFrame) -> list[Row]:
-    return cuts.where(sf.col("by") != audit.ALL).collect()

@@ -54,8 +54,8 @@ tr.bad { color: inherit } tr.bad td:first-child { font-weight: 600; color: var(-
 
 def page(traces: str, overall: Any | None, cuts: Rows, moves: Rows, costs: Rows) -> str:
     """`overall` and `cuts` are rows of FIGURES, `moves` of RELOCATIONS, `costs` of OVERHEAD."""
-    minutes = sorted((row for row in cuts if row["by"] == "minute" and row["name"]), key=lambda row: int(row["name"]))
-    clients = sorted((row for row in cuts if row["by"] == "client"), key=lambda row: (-_faults(row), row["name"]))
+    minutes = sorted((row for row in cuts if row["cut"] == "minute" and row["name"]), key=lambda row: int(row["name"]))
+    clients = sorted((row for row in cuts if row["cut"] == "client"), key=lambda row: (-_faults(row), row["name"]))
     parts = [
         f'<h1>Audit</h1><p class="source">{escape(traces)}</p>',
         _verdict(overall),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from godwit.pipeline.cells import H3_AREA, with_cell
 from godwit.pipeline.gathering.cells import cell_of
 from godwit.pipeline.match.deliveries import SUBSCRIPTION, deliveries
 from godwit.pipeline.match.subscriptions import Compiled
@@ -14,6 +15,7 @@ from godwit.pipeline.schemas import AGGREGATES, GAPS, MEASURES, column, shaped
 from godwit.protocols.gathering.space import Tree
 
 EVERYWHERE = "everywhere"
+"""The name of the area that has every reading; as a filter, it is TRUE."""
 NO_VALUE, SILENT = "no value", "silent"
 
 
@@ -22,74 +24,95 @@ def placed(readings: DataFrame, sensors: DataFrame) -> DataFrame:
     return readings.drop("lat", "lon").join(sf.broadcast(sensors.select("sensor", "lat", "lon")), "sensor", "left")
 
 
+def once(readings: DataFrame) -> DataFrame:
+    """Of readings of one sensor at one time, the first in the log. All readings of a sensor are together then, which is
+    what gaps need too."""
+    order = Window.partitionBy("sensor", "time_s").orderBy("log_row")
+    ordered = readings.withColumn("log_row", sf.monotonically_increasing_id()).repartition("sensor")
+    return ordered.withColumn("nth", sf.row_number().over(order)).where("nth = 1").drop("log_row", "nth")
+
+
 def measures(readings: DataFrame, quantities: Sequence[str]) -> DataFrame:
-    """A row for each quantity of each reading, missing values included. NaN is what some loggers write for them."""
-    missing = sf.lit(None).cast("double")
-    one = [
-        sf.struct(sf.lit(name).alias("quantity"), sf.nanvl(column(name).cast("double"), missing).alias("value"))
-        for name in quantities
-    ]
+    """A row for each quantity of each reading, missing values included."""
+    one = [sf.struct(sf.lit(name).alias("quantity"), column(name).cast("double").alias("value")) for name in quantities]
     long = readings.withColumn("one", sf.explode(sf.array(*one)))
-    return shaped(long.select("sensor", "time", "one.quantity", "one.value", "lat", "lon"), MEASURES)
+    return shaped(long.select("sensor", "time_s", "one.quantity", "one.value", "lat", "lon"), MEASURES)
 
 
-def in_areas(measured: DataFrame, areas: Compiled) -> DataFrame:
-    """Each measure with each area that wants it, as `area`: the areas' filters are matched as a broker matches."""
-    found = deliveries(measured, areas, measured.columns)
-    return found.withColumnRenamed(SUBSCRIPTION, "area").select(*MEASURES.names, "area")
+def located(measured: DataFrame, areas: Compiled | None, tree: Tree | None, resolution: int | None = None) -> DataFrame:
+    """Each measure with each area that it counts in, as `area`, in one pass: everywhere, the cell of the space
+    partition, that of H3 at this resolution, and the areas whose filters match, which have one that matches all."""
+    if areas is None:
+        known = measured.withColumn("area", sf.lit(EVERYWHERE))
+    else:
+        known = deliveries(measured, areas, measured.columns).withColumnRenamed(SUBSCRIPTION, "area")
+    cells = list[Column]()
+    if tree is not None:
+        cells.append(sf.concat(sf.lit("cell "), cell_of(tree, sf.col("lat"), sf.col("lon"))))
+    if resolution is not None:
+        known = with_cell(known, resolution, "h3_cell")
+        cells.append(sf.concat(sf.lit(H3_AREA), sf.col("h3_cell")))
+    if cells:
+        whole = sf.array_compact(sf.array(sf.col("area"), *cells))
+        of_everywhere = sf.when(sf.col("area") == EVERYWHERE, whole).otherwise(sf.array("area"))
+        known = known.withColumn("area", sf.explode(of_everywhere))
+    return known.select(*MEASURES.names, "area")
 
 
-def in_cells(measured: DataFrame, tree: Tree) -> DataFrame:
-    """Each measure with the cell of the space partition that it was taken in, as `area`."""
-    cell = sf.concat(sf.lit("cell "), cell_of(tree, sf.col("lat"), sf.col("lon")))
-    return measured.withColumn("area", cell).where("area IS NOT NULL").select(*MEASURES.names, "area")
+def in_window(time_s: Column, window: str) -> Column:
+    """The window that a time is in, as `begin` and `finish` in seconds."""
+    found = sf.window(sf.timestamp_seconds(time_s), window)
+    seconds = [sf.unix_micros(found[edge]) / sf.lit(1e6) for edge in ("start", "end")]
+    return sf.struct(seconds[0].alias("from_s"), seconds[1].alias("until_s"))
 
 
-def everywhere(measured: DataFrame) -> DataFrame:
-    return measured.withColumn("area", sf.lit(EVERYWHERE)).select(*MEASURES.names, "area")
-
-
-def aggregates(located: DataFrame, window: str, late: str | None = None) -> DataFrame:
-    """What each area looked like in each window. With `late`, of a stream: a window waits so long for its readings."""
-    timed = located if late is None else located.withWatermark("time", late)
-    told = timed.groupBy(sf.window("time", window).alias("window"), "area", "quantity").agg(
+def aggregates(known: DataFrame, window: str) -> DataFrame:
+    """What each area looked like in each window."""
+    frame = sf.window(sf.timestamp_seconds("time_s"), window).alias("window")
+    told = known.groupBy(frame, "area", "quantity").agg(
         sf.count("*").alias("readings"),
         sf.count_if(sf.col("value").isNull()).alias("missing"),
-        # An exact count of different sensors cannot be kept in a stream; a set of their names can.
-        sf.size(sf.collect_set("sensor")).cast("long").alias("sensors"),
+        sf.count_distinct("sensor").alias("sensors"),
         sf.avg("value").alias("mean"),
         sf.min("value").alias("least"),
         sf.max("value").alias("most"),
     )
-    named = told.select("*", sf.col("window.start").alias("start"), sf.col("window.end").alias("end"))
-    return shaped(named.select(*AGGREGATES.names), AGGREGATES)
+    edges = [
+        (sf.unix_micros(f"window.{edge}") / sf.lit(1e6)).alias(name)
+        for edge, name in (("start", "from_s"), ("end", "until_s"))
+    ]
+    return shaped(told.select("*", *edges).select(*AGGREGATES.names), AGGREGATES)
 
 
 def gaps(measured: DataFrame, period_s: float) -> DataFrame:
     """Runs of readings without a value, and silences of more than one and a half periods between two readings."""
-    order = Window.partitionBy("sensor", "quantity").orderBy("time")
-    seconds = sf.unix_micros("time") / 1e6
+    order = Window.partitionBy("sensor", "quantity").orderBy("time_s")
     steps = measured.select(
-        "sensor",
-        "quantity",
-        "time",
+        *("sensor", "quantity", "time_s"),
         sf.col("value").isNull().alias("is_missing"),
-        sf.lag("time").over(order).alias("before"),
-        (seconds - sf.lag(seconds).over(order)).alias("step_s"),
+        sf.lag("time_s").over(order).alias("before_s"),
         sf.row_number().over(order).alias("number"),
     )
-    alike = Window.partitionBy("sensor", "quantity", "is_missing").orderBy("time")
-    runs = steps.withColumn("run", sf.col("number") - sf.row_number().over(alike)).where("is_missing")
-    without = runs.groupBy("sensor", "quantity", "run").agg(
-        sf.min("time").alias("since"), sf.max("time").alias("until"), sf.count("*").alias("missing")
+    alike = Window.partitionBy("sensor", "quantity", "is_missing").orderBy("time_s")
+    runs = steps.withColumn("run", sf.col("number") - sf.row_number().over(alike))
+    silence_s = sf.col("time_s") - sf.col("before_s")
+    # A step may be both: the reading after a silence may have no value.
+    found = runs.groupBy("sensor", "quantity", "is_missing", "run").agg(
+        sf.min("time_s").alias("from_s"),
+        sf.max("time_s").alias("until_s"),
+        sf.count("*").alias("missing"),
+        sf.collect_list(
+            sf.when(
+                silence_s > 1.5 * period_s,
+                sf.struct(
+                    sf.col("before_s").alias("from_s"),
+                    sf.col("time_s").alias("until_s"),
+                    (sf.round(silence_s / period_s) - 1).cast("long").alias("missing"),
+                    sf.lit(SILENT).alias("reason"),
+                ),
+            )
+        ).alias("silences"),
     )
-    silent = steps.where(sf.col("step_s") > 1.5 * period_s).select(
-        "sensor",
-        "quantity",
-        sf.col("before").alias("since"),
-        sf.col("time").alias("until"),
-        (sf.round(sf.col("step_s") / period_s) - 1).cast("long").alias("missing"),
-    )
-    told = without.drop("run").withColumn("reason", sf.lit(NO_VALUE))
-    told = told.unionByName(silent.withColumn("reason", sf.lit(SILENT)))
-    return shaped(told.select(*GAPS.names), GAPS)
+    own = sf.struct("from_s", "until_s", "missing", sf.lit(NO_VALUE).alias("reason"))
+    both = sf.when(sf.col("is_missing"), sf.concat("silences", sf.array(own))).otherwise(sf.col("silences"))
+    return shaped(found.select("sensor", "quantity", sf.inline(both)).select(*GAPS.names), GAPS)

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
+from godwit.pipeline import quality
+from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.gathering import aggregates as gathering
 from godwit.pipeline.gathering.cells import partition
-from godwit.pipeline.io.reading import Dataset, conforming, read, source
-from godwit.pipeline.io.source_options import EVERYTHING, RECORDS, Live
+from godwit.pipeline.gathering.windows import UNTIL, OpenWindows, seconds
+from godwit.pipeline.io.marks import BATCH, STREAM, Mark, deciding
+from godwit.pipeline.io.reading import Dataset, Raw, conforming, read, source
+from godwit.pipeline.io.source_options import EVERYTHING, RECORDS, Live, is_live
 from godwit.pipeline.io.writing import Output
 from godwit.pipeline.match.deliveries import deliveries, deliveries_schema
 from godwit.pipeline.match.subscriptions import Compiled, Shipper
 from godwit.pipeline.progress import Progress, Summary, watched
-from godwit.pipeline.schemas import AGGREGATES, AREAS, DOUBLE, GAPS, QUARANTINE, READINGS, SITES, SUBSCRIPTIONS
-from godwit.pipeline.streaming.queries import (
-    CHECKPOINT,
-    Pace,
-    dropped_late,
-    finished,
-    quarantine_once,
-    rows_in,
-    started,
-    write_batch,
-    written,
+from godwit.pipeline.schemas import (
+    AGGREGATES,
+    AREAS,
+    DOUBLE,
+    GAPS,
+    LATE,
+    QUARANTINE,
+    READINGS,
+    SITES,
+    STRING,
+    SUBSCRIPTIONS,
 )
+from godwit.pipeline.streaming.feeds import Feed
+from godwit.pipeline.streaming.ledger import Entry, arrived_by
+from godwit.pipeline.streaming.queries import Pace, quarantine_once, write_batch, written
+from godwit.pipeline.streaming.stream import MicroBatch, Stream
+from godwit.protocols.gathering.space import Tree
 
-KEY = ("sensor", "time")
+KEY = ("sensor", "time_s")
+ALERTS = StructType([*READINGS.fields[:2], StructField("subscription", STRING)])
+LATE_TABLE = "late"
 
 
 class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,113 +61,195 @@ class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Filters on whole readings: id, filter."""
     cells: bool = False
     """Also aggregate by the cells of the space partition that has a broker at every sensor."""
+    h3: int | None = None
+    """Also aggregate by the cells of H3 at this resolution."""
     window: str = "1 day"
     period_s: float = 3600.0
     late: str = "1 day"
     """Of a stream: how long a window waits for readings that are late."""
     files_per_batch: int | None = None
     live: Live = EVERYTHING
+    fail_on: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        quality.check(self.fail_on)
+
+    def mark(self, mode: str, areas: str = "") -> Mark:
+        """`areas` tells sets of areas apart: a window is written once, and has those of its stream's start."""
+        asked = deciding(
+            readings=None if is_live(self.readings) else self.readings,
+            quantities=self.quantities,
+            select=self.select,
+            sensors=self.sensors,
+            sensors_select=self.sensors_select,
+            areas=f"{self.areas} ({areas})" if areas else self.areas,
+            cells=self.cells,
+            h3=self.h3,
+            window=self.window,
+            filter=self.live.filter,
+            topics=self.live.topics,
+        )
+        return Mark(job="gathering", mode=mode, options=asked)
+
+    def schema(self) -> StructType:
+        return StructType([*READINGS, *(StructField(name, DOUBLE) for name in self.quantities)])
+
+
+@dataclass(frozen=True, slots=True)
+class Areas:
+    """Where measures are counted: everywhere, and perhaps in areas and cells."""
+
+    wanted: Compiled | None
+    tree: Tree | None
+    resolution: int | None = None
+
+    def located(self, readings: DataFrame, quantities: tuple[str, ...]) -> DataFrame:
+        return gathering.located(gathering.measures(readings, quantities), self.wanted, self.tree, self.resolution)
+
+    def quarantine(self, spark: SparkSession) -> DataFrame:
+        return spark.createDataFrame([], QUARANTINE) if self.wanted is None else self.wanted.quarantine(spark)
 
 
 def run(spark: SparkSession, options: GatheringOptions, progress: Progress | None = None) -> Summary:
-    """Gather all readings that there are, and put the tables in the place of older ones."""
+    """Gather all readings that there are, read once, and put the tables in the place of older ones."""
     shipper = Shipper(spark)
     try:
-        with watched(spark, "gathering", progress) as summary:
+        with watched(spark, "gathering", progress) as summary, Output(spark, options.out, options.mark(BATCH)) as out:
             found = _conforming(source(spark, options.readings, live=options.live, kind=RECORDS), options)
-            readings, out = _placed(spark, found.good, options), Output(spark, options.out)
-            measured = gathering.measures(readings, options.quantities)
-            located, bad = _located(spark, measured, options, shipper)
-            bad = found.bad.unionByName(bad)
-            out.write("aggregates", gathering.aggregates(located, options.window), AGGREGATES, ["quantity"])
-            gaps = out.write("gaps", gathering.gaps(measured, options.period_s), GAPS, ["quantity"])
-            if options.alerts is not None:
-                wanted = _alerts(spark, options, shipper)
-                out.write("alerts", deliveries(readings, wanted, KEY), deliveries_schema(readings, KEY))
-                bad = bad.unionByName(wanted.quarantine(spark))
-            out.write("quarantine", bad, QUARANTINE, ["dataset"])
-            summary.notes += _missing(gaps)
-            out.finish()
-            summary.rows_in = found.good.count()
-            summary.rows_out = {table: rows for table, rows in out.rows.items() if table != "quarantine"}
-            summary.quarantined = out.rows["quarantine"]
+            readings = gathering.once(_placed(spark, found.good, options)).persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                _gather(spark, out, readings, found, options, shipper, summary)
+            finally:
+                readings.unpersist()
     finally:
         shipper.close()
     return summary
 
 
-def stream(
+def _gather(
     spark: SparkSession,
+    out: Output,
+    readings: DataFrame,
+    found: Dataset,
     options: GatheringOptions,
     shipper: Shipper,
-    pace: Pace = Pace(),  # noqa: B008
-) -> tuple[StreamingQuery, StreamingQuery]:
-    """Gather readings as they come: windows of time, and readings by themselves (alerts, quarantine).
+    summary: Summary,
+) -> None:
+    areas, measured = _areas(spark, options, shipper), gathering.measures(readings, options.quantities)
+    known = areas.located(readings, options.quantities)
+    out.write("aggregates", gathering.aggregates(known, options.window), AGGREGATES, ["quantity"])
+    gaps = out.write("gaps", gathering.gaps(measured, options.period_s), GAPS, ["quantity"])
+    bad = found.set_aside().unionByName(areas.quarantine(spark))
+    if options.alerts is not None:
+        wanted = _alerts(spark, options, shipper)
+        out.write("alerts", deliveries(readings, wanted, KEY), deliveries_schema(readings, KEY))
+        bad = bad.unionByName(wanted.quarantine(spark))
+    table = out.write("quarantine", bad, QUARANTINE, ["dataset"])
+    quality.judge(out, {"readings": found.counted}, table, options.fail_on)
+    summary.notes += _missing(gaps)
+    repeated = found.counted.good() - readings.count()
+    summary.notes += [f"{repeated:,} repeated readings left out"] if repeated else []
+    out.finish()
+    summary.rows_in = found.counted.good()
+    summary.rows_out = {name: rows for name, rows in out.rows.items() if name not in ("quarantine", quality.TABLE)}
+    summary.quarantined = out.rows["quarantine"]
 
-    A window is written once, when no reading of it can come any more. Areas and alerts are those of the start.
+
+def stream(spark: SparkSession, options: GatheringOptions, pace: Pace = Pace()) -> Stream:  # noqa: B008
+    """Gather readings as they come: windows of time, and readings by themselves (alerts, late ones, quarantine).
+
+    A window is written once, when it has waited long enough; what comes later is in the table `late`. Areas and alerts
+    are those of the start. Close the stream at the end.
     """
-    raw = source(
-        spark,
+    shipper = Shipper(spark)
+    areas = _areas(spark, options, shipper)
+    alerts = None if options.alerts is None else _alerts(spark, options, shipper)
+    feed = Feed(
         options.readings,
-        stream=True,
-        files_per_batch=options.files_per_batch,
+        "readings",
         live=options.live,
         kind=RECORDS,
+        files_per_batch=options.files_per_batch,
+        names=options.schema().names,
     )
-    measured = gathering.measures(_placed(spark, _conforming(raw, options).good, options), options.quantities)
-    located, bad = _located(spark, measured, options, shipper)
-    bad.write.mode("overwrite").parquet(f"{options.out}/quarantine/batch=areas")
-    told = gathering.aggregates(located, options.window, options.late)
-    alerts = None if options.alerts is None else _alerts(spark, options, shipper)
-    if alerts is not None:
-        quarantine_once(spark, alerts, f"{options.out}/quarantine")
-    place = f"{options.out}/{CHECKPOINT}"
-    return (
-        started(told, f"{place}/windows", "gathering windows", partial(_windows_batch, options), pace),
-        started(raw, f"{place}/readings", "gathering readings", partial(_readings_batch, options, alerts), pace),
-    )
+    each = partial(_gather_batch, options, _windows(spark, options), areas, alerts)
+    tables = {"aggregates": AGGREGATES, LATE_TABLE: LATE} | ({} if alerts is None else {"alerts": ALERTS})
+    mark = options.mark(STREAM, _digest(spark, options))
+    running = Stream(spark, options.out, mark, feed, each, pace, tables, shipper.close)
+    for compiled in (areas.wanted, alerts):
+        if compiled is not None:
+            quarantine_once(spark, compiled, f"{options.out}/quarantine")
+    return running
 
 
-def _windows_batch(options: GatheringOptions, batch: DataFrame, number: int) -> None:
-    write_batch(batch, f"{options.out}/aggregates", number, AGGREGATES)
+def _windows(spark: SparkSession, options: GatheringOptions) -> OpenWindows:
+    return OpenWindows(options.out, options.window, seconds(spark, "--late", options.late), options.schema())
 
 
-def _readings_batch(options: GatheringOptions, alerts: Compiled | None, batch: DataFrame, number: int) -> None:
-    found = _conforming(batch.persist(), options)
-    write_batch(found.bad, f"{options.out}/quarantine", number, QUARANTINE)
-    if alerts is not None:
-        readings = _placed(batch.sparkSession, found.good, options)
-        alarms, schema = deliveries(readings, alerts, KEY), deliveries_schema(readings, KEY)
-        write_batch(alarms, f"{options.out}/alerts", number, schema)
-    batch.unpersist()
+def _gather_batch(
+    options: GatheringOptions, windows: OpenWindows, areas: Areas, alerts: Compiled | None, batch: MicroBatch
+) -> Entry:
+    closed_s = windows.closed_before_s(batch.before.latest_s)
+    windows.forget(batch.spark, closed_s)
+    found, seen = _conforming(batch.raw, options), Observation()
+    latest_s = sf.max(arrived_by(sf.col("time_s"), time.time())).alias("latest_s")
+    readings = windows.dated(found.good.observe(seen, latest_s)).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        windows.add(readings.where(sf.col(UNTIL) > closed_s), batch.number)
+        _write_late(options, readings.where(sf.col(UNTIL) <= closed_s), batch)
+        if alerts is not None:
+            placed = gathering.once(_placed(batch.spark, readings.drop(UNTIL), options))
+            write_batch(deliveries(placed, alerts, KEY), f"{options.out}/alerts", batch.number, ALERTS)
+    finally:
+        readings.unpersist()
+    if found.counted.quarantined():
+        write_batch(found.set_aside(), f"{options.out}/quarantine", batch.number, QUARANTINE)
+    done = batch.done(rows=found.counted.good(), latest_s=seen.get.get("latest_s"))
+    _write_closed(options, windows, areas, batch, closed_s, windows.closed_before_s(done.latest_s))
+    return done
+
+
+def _write_late(options: GatheringOptions, late: DataFrame, batch: MicroBatch) -> None:
+    record = sf.to_json(sf.struct(*options.schema().names)).alias("record")
+    write_batch(late.select("sensor", "time_s", record), f"{options.out}/{LATE_TABLE}", batch.number, LATE)
+
+
+def _write_closed(
+    options: GatheringOptions, windows: OpenWindows, areas: Areas, batch: MicroBatch, since_s: float, by_s: float
+) -> None:
+    kept = windows.closed(batch.spark, since_s, by_s)
+    if kept is not None:
+        readings = gathering.once(_placed(batch.spark, kept, options))
+        told = gathering.aggregates(areas.located(readings, options.quantities), options.window)
+        write_batch(told, f"{options.out}/aggregates", batch.number, AGGREGATES)
 
 
 def run_stream(spark: SparkSession, options: GatheringOptions, pace: Pace, progress: Progress | None = None) -> Summary:
     """Stream until all is gathered or, where it is to follow, until interrupted."""
-    shipper = Shipper(spark)
-    try:
-        with watched(spark, "gathering", progress) as summary:
-            windows, readings = stream(spark, options, shipper, pace)
-            finished(windows, readings)
-            summary.rows_in, batches = rows_in(readings)
-            summary.rows_out = {"aggregates": written(spark, f"{options.out}/aggregates", AGGREGATES).count()}
-            if options.alerts is not None:
-                summary.rows_out["alerts"] = written(spark, f"{options.out}/alerts", READINGS).count()
-            summary.quarantined = written(spark, f"{options.out}/quarantine", QUARANTINE).count()
-            summary.notes += [
-                f"{batches} micro-batches in this run; tables count all runs from this checkpoint",
-                f"{dropped_late(windows):,} rows came too late for their windows; those of the last"
-                f" {options.late} may still get more",
-            ]
-    finally:
-        shipper.close()
+    with watched(spark, "gathering", progress) as summary:
+        running = stream(spark, options, pace)
+        try:
+            running.finish()
+            running.tell(summary)
+            _tell(spark, options, running, summary)
+        finally:
+            running.close()
     return summary
 
 
-def _conforming(raw: DataFrame, options: GatheringOptions) -> Dataset:
-    columns = [StructField(name, DOUBLE) for name in options.quantities]
-    schema = StructType([*READINGS, *columns])
-    return conforming(raw, options.readings, schema, "readings", options.select, needed=options.quantities)
+def _tell(spark: SparkSession, options: GatheringOptions, running: Stream, summary: Summary) -> None:
+    summary.rows_out = {"aggregates": written(spark, f"{options.out}/aggregates", AGGREGATES).count()}
+    if options.alerts is not None:
+        summary.rows_out["alerts"] = written(spark, f"{options.out}/alerts", ALERTS).count()
+    summary.rows_out[LATE_TABLE] = written(spark, f"{options.out}/{LATE_TABLE}", LATE).count()
+    windows = _windows(spark, options)
+    waiting = windows.waiting(spark, windows.closed_before_s(running.latest_s()))
+    summary.notes.append(f"{waiting:,} readings wait in windows of the last {options.late}, which may still get more")
+
+
+def _conforming(raw: Raw, options: GatheringOptions) -> Dataset:
+    own = options.quantities
+    return conforming(raw, options.readings, options.schema(), "readings", options.select, needed=own, spared=own)
 
 
 def _alerts(spark: SparkSession, options: GatheringOptions, shipper: Shipper) -> Compiled:
@@ -172,25 +269,34 @@ def _sensors(spark: SparkSession, options: GatheringOptions) -> DataFrame:
     return read(spark, options.sensors, SITES, "sensors", select).good.withColumnRenamed("site", "sensor")
 
 
-def _located(
-    spark: SparkSession, measured: DataFrame, options: GatheringOptions, shipper: Shipper
-) -> tuple[DataFrame, DataFrame]:
-    """The measures in all areas that are asked for, and the areas that are none."""
-    located, bad = gathering.everywhere(measured), spark.createDataFrame([], QUARANTINE)
-    if options.areas is not None:
-        areas = _areas(spark, options, shipper)
-        located, bad = located.unionByName(gathering.in_areas(measured, areas)), areas.quarantine(spark)
+def _areas(spark: SparkSession, options: GatheringOptions, shipper: Shipper) -> Areas:
+    tree, wanted = None, None
     if options.cells and options.sensors is not None:
         rows = _sensors(spark, options).orderBy("sensor").collect()
         tree = partition((row["sensor"], row["lat"], row["lon"]) for row in rows)
-        located = located.unionByName(gathering.in_cells(measured, tree))
-    return located, bad
+    if options.areas is not None:
+        found = _asked_areas(spark, options)
+        if found.good.where(sf.col("id") == gathering.EVERYWHERE).count():
+            raise PipelineError(
+                f"{options.areas}: the area {gathering.EVERYWHERE!r} is that of all readings; rename it"
+            )
+        everywhere = spark.createDataFrame([(gathering.EVERYWHERE, "TRUE")], found.good.schema)
+        wanted = shipper.ship(Dataset(found.good.unionByName(everywhere), found.bad))
+    return Areas(wanted, tree, options.h3)
 
 
-def _areas(spark: SparkSession, options: GatheringOptions, shipper: Shipper) -> Compiled:
+def _asked_areas(spark: SparkSession, options: GatheringOptions) -> Dataset:
     assert options.areas is not None
     found = read(spark, options.areas, AREAS, "areas")
-    return shipper.ship(Dataset(found.good.withColumnRenamed("area", "id"), found.bad))
+    return Dataset(found.good.withColumnRenamed("area", "id"), found.bad)
+
+
+def _digest(spark: SparkSession, options: GatheringOptions) -> str:
+    """Of the areas as they are."""
+    if options.areas is None:
+        return ""
+    rows = sorted((row["id"], row["filter"]) for row in _asked_areas(spark, options).good.collect())
+    return blake2b(msgspec.msgpack.encode(rows), digest_size=6).hexdigest()
 
 
 def _missing(gaps: DataFrame) -> list[str]:

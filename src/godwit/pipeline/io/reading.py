@@ -4,44 +4,78 @@
     read(spark, "cells.csv.gz", SITES, "sites", select="cell DIV 256 AS site, lat, lon")
 
 A dataset without a required column, or with one of a type that does not fit, is refused at once; the error names file
-and column. A record with a missing or unreadable value goes to quarantine with the reason.
+and column. A record with a missing or unreadable value goes to quarantine with the reason, and so does a whole file
+that cannot be read or united with the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.streaming.readwriter import DataStreamReader
-from pyspark.sql.types import DatetimeType, NumericType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    DataType,
+    DatetimeType,
+    DoubleType,
+    FloatType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from godwit.pipeline import schemas
 from godwit.pipeline.errors import PipelineError, SchemaError
-from godwit.pipeline.io import foreign
+from godwit.pipeline.io import foreign, lines
+from godwit.pipeline.io.counting import Counted
+from godwit.pipeline.io.footers import Apart, Group, United, united
+from godwit.pipeline.io.listing import CSV, JSON, PARQUET, data_files, kind_of, of_kind, table_format
 from godwit.pipeline.io.source import frame
 from godwit.pipeline.io.source_options import EVENTS, EVERYTHING, TRACES, Live, is_live
 from godwit.pipeline.schemas import QUARANTINE, column, quoted, shaped
 
-PARQUET, CSV, JSON, FOREIGN = "parquet", "csv", "json", "foreign"
-SUFFIXES = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSON, ".ndjson": JSON, ".json": JSON}
-SAMPLE_LINES = 1000
-"""Lines of JSON that are looked at for the names of columns: in JSON lines no header says them."""
+CORRUPT, FILE, REASON, SPARED = "_godwit_corrupt", "_godwit_file", "_godwit_reason", "_godwit_spared"
+TIME_S, TIME = "time_s", "time"
+"""Times are seconds since 1970 by the first name. A column of the second is taken for it where there is no other, and
+one of either may be a timestamp, or text that is one."""
 
-_CORRUPT, _FILE, _REASON = "_godwit_corrupt", "_godwit_file", "_godwit_reason"
+
+class UnreadableError(SchemaError):
+    """Of some files none can be read; `apart` has the reason for each."""
+
+    def __init__(self, told: str, apart: tuple[Apart, ...]) -> None:
+        super().__init__(told)
+        self.apart = apart
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """What is at a path: its columns as they are, and the files that are not read."""
+
+    frame: DataFrame
+    apart: tuple[Apart, ...] = ()
+    schema: StructType | None = None
+    """Of the files, for a stream to hold later files to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Rows of the schema asked for, and the records that are not, as rows of `QUARANTINE`."""
+    """Rows of the schema asked for, and the records that are not, as rows of `QUARANTINE`.
+
+    `counted` knows how many there are once the good rows have been gone through, without another pass.
+    """
 
     good: DataFrame
     bad: DataFrame
+    counted: Counted = field(default_factory=Counted)
+
+    def set_aside(self) -> DataFrame:
+        """The bad ones, after the good ones have been written: nothing is read again where there are none."""
+        return self.bad if self.counted.quarantined() else self.bad.sparkSession.createDataFrame([], QUARANTINE)
 
 
 def read(
@@ -59,214 +93,246 @@ def read(
     Columns that are `needed` must be there although their values may be missing. Raises `SchemaError` naming file and
     column.
     """
-    raw = source(spark, path, live=live, kind=TRACES if schema is schemas.TRACES else EVENTS)
+    optional = [field.name for field in schema if field.nullable and field.name not in needed]
+    raw = source(spark, path, live=live, kind=TRACES if schema is schemas.TRACES else EVENTS, names=optional)
     return conforming(raw, path, schema, name, select, needed=needed)
 
 
 def conforming(
-    raw: DataFrame, path: str, schema: StructType, name: str, select: str | None, *, needed: Collection[str] = ()
+    raw: Raw,
+    path: str,
+    schema: StructType,
+    name: str,
+    select: str | None,
+    *,
+    needed: Collection[str] = (),
+    spared: Collection[str] = (),
 ) -> Dataset:
-    """The same of what `source` found at the path."""
+    """The same of what `source` found at the path.
+
+    A bad value in a column that is `spared` is told of in quarantine, and the row stays without it.
+    """
     # With a select the columns are made, and Spark checks what they are made of.
     if select is None:
-        _check_columns(path, raw, schema, needed)
-    chosen = _selected(raw, path, schema, select, needed)
-    return checked(chosen, schema, name)
+        _check_columns(path, raw.frame, schema, needed)
+    chosen = _selected(raw.frame, path, schema, select, needed)
+    return checked(chosen, schema, name, raw.apart, spared)
 
 
 def source(
     spark: SparkSession,
     path: str,
     *,
-    stream: bool = False,
-    files_per_batch: int | None = None,
     live: Live = EVERYTHING,
     kind: str = EVENTS,
-) -> DataFrame:
+    names: Collection[str] = (),
+) -> Raw:
     """The columns of a file or folder as they are, text where the format has no types, and each record's file.
 
-    With `stream`, files that appear in the folder later are read too. A live source has columns by its `kind`.
+    A live source has columns by its `kind`. JSON lines have the columns of these `names` in any case, since no header
+    says that a line later on may have them.
     """
     if is_live(path):
         told = TRACES if kind == TRACES else EVENTS
-        return frame(spark, path, live, kind=told, stream=stream).withColumn(_FILE, sf.lit(path))
-    there = foreign.found(
-        spark,
-        path,
-        _CORRUPT,
-        kind=kind,
-        stream=stream,
-        files_per_batch=files_per_batch,
-        rows_per_batch=live.events_per_batch,
-    )
+        return Raw(frame(spark, path, live, kind=told).withColumn(FILE, sf.lit(path)))
+    there = foreign.found(spark, path, CORRUPT, kind=kind)
     if there is not None:
-        return there.withColumn(_FILE, sf.lit(path))
-    form = kind_of(path)
-    reader = _limited(spark.readStream, files_per_batch) if stream else spark.read
-    try:
-        if form == PARQUET:
-            _check_alike(path)
-            found = reader.schema(spark.read.parquet(path).schema).parquet(path)
-        else:
-            names = _names(spark, path, form)
-            texts = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
-            lines = reader.schema(texts).option("columnNameOfCorruptRecord", _CORRUPT).option("header", True)
-            found = lines.csv(path) if form == CSV else lines.json(path)
-    except AnalysisException as error:
-        raise PipelineError(f"{path}: {_first_line(error)}") from None
-    return found.withColumn(_FILE, sf.col("_metadata.file_path"))
+        return Raw(there.withColumn(FILE, sf.lit(path)))
+    return of_files(spark, path, found_at(spark, path), names, is_all=True)
 
 
-def _limited(reader: DataStreamReader, files_per_batch: int | None) -> DataStreamReader:
-    return reader if files_per_batch is None else reader.option("maxFilesPerTrigger", files_per_batch)
+def found_at(spark: SparkSession, path: str) -> list[str]:
+    """The files at a path. A table with a log is refused by name: its files are not its rows."""
+    if found := table_format(spark, path):
+        form, folder = found
+        raise PipelineError(
+            f"{path}: {folder} is a table of {form}, of which plain Parquet files would give rows that were deleted or"
+            f" replaced; read it through {form}'s own reader, or write out the rows that are wanted"
+        )
+    return data_files(spark, path)
 
 
-def events(
+def of_files(
     spark: SparkSession,
     path: str,
+    files: Sequence[str],
+    names: Collection[str] = (),
     *,
-    stream: bool = False,
-    files_per_batch: int | None = None,
-    live: Live = EVERYTHING,
-) -> DataFrame:
-    """Events of any columns, as they are in the files; `legible` tells the good from the bad.
+    settled: StructType | None = None,
+    is_all: bool = False,
+) -> Raw:
+    """What is in these files, found at the path, and `is_all` that is there. With `settled`, they must fit what was
+    read before."""
+    form = kind_of(path, files)
+    own, apart = _of_one_kind(files, form)
+    try:
+        if form == PARQUET:
+            found = united(spark, own, settled)
+            return _parquet(spark, path, found, (*apart, *found.apart), is_whole=is_all and not apart)
+        if form == CSV:
+            return _texts(lines.csv(spark, own, CORRUPT, FILE), apart, settled)
+        return _texts(lines.json(spark, own, names, CORRUPT, FILE), apart, settled)
+    except AnalysisException as error:
+        raise PipelineError(f"{path}: {first_line(error)}") from None
 
-    Text formats are searched for the types of their columns, which takes a pass over them.
-    """
+
+def _texts(found: DataFrame, apart: tuple[Apart, ...], settled: StructType | None) -> Raw:
+    """With the columns too that earlier files had."""
+    missing = [name for name in (settled.names if settled else ()) if name not in found.columns]
+    whole = found.select("*", *(sf.lit(None).cast("string").alias(name) for name in missing))
+    names = [name for name in whole.columns if name not in (CORRUPT, FILE)]
+    return Raw(whole, apart, StructType([StructField(name, StringType()) for name in names]))
+
+
+def _of_one_kind(files: Sequence[str], form: str) -> tuple[list[str], tuple[Apart, ...]]:
+    own = of_kind(files, form)
+    others = sorted(set(files) - set(own))
+    return own, tuple(
+        Apart(name, f"its name does not end as that of a {form} file, as the others do") for name in others
+    )
+
+
+def _parquet(spark: SparkSession, path: str, found: United, apart: tuple[Apart, ...], *, is_whole: bool) -> Raw:
+    if not found.groups:
+        told = "; ".join(f"{one.name}: {one.reason}" for one in apart[:3])
+        raise UnreadableError(f"{path}: no file there can be read: {told}", apart)
+    is_whole = is_whole and len(found.groups) == 1 and not apart
+    parts = [_of_group(spark, path, group, found.schema, is_whole) for group in found.groups]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionByName(part, allowMissingColumns=True)
+    return Raw(whole, apart, found.schema)
+
+
+def _of_group(spark: SparkSession, path: str, group: Group, schema: StructType, is_whole: bool) -> DataFrame:
+    reader, folder = spark.read.schema(group.schema), path.rstrip("/")
+    if is_whole:
+        found = reader.parquet(path)
+    else:
+        # The columns that folders add are those between the path and the file.
+        is_inside = all(name.partition(folder)[2].startswith("/") for name in group.names)
+        reader = reader.option("basePath", folder) if is_inside else reader
+        found = reader.parquet(*group.names)
+    own = {one.name: one.dataType for one in group.schema}
+    united = [_widened(one, own) for one in schema if one.name in own or one.name not in found.columns]
+    of_folders = [column(name) for name in found.columns if name not in own]
+    return found.select(*united, *of_folders, sf.col("_metadata.file_path").alias(FILE))
+
+
+def _widened(wanted: StructField, own: Mapping[str, DataType]) -> Column:
+    if wanted.name not in own:
+        return sf.lit(None).cast(wanted.dataType).alias(wanted.name)
+    value = column(wanted.name)
+    return value if own[wanted.name] == wanted.dataType else value.cast(wanted.dataType).alias(wanted.name)
+
+
+def events(spark: SparkSession, path: str, *, live: Live = EVERYTHING, as_columns: bool = False) -> Raw:
+    """Events of any columns, as they are in the files; `legible` tells the good from the bad."""
     if is_live(path):
-        return frame(spark, path, live, stream=stream).withColumn(_FILE, sf.lit(path))
-    there = foreign.found(
-        spark,
-        path,
-        _CORRUPT,
-        stream=stream,
-        files_per_batch=files_per_batch,
-        rows_per_batch=live.events_per_batch,
-    )
+        return Raw(frame(spark, path, live).withColumn(FILE, sf.lit(path)))
+    there = foreign.found(spark, path, CORRUPT)
     if there is not None:
-        return there.withColumn(_FILE, sf.lit(path))
-    kind = kind_of(path)
-    if kind == PARQUET:
-        _check_alike(path)
-    try:
-        known = spark.read.format(kind).options(**_TEXT_OPTIONS).load(path).schema
-        if kind != PARQUET:
-            known = StructType(
-                [*(field for field in known if field.name != _CORRUPT), StructField(_CORRUPT, StringType())]
-            )
-        reader = _limited(spark.readStream, files_per_batch) if stream else spark.read
-        reader = reader.format(kind).schema(known).options(**_TEXT_OPTIONS)
-        return reader.load(path).withColumn(_FILE, sf.col("_metadata.file_path"))
-    except AnalysisException as error:
-        raise PipelineError(f"{path}: {_first_line(error)}") from None
+        return Raw(there.withColumn(FILE, sf.lit(path)))
+    return events_of_files(spark, path, found_at(spark, path), as_columns=as_columns, is_all=True)
 
 
-_TEXT_OPTIONS = {"header": "true", "inferSchema": "true", "columnNameOfCorruptRecord": _CORRUPT}
+def events_of_files(
+    spark: SparkSession,
+    path: str,
+    files: Sequence[str],
+    *,
+    as_columns: bool = False,
+    settled: StructType | None = None,
+    is_all: bool = False,
+) -> Raw:
+    """Events in these files. Values of JSON lines keep the type that each has by itself; `as_columns`, they have a
+    column for each name too, for expressions to use."""
+    if kind_of(path, files) != JSON:
+        return of_files(spark, path, files, settled=settled, is_all=is_all)
+    own, apart = _of_one_kind(files, JSON)
+    return Raw(lines.objects(spark, own, FILE, as_columns=as_columns), apart)
 
 
-def legible(raw: DataFrame, select: str | None = None) -> Dataset:
+def legible(raw: Raw, select: str | None = None, where: str | None = None, typed: StructType | None = None) -> Dataset:
     """What `events` read, or what the SQL expressions of `select` make of it, and the lines that could not be read."""
-    corrupt = sf.col(_CORRUPT) if _CORRUPT in raw.columns else sf.lit(None).cast("string")
-    bad = raw.where(corrupt.isNotNull()).select(
-        sf.lit("events").alias("dataset"),
-        sf.lit("the line cannot be read").alias("reason"),
-        sf.col(_FILE).alias("file"),
-        # Spark refuses to read nothing but the line that it could not read.
-        sf.coalesce(corrupt, sf.to_json(sf.struct(*map(column, raw.columns)))).alias("record"),
+    found = raw.frame
+    corrupt = (
+        sf.when(sf.col(CORRUPT).isNotNull(), sf.lit("the line cannot be read")) if CORRUPT in found.columns else None
     )
-    good = raw.where(corrupt.isNull()).drop(_CORRUPT, _FILE)
+    given = [one for one in typed or () if one.name in found.columns and not lines.is_objects(found)]
+    _check_typed(found, typed)
+    reasons = [one for one in (corrupt, *(_reason(found, field) for field in given)) if one is not None]
+    kept = [name for name in found.columns if name not in (CORRUPT, FILE)]
+    counted, own = Counted(len(raw.apart)), {one.name: one for one in given}
+    if reasons:
+        judged = found.withColumn(REASON, sf.coalesce(*reasons))
+        # Spark refuses to read nothing but the line that it could not read.
+        record = sf.to_json(sf.struct(*map(column, kept)))
+        record = sf.coalesce(sf.col(CORRUPT), record) if CORRUPT in found.columns else record
+        bad = _quarantine(judged, "events", sf.col(FILE), record)
+        good = counted.observed(judged, sf.col(REASON).isNotNull()).where(sf.col(REASON).isNull())
+    else:
+        bad, good = found.sparkSession.createDataFrame([], QUARANTINE), found
+        counted.nothing_is_judged()
+    good = good.select(*(_value(own[name], good) if name in own else column(name) for name in kept))
     try:
-        return Dataset(good if select is None else good.selectExpr(*_expressions(select)), shaped(bad, QUARANTINE))
+        asked = good if where is None else good.where(where)
+        chosen = asked if select is None else lines.reselected(asked, expressions(select))
     except AnalysisException as error:
-        raise SchemaError(f"--select: {_first_line(error)}") from None
+        raise SchemaError(f"--select or --where: {first_line(error)}{lines.advice(error)}") from None
+    return Dataset(chosen, bad.unionByName(files_apart(found.sparkSession, "events", raw.apart)), counted)
 
 
-def kind_of(path: str) -> str:
-    """The format of a file, or of the files in a folder, by the ends of their names."""
-    if foreign.is_foreign(path):
-        return FOREIGN
-    for name in _data_files(path):
-        bare = name.removesuffix(".gz")
-        for suffix, kind in SUFFIXES.items():
-            if bare.endswith(suffix):
-                return kind
-    raise PipelineError(f"{path}: no file there ends in {', '.join(SUFFIXES)} (text also with .gz)")
+def _check_typed(found: DataFrame, typed: StructType | None) -> None:
+    for one in typed or ():
+        if one.name not in found.columns and not lines.is_objects(found):
+            listed = ", ".join(repr(name) for name in found.columns if not name.startswith("_godwit_"))
+            raise SchemaError(f"--schema: there is no column {one.name!r}; the columns are {listed}")
 
 
-def _data_files(path: str) -> Iterator[str]:
-    local = Path(path)
-    if "://" in path or not local.is_dir():
-        if "://" not in path and not local.exists() and not set(path) & set("*?[{"):
-            raise PipelineError(f"{path}: there is no such file or folder")
-        yield path.rstrip("/")
-        return
-    for found in sorted(local.rglob("*")):
-        if found.is_file() and not any(part.startswith((".", "_")) for part in found.relative_to(local).parts):
-            yield str(found)
+def files_apart(spark: SparkSession, dataset: str, apart: Sequence[Apart]) -> DataFrame:
+    return spark.createDataFrame([(dataset, one.reason, one.name, None) for one in apart], QUARANTINE)
 
 
-def _check_alike(path: str) -> None:
-    """Spark takes the columns of a folder from one of its files; one that differs would fail late or read as null."""
-    first: tuple[str, pa.Schema] | None = None
-    for name in _data_files(path):
-        if "://" in name or not Path(name).is_file():
-            return
-        try:
-            found = pq.read_schema(name)
-        except (pa.ArrowException, OSError) as error:
-            raise SchemaError(f"{name}: damaged or no Parquet file: {_first_line(error)}") from None
-        first = first or (name, found)
-        for field in first[1]:
-            if field.name not in found.names:
-                raise SchemaError(f"{name}: there is no column {field.name!r}, which {first[0]} has")
-            if found.field(field.name).type != field.type:
-                here = found.field(field.name).type
-                raise SchemaError(f"{name}: column {field.name!r} is {here}; in {first[0]} it is {field.type}")
-
-
-def _names(spark: SparkSession, path: str, kind: str) -> list[str]:
-    if kind == CSV:
-        return list(spark.read.option("header", True).csv(path).columns)
-    lines = spark.read.text(path).limit(SAMPLE_LINES)
-    keys = lines.select(sf.explode(sf.expr("json_object_keys(value)")).alias("key")).distinct()
-    return sorted(row["key"] for row in keys.collect())
-
-
-def _check_columns(path: str, frame: DataFrame, schema: StructType, needed: Collection[str]) -> None:
-    there = {field.name: field.dataType for field in frame.schema if not field.name.startswith("_godwit_")}
-    for field in schema:
-        kind = there.get(field.name)
-        if kind is None and (not field.nullable or field.name in needed):
+def _check_columns(path: str, found: DataFrame, schema: StructType, needed: Collection[str]) -> None:
+    there = {field.name: field.dataType for field in found.schema if not field.name.startswith("_godwit_")}
+    for one in schema:
+        kind = there.get(one.name, there.get(TIME) if one.name == TIME_S else None)
+        if kind is None and (not one.nullable or one.name in needed):
             listed = ", ".join(map(repr, there)) or "none"
-            raise SchemaError(f"{path}: there is no column {field.name!r}; the columns are {listed}")
-        if kind is not None and not _fits(kind, field):
+            raise SchemaError(f"{path}: there is no column {one.name!r}; the columns are {listed}")
+        if kind is not None and not _fits(kind, one):
             raise SchemaError(
-                f"{path}: column {field.name!r} is {kind.simpleString()}; it must be {field.dataType.simpleString()}"
+                f"{path}: column {one.name!r} is {kind.simpleString()}; it must be {one.dataType.simpleString()}"
             )
 
 
-def _fits(kind: object, field: StructField) -> bool:
-    if kind == field.dataType or isinstance(kind, StringType) or isinstance(field.dataType, StringType):
+def _fits(kind: object, wanted: StructField) -> bool:
+    if kind == wanted.dataType or isinstance(kind, StringType) or isinstance(wanted.dataType, StringType):
         return True
-    if isinstance(kind, DatetimeType) and isinstance(field.dataType, DatetimeType):
+    if isinstance(kind, DatetimeType) and (isinstance(wanted.dataType, DatetimeType) or wanted.name == TIME_S):
         return True
-    return isinstance(kind, NumericType) and isinstance(field.dataType, NumericType)
+    return isinstance(kind, NumericType) and isinstance(wanted.dataType, NumericType)
 
 
-def _selected(raw: DataFrame, path: str, schema: StructType, select: str | None, needed: Collection[str]) -> DataFrame:
-    kept = [name for name in (_CORRUPT, _FILE) if name in raw.columns]
-    there = set(raw.columns)
+def _selected(
+    found: DataFrame, path: str, schema: StructType, select: str | None, needed: Collection[str]
+) -> DataFrame:
+    kept = [name for name in (CORRUPT, FILE) if name in found.columns]
     try:
+        chosen = found
         if select is not None:
-            chosen = raw.selectExpr(*_expressions(select), *map(quoted, kept))
+            chosen = found.selectExpr(*expressions(select), *map(quoted, kept))
             _check_columns(f"{path}, as selected", chosen, schema, needed)
-            return chosen
-        return raw.select(*(column(field.name) for field in schema if field.name in there), *kept)
+        if TIME_S in schema.names and TIME_S not in chosen.columns and TIME in chosen.columns:
+            chosen = chosen.withColumnRenamed(TIME, TIME_S)
+        there = set(chosen.columns)
+        return chosen.select(*(column(one.name) for one in schema if one.name in there), *kept)
     except AnalysisException as error:
-        raise SchemaError(f"{path}: in --select: {_first_line(error)}") from None
+        raise SchemaError(f"{path}: in --select: {first_line(error)}") from None
 
 
-def _expressions(select: str) -> list[str]:
+def expressions(select: str) -> list[str]:
     """The parts between commas, except for commas in brackets and quotes."""
     parts, depth, quote = [""], 0, ""
     for letter in select:
@@ -282,61 +348,87 @@ def _expressions(select: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def checked(frame: DataFrame, schema: StructType, name: str) -> Dataset:
+def checked(
+    found: DataFrame, schema: StructType, name: str, apart: Sequence[Apart] = (), spared: Collection[str] = ()
+) -> Dataset:
     """Split rows into those of the schema, cast where they were text, and those that cannot be, with the reason."""
-    there = set(frame.columns)
+    there = set(found.columns)
     own = [field for field in schema if field.name in there]
-    reasons = [_reason(frame, field) for field in own]
-    if _CORRUPT in there:
-        reasons.insert(0, sf.when(sf.col(_CORRUPT).isNotNull(), sf.lit("the line cannot be read")))
-    judged = frame.withColumn(_REASON, sf.coalesce(*reasons, sf.lit(None).cast("string")))
-    good = judged.where(sf.col(_REASON).isNull()).select(*(_value(field, field.name in there) for field in schema))
-    bad = judged.where(sf.col(_REASON).isNotNull()).select(
-        sf.lit(name).alias("dataset"),
-        sf.col(_REASON).alias("reason"),
-        (sf.col(_FILE) if _FILE in there else sf.lit(None).cast("string")).alias("file"),
-        _record(own, _CORRUPT in there).alias("record"),
+    nothing = sf.lit(None).cast("string")
+    reasons = [_reason(found, field) for field in own if field.name not in spared]
+    of_spared = {field.name: _reason(found, field) for field in own if field.name in spared}
+    if CORRUPT in there:
+        reasons.insert(0, sf.when(sf.col(CORRUPT).isNotNull(), sf.lit("the line cannot be read")))
+    judged = found.withColumn(REASON, sf.coalesce(*reasons, nothing))
+    judged = judged.withColumn(SPARED, sf.coalesce(*of_spared.values(), nothing))
+    values = [_value(one, found) for one in schema]
+    values = [
+        sf.when(of_spared[one.name].isNull(), value).alias(one.name) if one.name in of_spared else value
+        for one, value in zip(schema, values, strict=True)
+    ]
+    counted = Counted(len(apart))
+    good = counted.observed(
+        judged.select(*values, REASON, SPARED),
+        sf.col(REASON).isNotNull(),
+        {one.name: column(one.name) for one in own},
+        sf.col(SPARED).isNotNull() if of_spared else None,
     )
-    return Dataset(good, shaped(bad, QUARANTINE))
+    file = sf.col(FILE) if FILE in there else sf.lit(None).cast("string")
+    whole = judged.withColumn(REASON, sf.coalesce(REASON, SPARED))
+    bad = _quarantine(whole, name, file, _record(own, CORRUPT in there))
+    bad = bad.unionByName(files_apart(found.sparkSession, name, apart)) if apart else bad
+    return Dataset(good.where(sf.col(REASON).isNull()).drop(REASON, SPARED), bad, counted)
 
 
-def _reason(frame: DataFrame, field: StructField) -> Column:
-    value = column(field.name)
-    none = sf.lit(None).cast("string")
-    reason = none
-    if not field.nullable:
-        reason = sf.when(value.isNull(), sf.lit(f"column {field.name!r} has no value"))
-    if frame.schema[field.name].dataType != field.dataType:
-        wanted = field.dataType.simpleString()
-        unreadable = value.isNotNull() & value.try_cast(field.dataType).isNull()
-        text = sf.concat(sf.lit(f"column {field.name!r}: "), value.cast("string"), sf.lit(f" is no {wanted}"))
-        reason = sf.coalesce(reason, sf.when(unreadable, text))
-    return reason
+def _quarantine(judged: DataFrame, name: str, file: Column, record: Column) -> DataFrame:
+    bad = judged.where(sf.col(REASON).isNotNull()).select(
+        sf.lit(name).alias("dataset"), sf.col(REASON).alias("reason"), file.alias("file"), record.alias("record")
+    )
+    return shaped(bad, QUARANTINE)
 
 
-def _value(field: StructField, is_there: bool) -> Column:
-    if not is_there:
-        return sf.lit(None).cast(field.dataType).alias(field.name)
-    return column(field.name).try_cast(field.dataType).alias(field.name)
+def _reason(found: DataFrame, wanted: StructField) -> Column:
+    """Why the value of a row cannot be used, or null."""
+    value, cast = column(wanted.name), _value(wanted, found)
+    reasons = [sf.lit(None).cast("string")]
+    if not wanted.nullable:
+        reasons.append(sf.when(value.isNull(), sf.lit(f"column {wanted.name!r} has no value")))
+    told = [sf.lit(f"column {wanted.name!r}: "), value.cast("string")]
+    if found.schema[wanted.name].dataType != wanted.dataType:
+        text = sf.concat(*told, sf.lit(f" is no {wanted.dataType.simpleString()}"))
+        reasons.append(sf.when(value.isNotNull() & cast.isNull(), text))
+    if isinstance(wanted.dataType, DoubleType | FloatType):
+        is_finite = sf.abs(cast) < sf.lit(float("inf"))
+        reasons.append(sf.when(cast.isNotNull() & ~is_finite, sf.concat(*told, sf.lit(" is no finite number"))))
+    return sf.coalesce(*reasons[1:], reasons[0])
+
+
+def _value(wanted: StructField, found: DataFrame) -> Column:
+    if wanted.name not in found.columns:
+        return sf.lit(None).cast(wanted.dataType).alias(wanted.name)
+    value, kind = column(wanted.name), found.schema[wanted.name].dataType
+    if wanted.name != TIME_S or isinstance(kind, NumericType):
+        return value.try_cast(wanted.dataType).alias(wanted.name)
+    seconds = sf.unix_micros(value.try_cast(TimestampType())) / sf.lit(1e6)
+    if isinstance(kind, StringType):
+        seconds = sf.coalesce(value.try_cast(DoubleType()), seconds)
+    return seconds.alias(wanted.name)
 
 
 def _record(own: list[StructField], with_corrupt: bool) -> Column:
     row = sf.to_json(sf.struct(*(column(field.name) for field in own)))
-    return sf.coalesce(sf.col(_CORRUPT), row) if with_corrupt else row
+    return sf.coalesce(sf.col(CORRUPT), row) if with_corrupt else row
 
 
-def quarantined(frame: DataFrame, rules: dict[str, Column], name: str) -> Dataset:
+def quarantined(found: DataFrame, rules: dict[str, Column], name: str) -> Dataset:
     """Split by rules: a row goes to quarantine under the name of the first that holds for it."""
     reasons = [sf.when(refused, sf.lit(rule)) for rule, refused in rules.items()]
-    judged = frame.withColumn(_REASON, sf.coalesce(*reasons))
-    bad = judged.where(sf.col(_REASON).isNotNull()).select(
-        sf.lit(name).alias("dataset"),
-        sf.col(_REASON).alias("reason"),
-        sf.lit(None).cast("string").alias("file"),
-        sf.to_json(sf.struct(*(column(one) for one in frame.columns))).alias("record"),
-    )
-    return Dataset(judged.where(sf.col(_REASON).isNull()).drop(_REASON), bad)
+    judged = found.withColumn(REASON, sf.coalesce(*reasons))
+    counted = Counted()
+    good = counted.observed(judged, sf.col(REASON).isNotNull()).where(sf.col(REASON).isNull()).drop(REASON)
+    record = sf.to_json(sf.struct(*(column(one) for one in found.columns)))
+    return Dataset(good, _quarantine(judged, name, sf.lit(None).cast("string"), record), counted)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

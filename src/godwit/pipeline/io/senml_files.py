@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from godwit.pipeline.schemas import ARCHIVE, BOOL, DOUBLE, STRING, TIME
+from godwit.pipeline.schemas import ARCHIVE_FILES, BOOL, DOUBLE, STRING, TIME
 from godwit.protocols.broker import senml
 from godwit.protocols.broker.senml import SenmlRecord
 
@@ -44,7 +44,7 @@ def frame(
         reader.format("binaryFile").option("pathGlobFilter", "*.{" + ",".join(s[1:] for s in SUFFIXES) + "}").load(path)
     )
     told = packs.select("path", "content", sf.unix_micros("modificationTime").alias("modified_us"))
-    schema = StructType([*(ARCHIVE if as_events else RECORDS), StructField(corrupt, StringType())])
+    schema = StructType([*(ARCHIVE_FILES if as_events else RECORDS), StructField(corrupt, StringType())])
     shaped = StructType([StructField(field.name, field.dataType) for field in schema])
     return told.mapInArrow(_resolver(_event if as_events else _records, shaped, corrupt), shaped)
 

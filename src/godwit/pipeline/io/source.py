@@ -38,7 +38,7 @@ from godwit.pipeline import schemas
 from godwit.pipeline.io.source_options import EVENTS, TRACES, Asked, Live, archive_at, asked
 
 NAME, REGISTERED = "godwit", "spark.godwit.registered"
-KINDS = {EVENTS: schemas.ARCHIVE, TRACES: schemas.TRACES}
+KINDS = {EVENTS: schemas.ARCHIVE_FILES, TRACES: schemas.TRACES}
 BATCH_ROWS, STREAM_ROWS = 1 << 18, 1 << 14
 """In one task: a batch wants few and large ones, a micro-batch should be over soon."""
 

@@ -5,28 +5,32 @@ from __future__ import annotations
 from functools import partial
 
 import msgspec
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StringType, StructType
 
+from godwit.pipeline import quality
+from godwit.pipeline.errors import PipelineError, SchemaError
+from godwit.pipeline.io.counting import Counted
+from godwit.pipeline.io.files import Files
+from godwit.pipeline.io.foreign import is_foreign
 from godwit.pipeline.io.kafka.events import write_rows
-from godwit.pipeline.io.reading import PARQUET, events, kind_of, legible, read
+from godwit.pipeline.io.listing import PARQUET, kind_of
+from godwit.pipeline.io.marks import BATCH, STREAM, Mark, deciding
+from godwit.pipeline.io.reading import CORRUPT, Dataset, Raw, events, found_at, legible, read
 from godwit.pipeline.io.source_options import EVERYTHING, Live, is_live
-from godwit.pipeline.io.writing import Files, Output
-from godwit.pipeline.match.deliveries import SUBSCRIPTION, deliveries, deliveries_schema, key_of, unreadable
+from godwit.pipeline.io.writing import Output
+from godwit.pipeline.match.deliveries import SUBSCRIPTION, deliveries, deliveries_schema, key_of, keyed, unreadable
 from godwit.pipeline.match.subscriptions import PART_MAX, Compiled, Shipper
 from godwit.pipeline.progress import Progress, Summary, watched
-from godwit.pipeline.schemas import QUARANTINE, SUBSCRIPTIONS, column
-from godwit.pipeline.streaming.queries import (
-    BATCH,
-    CHECKPOINT,
-    Pace,
-    finished,
-    quarantine_once,
-    rows_in,
-    started,
-    write_batch,
-    written,
-)
+from godwit.pipeline.schemas import QUARANTINE, SUBSCRIPTIONS
+from godwit.pipeline.streaming.feeds import Feed
+from godwit.pipeline.streaming.ledger import Entry
+from godwit.pipeline.streaming.queries import BATCH as BATCH_FOLDER
+from godwit.pipeline.streaming.queries import Pace, quarantine_once, write_batch
+from godwit.pipeline.streaming.stream import MicroBatch, Stream
+
+SCHEMA_LIKE = "as in 'id BIGINT, speed DOUBLE'"
 
 
 class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +38,8 @@ class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions: str
     out: str
     key: tuple[str, ...] = ()
+    schema: str | None = None
+    """Types of columns that text formats do not say, as in 'id BIGINT, speed DOUBLE'."""
     select: str | None = None
     where: str | None = None
     part_max: int = PART_MAX
@@ -42,89 +48,156 @@ class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     live: Live = EVERYTHING
     to: str | None = None
     """A topic that gets the deliveries too, as kafka://host:port/topic: JSON objects, keyed by subscription."""
+    fail_on: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        quality.check(self.fail_on)
+
+    def mark(self, mode: str) -> Mark:
+        source = None if is_live(self.events) else self.events
+        asked = deciding(
+            events=source,
+            key=self.key,
+            schema=self.schema,
+            select=self.select,
+            where=self.where,
+            filter=self.live.filter,
+            topics=self.live.topics,
+        )
+        return Mark(job="match", mode=mode, options=asked)
+
+    def typed(self) -> StructType | None:
+        if self.schema is None:
+            return None
+        try:
+            found = StructType.fromDDL(self.schema)
+        except ParseException as error:
+            told = str(error).strip().splitlines()[0]
+            raise PipelineError(f"--schema {self.schema!r}: {told}; right would be {SCHEMA_LIKE}") from None
+        if not isinstance(found, StructType):
+            raise PipelineError(f"--schema {self.schema!r}: right would be {SCHEMA_LIKE}")
+        return found
+
+    @property
+    def as_columns(self) -> bool:
+        return self.select is not None or self.where is not None
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Events that can be matched, and what names them."""
+
+    events: DataFrame
+    key: list[str]
+    source: Dataset
+
+    @classmethod
+    def of(cls, raw: Raw, options: MatchOptions) -> Asked:
+        typed = options.typed()
+        source = legible(raw, options.select, options.where, typed)
+        key = key_of(source.good, options.key)
+        return cls(keyed(source.good, key, typed), key, source)
+
+    def schema(self) -> StructType:
+        return deliveries_schema(self.events, self.key)
+
+    def set_aside(self, compiled: Compiled, matched: Counted) -> DataFrame:
+        """What could not be read, or not be matched: looked for only where the pass that matched has met some."""
+        bad = self.source.set_aside()
+        return bad.unionByName(unreadable(self.events, compiled)) if matched.quarantined() else bad
 
 
 def run(spark: SparkSession, options: MatchOptions, progress: Progress | None = None) -> Summary:
     """Match all events of the files there are, and put the deliveries in the place of older ones."""
     subscriptions = _Subscriptions(spark, options)
     try:
-        with watched(spark, "match", progress) as summary:
+        with watched(spark, "match", progress) as summary, Output(spark, options.out, options.mark(BATCH)) as out:
             compiled = subscriptions.now()
-            source = legible(events(spark, options.events, live=options.live), options.select)
-            asked = source.good if options.where is None else source.good.where(options.where)
-            key, out = key_of(asked, options.key), Output(spark, options.out)
-            found = deliveries(asked, compiled, key, is_as_filed=_is_as_filed(options))
-            made = out.write("deliveries", found, deliveries_schema(asked, key))
+            raw = events(spark, options.events, live=options.live, as_columns=options.as_columns)
+            asked, matched = Asked.of(raw, options), Counted()
+            _check_types(raw, asked.events, compiled, options)
+            is_as_filed = _is_as_filed(spark, options)
+            found = deliveries(asked.events, compiled, asked.key, is_as_filed=is_as_filed, counted=matched)
+            made = out.write("deliveries", found, asked.schema())
             if options.to is not None:
                 write_rows(made, options.to, SUBSCRIPTION)
-            bad = source.bad.unionByName(unreadable(asked)).unionByName(compiled.quarantine(spark))
-            out.write("quarantine", bad, QUARANTINE, ["dataset"])
-            out.finish()
-            summary.rows_in = _counted(asked, key[0])
+            bad = asked.set_aside(compiled, matched).unionByName(compiled.quarantine(spark))
+            table = out.write("quarantine", bad, QUARANTINE, ["dataset"])
+            summary.rows_in = matched.rows()
             summary.rows_out = {"deliveries": out.rows["deliveries"]}
             summary.quarantined = out.rows["quarantine"]
+            quality.judge(out, {"events": matched}, table, options.fail_on)
+            out.finish()
             summary.notes.append(f"{compiled.count:,} subscriptions in {len(compiled.parts)} parts")
     finally:
         subscriptions.shipper.close()
     return summary
 
 
-def _is_as_filed(options: MatchOptions) -> bool:
-    if options.select is not None or options.where is not None or is_live(options.events):
+def _is_as_filed(spark: SparkSession, options: MatchOptions) -> bool:
+    if options.as_columns or is_live(options.events) or is_foreign(options.events):
         return False
-    return kind_of(options.events) == PARQUET
+    return kind_of(options.events, found_at(spark, options.events)) == PARQUET
 
 
-def _counted(asked: DataFrame, name: str) -> int:
-    """Rows; Spark refuses to count lines of text while it looks at nothing but whether they can be read."""
-    return sum(row["count"] for row in asked.groupBy(column(name).isNull()).count().collect())
+def _check_types(raw: Raw, found: DataFrame, compiled: Compiled, options: MatchOptions) -> None:
+    """Text of CSV that filters compare with numbers would match nothing, and nobody would be told."""
+    if CORRUPT not in raw.frame.columns:
+        return
+    texts = {field.name for field in found.schema if isinstance(field.dataType, StringType)}
+    if wrong := sorted(texts & compiled.numbers):
+        types = ", ".join(f"{name} DOUBLE" for name in wrong)
+        raise SchemaError(
+            f"{options.events}: CSV has no types, and filters compare {', '.join(map(repr, wrong))} with numbers;"
+            f" right would be --schema '{types}'"
+        )
 
 
-def stream(
-    spark: SparkSession,
-    options: MatchOptions,
-    pace: Pace = Pace(),  # noqa: B008
-) -> tuple[StreamingQuery, Shipper]:
+def stream(spark: SparkSession, options: MatchOptions, pace: Pace = Pace()) -> Stream:  # noqa: B008
     """Start matching events as they come, from a folder or from a broker.
 
     Deliveries of micro-batch N are in `deliveries/batch=N`, each of them once, whatever is killed. Subscriptions are
-    read again before a batch where they have changed. Close the shipper at the end.
+    read again before a batch where they have changed. Close the stream at the end.
     """
     subscriptions = _Subscriptions(spark, options)
-    raw = events(spark, options.events, stream=True, files_per_batch=options.files_per_batch, live=options.live)
-    query = started(raw, f"{options.out}/{CHECKPOINT}", "match", partial(_match_batch, options, subscriptions), pace)
-    return query, subscriptions.shipper
+    feed = Feed(
+        options.events,
+        "events",
+        live=options.live,
+        files_per_batch=options.files_per_batch,
+        is_events=True,
+        as_columns=options.as_columns,
+    )
+    each = partial(_match_batch, options, subscriptions)
+    return Stream(spark, options.out, options.mark(STREAM), feed, each, pace, {}, subscriptions.shipper.close)
 
 
 def run_stream(spark: SparkSession, options: MatchOptions, pace: Pace, progress: Progress | None = None) -> Summary:
     """Stream until all is matched or, where it is to follow, until interrupted."""
     with watched(spark, "match", progress) as summary:
-        query, shipper = stream(spark, options, pace)
+        running = stream(spark, options, pace)
         try:
-            finished(query)
+            running.finish()
+            running.tell(summary)
+            if Files(spark).exists(f"{options.out}/deliveries"):
+                summary.rows_out["deliveries"] = spark.read.parquet(f"{options.out}/deliveries").count()
         finally:
-            shipper.close()
-        summary.rows_in, batches = rows_in(query)
-        if Files(spark).exists(f"{options.out}/deliveries"):
-            summary.rows_out["deliveries"] = spark.read.parquet(f"{options.out}/deliveries").count()
-        summary.quarantined = written(spark, f"{options.out}/quarantine", QUARANTINE).count()
-        summary.notes.append(f"{batches} micro-batches in this run; tables count all runs from this checkpoint")
+            running.close()
     return summary
 
 
-def _match_batch(options: MatchOptions, subscriptions: _Subscriptions, batch: DataFrame, number: int) -> None:
+def _match_batch(options: MatchOptions, subscriptions: _Subscriptions, batch: MicroBatch) -> Entry:
     compiled = subscriptions.now_in_a_stream()
-    source = legible(batch, options.select)
-    asked = source.good if options.where is None else source.good.where(options.where)
-    key = key_of(asked, options.key)
-    found = deliveries(asked, compiled, key)
-    write_batch(found, f"{options.out}/deliveries", number, deliveries_schema(asked, key))
+    asked, matched = Asked.of(batch.raw, options), Counted()
+    _check_types(batch.raw, asked.events, compiled, options)
+    found = deliveries(asked.events, compiled, asked.key, counted=matched)
+    write_batch(found, f"{options.out}/deliveries", batch.number, asked.schema())
     if options.to is not None:
-        written_now = batch.sparkSession.read.parquet(f"{options.out}/deliveries/{BATCH}={number}")
+        written_now = batch.spark.read.parquet(f"{options.out}/deliveries/{BATCH_FOLDER}={batch.number}")
         write_rows(written_now, options.to, SUBSCRIPTION)
-    # What a broker sends can be read, and to look again would double the work.
-    if not is_live(options.events):
-        write_batch(source.bad.unionByName(unreadable(asked)), f"{options.out}/quarantine", number, QUARANTINE)
+    if asked.source.counted.quarantined() + matched.quarantined():
+        bad = asked.set_aside(compiled, matched)
+        write_batch(bad, f"{options.out}/quarantine", batch.number, QUARANTINE)
+    return batch.done(rows=matched.rows())
 
 
 class _Subscriptions:
@@ -137,12 +210,12 @@ class _Subscriptions:
         self._known: tuple[object, Compiled] | None = None
 
     def now(self) -> Compiled:
-        signature = Files(self._spark).signature(self._path)
+        signature = Files(self._spark).walk(self._path)
         while self._known is None or self._known[0] != signature:
             found = read(self._spark, self._path, SUBSCRIPTIONS, "subscriptions")
             self._known = (signature, self.shipper.ship(found))
             # What was written meanwhile may have been read in part.
-            signature = Files(self._spark).signature(self._path)
+            signature = Files(self._spark).walk(self._path)
         return self._known[1]
 
     def now_in_a_stream(self) -> Compiled:
@@ -150,4 +223,6 @@ class _Subscriptions:
         before, compiled = self._known, self.now()
         if before is None or before[1] is not compiled:
             quarantine_once(self._spark, compiled, self._quarantine)
+            if before is not None:
+                self.shipper.forget(before[1])
         return compiled

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet
+from godwit.filters.predicates import Kind
 from godwit.filters.text import parse
 from godwit.pipeline.io.reading import Dataset
 from godwit.pipeline.schemas import QUARANTINE
@@ -46,6 +47,8 @@ class Compiled(msgspec.Struct, frozen=True):
     count: int
     attributes: frozenset[str]
     """The attributes that some filter asks for."""
+    numbers: frozenset[str] = frozenset()
+    """Those that some filter compares with a number."""
     bad: tuple[Bad, ...] = ()
     """Filters that are none, as rows of quarantine."""
 
@@ -70,6 +73,12 @@ class Shipper:
             self._shipped[digest] = self._compiled(rows, unread)
         return self._shipped[digest]
 
+    def forget(self, compiled: Compiled) -> None:
+        """Take back one set that nothing will be computed with any more."""
+        for digest in [digest for digest, one in self._shipped.items() if one is compiled]:
+            for part in self._shipped.pop(digest).parts:
+                part.destroy()
+
     def close(self) -> None:
         """Take back from executors what was shipped; frames made with it cannot be computed any more."""
         for compiled in self._shipped.values():
@@ -84,7 +93,7 @@ class Shipper:
             self._part(names[at : at + self.part_max], filters[at : at + self.part_max])
             for at in range(0, len(names), self.part_max)
         )
-        return Compiled(parts, len(names), attributes, (*unread, *bad))
+        return Compiled(parts, len(names), attributes, compared_with_numbers(filters), (*unread, *bad))
 
     def _meanings(self, texts: Iterable[str]) -> dict[str, Found]:
         different = sorted(texts)
@@ -96,6 +105,14 @@ class Shipper:
         index = Index()
         index.add_many(range(len(names)), filters)
         return self.spark.sparkContext.broadcast(Part(index, pa.array(names, pa.string())))
+
+
+def compared_with_numbers(filters: Iterable[FilterSet]) -> frozenset[str]:
+    own = (attribute for one in filters for part in one for attribute in part)
+    return frozenset(name for one in own if one.kind in _OF_NUMBERS for name in one.names())
+
+
+_OF_NUMBERS = (Kind.NUMBER, Kind.PLACE)
 
 
 def spread(spark: SparkSession, texts: list[str]) -> Iterator[Found]:

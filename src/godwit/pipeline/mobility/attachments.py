@@ -59,7 +59,7 @@ def visits(log: DataFrame, rules: Rules, *, sampled: bool = False) -> DataFrame:
     # The number is given where the file is read: there rows still are as they were written.
     numbered = log.select(*ATTACHMENTS.names, sf.monotonically_increasing_id().alias(_ORDER))
     in_order = numbered.repartition("subscriber").sortWithinPartitions("subscriber", "time_s", _ORDER)
-    attached = Attached(Visiting(rules.gap_s, rules.ping_pong_s, are_fixes=False), sampled)
+    attached = Attached(Visiting(rules.gap_s, rules.ping_pong_s), sampled)
     return shaped(in_order.mapInArrow(attached.visits, VISITS).select(*VISITS.names), VISITS)
 
 

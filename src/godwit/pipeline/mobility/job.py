@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import msgspec
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame, SparkSession
 
-from godwit.pipeline import schemas
+from godwit.pipeline import cells, quality, schemas
 from godwit.pipeline.errors import PipelineError
+from godwit.pipeline.io.marks import BATCH, Mark
 from godwit.pipeline.io.reading import Dataset, read
 from godwit.pipeline.io.source_options import EVERYTHING, Live
 from godwit.pipeline.io.writing import Output
@@ -37,6 +37,8 @@ class MobilityOptions(msgspec.Struct, frozen=True, kw_only=True):
     sites: str | None = None
     """Positions need them; with a log they tell brokers where its sites stand."""
     kind: str = POSITIONS
+    h3: int | None = None
+    """Of positions: cells of H3 at this resolution are the sites."""
     sampled: bool = False
     """Of a log: it tells again and again where everybody is, so that silence means away."""
     positions_select: str | None = None
@@ -49,6 +51,13 @@ class MobilityOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_associations: bool = False
     rules: mobility.Rules = mobility.Rules()
     live: Live = EVERYTHING
+    fail_on: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        quality.check(self.fail_on)
+
+    def mark(self) -> Mark:
+        return Mark(job="mobility", mode=BATCH)
 
 
 TABLES = ("sites", "associations", "visits", "handoffs", "neighbors", "distributions", "rates", "forecasts")
@@ -56,10 +65,10 @@ TABLES = ("sites", "associations", "visits", "handoffs", "neighbors", "distribut
 
 
 def run(spark: SparkSession, options: MobilityOptions, progress: Progress | None = None) -> Summary:
-    """Learn, write, and say what was learned."""
-    with watched(spark, "mobility", progress) as summary:
-        out = Output(spark, options.out)
-        read_all = _of_positions if options.kind == POSITIONS else _of_log
+    """Learn, write, and say what was learned. The input is read once, and again only where some of it is set aside."""
+    with watched(spark, "mobility", progress) as summary, Output(spark, options.out, options.mark()) as out:
+        by_kind = _of_cells if options.h3 is not None else _of_positions
+        read_all = by_kind if options.kind == POSITIONS else _of_log
         read_all(spark, out, options, summary)
         out.finish()
         summary.rows_out = {table: out.rows[table] for table in TABLES if table in out.rows}
@@ -70,8 +79,8 @@ def run(spark: SparkSession, options: MobilityOptions, progress: Progress | None
 def _of_positions(spark: SparkSession, out: Output, options: MobilityOptions, summary: Summary) -> None:
     if options.sites is None:
         raise PipelineError(
-            f"{options.positions}: positions need SITES, site, lat and lon; a log of who was attached where needs none,"
-            " and is told by --kind attachments"
+            f"{options.positions}: positions need SITES, site, lat and lon, or --h3 for cells instead; a log of who was"
+            " attached where needs none, and is told by --kind attachments"
         )
     positions = read(spark, options.positions, schemas.POSITIONS, "positions", options.positions_select)
     parts = read(spark, options.sites, SITES, "sites", options.sites_select)
@@ -80,52 +89,73 @@ def _of_positions(spark: SparkSession, out: Output, options: MobilityOptions, su
     around = mobility.box_around(parts.good)
     box = None if rules.margin_m is None else around.widened(rules.margin_m)
 
-    def set_aside() -> None:
-        seen = Observation()
-        unusable = mobility.fixes(asked.observe(seen, sf.count("*").alias("rows")), box).bad
-        bad = positions.bad.unionByName(parts.bad).unionByName(unusable)
-        out.write("quarantine", bad, QUARANTINE, ["dataset"])
-        summary.rows_in = seen.get["rows"]
+    usable = mobility.fixes(asked, box)
+    places = out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
+    near = mobility.associations(usable.good, places, rules.plane_latitude)
+    if options.keep_associations:
+        near = out.write("associations", near, ASSOCIATIONS)
+    stays = out.write("visits", mobility.visits(near, rules), VISITS)
+    _conclude(spark, out, stays, out.rows["sites"], (positions, usable), parts.bad, options, summary)
 
-    def learn() -> None:
-        places = out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
-        near = mobility.associations(mobility.fixes(asked, box).good, places, rules.plane_latitude)
-        if options.keep_associations:
-            near = out.write("associations", near, ASSOCIATIONS)
-        stays = out.write("visits", mobility.visits(near, rules), VISITS)
-        _learn(spark, out, stays, out.rows["sites"], options, summary)
 
-    at_once(spark, set_aside, learn)
+def _of_cells(spark: SparkSession, out: Output, options: MobilityOptions, summary: Summary) -> None:
+    """Who has no list of sites takes cells of H3 for them."""
+    assert options.h3 is not None
+    positions = read(spark, options.positions, schemas.POSITIONS, "positions", options.positions_select)
+    asked = positions.good if options.where is None else positions.good.where(options.where)
+    usable = mobility.fixes(asked, None)
+    near = cells.associated(usable.good, options.h3)
+    if options.keep_associations:
+        near = out.write("associations", near, ASSOCIATIONS)
+    stays = out.write("visits", mobility.visits(near, options.rules), VISITS)
+    names = sorted(row["site"] for row in stays.select("site").distinct().collect())
+    out.write("sites", spark.createDataFrame(cells.middles(names), SITES), SITES, files=1)
+    nothing = spark.createDataFrame([], QUARANTINE)
+    _conclude(spark, out, stays, len(names), (positions, usable), nothing, options, summary)
 
 
 def _of_log(spark: SparkSession, out: Output, options: MobilityOptions, summary: Summary) -> None:
     """Where somebody was attached is known, and no site has to be found."""
     log = _log(spark, options)
     asked = log.good if options.where is None else log.good.where(options.where)
-    bad = log.bad
+    bad = spark.createDataFrame([], QUARANTINE)
     if options.sites is not None:
         parts = read(spark, options.sites, SITES, "sites", options.sites_select)
         out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
         bad = bad.unionByName(parts.bad)
 
+    usable = attachments.usable(asked)
+    stays = out.write("visits", attachments.visits(usable.good, options.rules, sampled=options.sampled), VISITS)
+    brokers = stays.select("site").distinct().count()
+    _conclude(spark, out, stays, brokers, (log, usable), bad, options, summary)
+
+
+def _conclude(
+    spark: SparkSession,
+    out: Output,
+    stays: DataFrame,
+    brokers: int,
+    judged: tuple[Dataset, Dataset],
+    bad: DataFrame,
+    options: MobilityOptions,
+    summary: Summary,
+) -> None:
+    """What follows from visits, and what was set aside on the way to them: as `judged`, input and what was usable."""
+    found, usable = judged
+
     def set_aside() -> None:
-        seen = Observation()
-        unusable = attachments.usable(asked.observe(seen, sf.count("*").alias("rows"))).bad
-        out.write("quarantine", bad.unionByName(unusable), QUARANTINE, ["dataset"])
-        summary.rows_in = seen.get["rows"]
+        whole = found.set_aside().unionByName(bad).unionByName(usable.set_aside())
+        table = out.write("quarantine", whole, QUARANTINE, ["dataset"])
+        quality.judge(out, {options.kind: found.counted}, table, options.fail_on)
 
-    def learn() -> None:
-        found = attachments.visits(attachments.usable(asked).good, options.rules, sampled=options.sampled)
-        stays = out.write("visits", found, VISITS)
-        _learn(spark, out, stays, stays.select("site").distinct().count(), options, summary)
-
-    at_once(spark, set_aside, learn)
+    at_once(spark, set_aside, lambda: _learn(spark, out, stays, brokers, options, summary))
+    summary.rows_in = usable.counted.rows()
 
 
 def _log(spark: SparkSession, options: MobilityOptions) -> Dataset:
     if options.kind == TRACES:
         found = read(spark, options.positions, schemas.TRACES, "traces", options.positions_select, live=options.live)
-        return Dataset(attachments.of_traces(found.good), found.bad)
+        return Dataset(attachments.of_traces(found.good), found.bad, found.counted)
     return read(spark, options.positions, schemas.ATTACHMENTS, "attachments", options.positions_select, needed=["site"])
 
 
@@ -146,8 +176,7 @@ def _learn(
             out.write("rates", mobility.rates(ended, graph, brokers), RATES, files=1)
 
         def foretold() -> None:
-            if test_day is not None:
-                _forecast(out, gone, test_day, summary)
+            _forecast(spark, out, gone, test_day, summary)
 
         at_once(spark, of_ways, of_sites, foretold)
     finally:
@@ -165,10 +194,11 @@ def _test_day(days: list[str], options: MobilityOptions, summary: Summary) -> st
     return test_day
 
 
-def _forecast(out: Output, gone: DataFrame, test_day: str, summary: Summary) -> None:
-    scores = out.write("forecasts", mobility.forecasts(gone, test_day), FORECASTS, files=1)
+def _forecast(spark: SparkSession, out: Output, gone: DataFrame, test_day: str | None, summary: Summary) -> None:
+    told = spark.createDataFrame([], FORECASTS) if test_day is None else mobility.forecasts(gone, test_day)
+    scores = out.write("forecasts", told, FORECASTS, files=1)
     summary.notes += [
-        f"forecast of {row.day}, {row.model}: {row.first:.1%} first, {row.among_three:.1%} among three,"
-        f" {row.known:.1%} known"
+        f"forecast of {row.day}, {row.model}: {row.likeliest:.1%} likeliest, {row.among_three:.1%} among three,"
+        f" {row.known:.1%} known, of {row.handoffs:,} handoffs after {row.learned:,}"
         for row in sorted(scores.collect(), key=lambda row: str(row.model))
     ]

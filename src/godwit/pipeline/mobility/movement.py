@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from godwit.filters.areas import EARTH_RADIUS_M
+from godwit.pipeline.cells import local_day
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io.reading import Dataset, quarantined
 from godwit.pipeline.mobility.nearest import Nearest
@@ -48,8 +49,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Nearest is by great circles; with a latitude, on the plane that `nearest.flat` makes there of degrees."""
     utc_offset_h: float = 0.0
     """Where the days of the handoffs begin."""
+    zone: str | None = None
+    """The same by the clocks of a zone of IANA's list, summer time included."""
 
     def day(self, time_s: Column) -> Column:
+        if self.zone is not None:
+            return local_day(time_s, self.zone)
         seconds = time_s + sf.lit(self.utc_offset_h * 3600.0)
         return sf.date_format(sf.timestamp_seconds(seconds), "yyyy-MM-dd")
 
@@ -109,19 +114,26 @@ def associations(positions: DataFrame, places: DataFrame, plane_latitude: float 
         raise PipelineError("there are no sites; without them nobody can be near one")
     lats, lons = np.array([row["lat"] for row in rows]), np.array([row["lon"] for row in rows])
     nearest = Nearest([row["site"] for row in rows], lats, lons, plane_latitude)
-    chosen = positions.select("subscriber", "time_s", "lat", "lon")
+    chosen = positions.select("subscriber", "time_s", "lat", "lon", _log_row())
     return chosen.mapInArrow(nearest.associated, ASSOCIATIONS).select(*ASSOCIATIONS.names)
 
 
 def visits(associated: DataFrame, rules: Rules) -> DataFrame:
-    """Uninterrupted stays at one site. A repeated fix, of the same subscriber at the same time, counts once.
+    """Uninterrupted stays at one site. A repeated fix, of the same subscriber, time and site, counts once; fixes of one
+    time at several sites follow each other as in the log.
 
     One shuffle and one sort; Spark may have cut a subscriber's fixes into batches anywhere.
     """
-    order = ("subscriber", "time_s", "distance_m", "site")
-    fixes_in_order = associated.select(*order).repartition("subscriber").sortWithinPartitions(*order)
+    order = ("subscriber", "time_s", "log_row")
+    ordered = associated if "log_row" in associated.columns else associated.withColumn("log_row", _log_row())
+    fixes_in_order = ordered.select(*order, "site").repartition("subscriber").sortWithinPartitions(*order)
     visiting = Visiting(rules.gap_s, rules.ping_pong_s)
     return shaped(fixes_in_order.mapInArrow(visiting.visits, VISITS).select(*VISITS.names), VISITS)
+
+
+def _log_row() -> Column:
+    """Grows with the rows of a file, and from each part of it to the next, as long as nothing is shuffled before."""
+    return sf.monotonically_increasing_id().alias("log_row")
 
 
 def handoffs(stays: DataFrame, rules: Rules) -> DataFrame:
@@ -220,9 +232,9 @@ def distributions(ended: DataFrame) -> DataFrame:
     told = (
         ended.select("site", measure, "s", "visits")
         .groupingSets([["site", "measure"], ["measure"]], "site", "measure")
-        .agg(count.alias("count"), (sf.sum(sf.col("s") * sf.col("visits")) / count).alias("mean_s"), marks)
+        .agg(count.alias("samples"), (sf.sum(sf.col("s") * sf.col("visits")) / count).alias("mean_s"), marks)
         .select(
-            *("measure", "count", "mean_s", "site"),
+            *("measure", "samples", "mean_s", "site"),
             *(sf.col("marks")[at].alias(f"p{share}_s") for at, share in enumerate(shares)),
         )
     )
@@ -292,11 +304,12 @@ def forecasts(gone: DataFrame, test_day: str) -> DataFrame:
     )
     every = scored.agg(
         sf.sum("tested").alias("handoffs"),
+        sf.sum("learned").alias("learned"),
         sf.try_divide(edges, origins).alias("neighbors"),
         *(_scores(model).alias(model) for model in models),
     )
     one = sf.inline(sf.array(*(sf.struct(sf.lit(model).alias("model"), f"{model}.*") for model in models)))
-    told = every.where("handoffs > 0").select(sf.lit(test_day).alias("day"), "handoffs", "neighbors", one)
+    told = every.where("handoffs > 0").select(sf.lit(test_day).alias("day"), "handoffs", "learned", "neighbors", one)
     return shaped(told, FORECASTS)
 
 
@@ -323,7 +336,7 @@ def _ranked(gone: DataFrame) -> DataFrame:
     path_rank = sf.when(learned > 0, sf.row_number().over(alike.orderBy(sf.desc("learned"), "next_site")))
     has_path = sf.col("previous_site").isNotNull() & (sf.max("learned").over(alike) > 0)
     return by_edge.select(
-        *("next_site", "tested", "is_first_of_edge"),
+        *("next_site", "tested", "learned", "is_first_of_edge"),
         graph_rank.alias("graph_rank"),
         sf.when(has_path, path_rank).otherwise(graph_rank).alias("path_rank"),
     )
@@ -339,7 +352,7 @@ def _scores(model: str) -> Column:
     rank = sf.col(f"{model}_rank")
     return sf.struct(
         _share(rank.isNotNull()).alias("known"),
-        _share(rank == 1).alias("first"),
+        _share(rank == 1).alias("likeliest"),
         _share(rank <= 3).alias("among_three"),
     )
 

@@ -32,12 +32,12 @@ class Nearest:
         return self.names.take(pa.array(at)), metres
 
     def associated(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For `mapInArrow`: rows with `lat` and `lon` to the same rows with `site` and `distance_m` instead."""
+        """For `mapInArrow`: rows with `lat`, `lon` and `log_row` to the same rows with `site` and `distance_m`."""
         for batch in batches:
             lats, lons = batch.column("lat").to_numpy(), batch.column("lon").to_numpy()
             sites, metres = self.of(lats, lons)
-            kept = batch.drop_columns(["lat", "lon"])
-            yield kept.append_column("site", sites).append_column("distance_m", pa.array(metres))
+            kept = batch.select(["subscriber", "time_s"]).append_column("site", sites)
+            yield kept.append_column("distance_m", pa.array(metres)).append_column("log_row", batch.column("log_row"))
 
     def _points(self, lats: Floats, lons: Floats) -> Floats:
         if self._plane_latitude is None:

@@ -1,7 +1,8 @@
 """Fixes to visits in one pass, for `mapInArrow`: constant memory, however long a subscriber was watched.
 
-The fixes of a partition come sorted by subscriber, time, distance and site. A fix is a stay of no length; stays are
-joined until nothing more can be said of all but the last two, so that it does not matter where Spark cuts its batches.
+The fixes of a partition come sorted by subscriber, time and their place in the log: clocks tick in seconds, and who was
+heard at two sites in one second was there in this order. A fix is a stay of no length; stays are joined until nothing
+more can be said of all but the last two, so that it does not matter where Spark cuts its batches.
 """
 
 from __future__ import annotations
@@ -69,19 +70,15 @@ class Stays:
             np.concatenate([self.fixes, other.fixes]),
         )
 
-    def joined(self, gap_s: float, *, are_fixes: bool = True) -> Stays:
-        """Where nothing came between them. Of fixes at one time, the first counts."""
-        own = self._without_repeats() if are_fixes else self
-        away_s = own.entered_s - np.roll(own.last_fix_s, 1)
-        begins = ~(_follows(own.subscriber) & _follows(own.site) & (away_s < gap_s))
+    def joined(self, gap_s: float) -> Stays:
+        """Where nothing came between them."""
+        away_s = self.entered_s - np.roll(self.last_fix_s, 1)
+        begins = ~(_follows(self.subscriber) & _follows(self.site) & (away_s < gap_s))
         first = np.flatnonzero(begins)
-        last = np.append(first, len(own))[1:] - 1
+        last = np.append(first, len(self))[1:] - 1
         at = pa.array(first)
-        fixes = np.add.reduceat(own.fixes, first) if len(first) else own.fixes
-        return Stays(own.subscriber.take(at), own.site.take(at), own.entered_s[first], own.last_fix_s[last], fixes)
-
-    def _without_repeats(self) -> Stays:
-        return _kept(self, ~(_follows(self.subscriber) & (self.entered_s == np.roll(self.last_fix_s, 1))))
+        fixes = np.add.reduceat(self.fixes, first) if len(first) else self.fixes
+        return Stays(self.subscriber.take(at), self.site.take(at), self.entered_s[first], self.last_fix_s[last], fixes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +87,17 @@ class Visiting:
 
     gap_s: float
     ping_pong_s: float
-    are_fixes: bool = True
-    """Of a length of zero, and several at one time count once; else stays whose ends are known, one after another."""
 
     def visits(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Sorted fixes to the visits of the schema `VISITS`, in the same order."""
-        return self.joined(map(Stays.of, batches))
+        repeats = _Repeats()
+        return self.joined(Stays.of(repeats.left_out(batch)) for batch in batches)
 
     def joined(self, parts: Iterable[Stays]) -> Iterator[pa.RecordBatch]:
         """The same of stays, wherever they were cut into parts."""
         open_, told = None, 0
         for part in parts:
-            known = (part if open_ is None else open_ + part).joined(self.gap_s, are_fixes=self.are_fixes)
+            known = (part if open_ is None else open_ + part).joined(self.gap_s)
             decided = max(len(known) - UNDECIDED, told)
             if decided > told:
                 yield self._table(known, told, decided)
@@ -141,17 +137,31 @@ class Visiting:
         return returns | (moves & _shifted(returns, -1))
 
 
-def _kept(stays: Stays, rows: Bools) -> Stays:
-    if rows.all():
-        return stays
-    mask = pa.array(rows)
-    return Stays(
-        stays.subscriber.filter(mask),
-        stays.site.filter(mask),
-        stays.entered_s[rows],
-        stays.last_fix_s[rows],
-        stays.fixes[rows],
-    )
+class _Repeats:
+    """Of fixes of one subscriber at one time, those at a site that was told already for that time count no more."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, float] | None = None
+        self._sites: set[str] = set()
+
+    def left_out(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not len(batch):
+            return batch
+        time_s = batch.column("time_s").to_numpy()
+        ties = _follows(batch.column("subscriber")) & (time_s == np.roll(time_s, 1))
+        ties[0] = self._last == (batch.column("subscriber")[0].as_py(), time_s[0])
+        kept = np.ones(len(batch), np.bool_)
+        # Most fixes are alone in their second: only those are looked at that share one, and the first of each such run.
+        alone = ~(ties | np.append(ties[1:], False))
+        for at in np.flatnonzero(~alone).tolist():
+            site = batch.column("site")[at].as_py()
+            self._sites = self._sites if ties[at] else set()
+            kept[at] = site not in self._sites
+            self._sites.add(site)
+        if alone[-1]:
+            self._sites = {batch.column("site")[-1].as_py()}
+        self._last = (batch.column("subscriber")[-1].as_py(), float(time_s[-1]))
+        return batch if kept.all() else batch.filter(pa.array(kept))
 
 
 def _codes(names: pa.Array) -> npt.NDArray[np.int32]:

@@ -6,23 +6,22 @@ same input, and replaces what its first try left; so each row is there once, for
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from hashlib import blake2b
 
 import msgspec
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.io.writing import Files
+from godwit.pipeline.errors import PipelineError, reason
+from godwit.pipeline.io.files import Files
 from godwit.pipeline.match.subscriptions import Compiled
 from godwit.pipeline.schemas import shaped
 
-CHECKPOINT = "_checkpoint"
 POLL_S = 1.0
 START_POLL_S = 0.05
 START_S, TOOK_TOO_LONG = 300.0, "Python worker failed to connect back"
@@ -62,9 +61,12 @@ def _settled(query: StreamingQuery) -> StreamingQuery:
     return query
 
 
-def write_batch(frame: DataFrame, table: str, number: int, schema: StructType) -> None:
-    """What one micro-batch found."""
-    shaped(frame, schema).write.mode("overwrite").parquet(f"{table}/{BATCH}={number}")
+def write_batch(frame: DataFrame, table: str, number: int, schema: StructType) -> int:
+    """What one micro-batch found, and how many rows these are."""
+    seen = Observation()
+    counted = shaped(frame, schema).observe(seen, sf.count("*").alias("rows"))
+    counted.write.mode("overwrite").parquet(f"{table}/{BATCH}={number}")
+    return int(seen.get.get("rows", 0))
 
 
 def quarantine_once(spark: SparkSession, compiled: Compiled, table: str) -> None:
@@ -97,26 +99,14 @@ def finished(*queries: StreamingQuery, meanwhile: Callable[[], None] | None = No
     except KeyboardInterrupt:
         pass
     except StreamingQueryException as error:
-        raise PipelineError(reason(str(error))) from error
+        raise PipelineError(ending(str(error))) from error
     finally:
         for query in queries:
             query.stop()
 
 
-def reason(told: str) -> str:
-    """What one of our errors said, out of the traces of all the machines that it went through."""
+def ending(told: str) -> str:
+    """Why a stream has ended."""
     if TOOK_TOO_LONG in told:
         return f"{TOOK_TOO_LONG}: for {START_S:g} s this machine was too busy to start one in Spark's ten seconds"
-    own = re.findall(r"^(?:\S+: )?godwit\.[\w.]+Error: (.*)$", told, re.MULTILINE)
-    return own[-1] if own else (told.strip().splitlines() or ["the stream failed"])[0]
-
-
-def rows_in(*queries: StreamingQuery) -> tuple[int, int]:
-    """Rows and micro-batches of this run, as far back as Spark remembers."""
-    done = [one for query in queries for one in query.recentProgress if one.numInputRows]
-    return sum(one.numInputRows for one in done), len(done)
-
-
-def dropped_late(query: StreamingQuery) -> int:
-    """Rows that came after the watermark, of this run, as far back as Spark remembers."""
-    return sum(state.numRowsDroppedByWatermark for one in query.recentProgress for state in one.stateOperators)
+    return reason(told)

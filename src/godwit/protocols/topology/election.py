@@ -170,8 +170,11 @@ class Election:
 
     def _decide(self) -> None:
         """Take a parent from the copies of this round, pass the round on, and tell the routing layer if it changed."""
-        sender, beat = self._chosen()
+        copies = [(sender, beat) for sender, beat in self._copies if beat.parent != self.host.name]
         self._copies = []
+        if not copies:
+            return  # the link that brought this round is gone, and others that did hang below this broker
+        sender, beat = self._chosen(copies)
         old, self.parent = self.parent, sender
         self.leader, self.hops = beat.leader, beat.hops + 1
         self._restart_leader_timer()
@@ -186,8 +189,7 @@ class Election:
             self.host.trace(Record("parent", peer=sender, hops=self.hops, note=self.leader))
             self.on_migrate(before, sender)
 
-    def _chosen(self) -> tuple[NodeId, Heartbeat]:
-        copies = [(sender, beat) for sender, beat in self._copies if beat.parent != self.host.name]
+    def _chosen(self, copies: list[tuple[NodeId, Heartbeat]]) -> tuple[NodeId, Heartbeat]:
         mine = next(((sender, beat) for sender, beat in copies if sender == self.parent), None)
         if mine is None and self.parent is not None and self._is_patient(self.parent, copies[0][1]):
             return self.parent, msgspec.structs.replace(copies[0][1], hops=self.hops - 1)

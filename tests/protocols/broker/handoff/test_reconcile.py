@@ -77,6 +77,10 @@ ONCE_WRONG: dict[tuple[int, Handoff], str] = {
     (90, "reactive"): "The same, and what the newer remembered was forgotten.",
     (108, "reactive"): "What had come early for one session was taken for what had come early for another.",
     (134, "reactive"): "Two sessions of a client passed each other, and the newer one went into the older.",
+    (
+        477,
+        "reactive",
+    ): "Two sessions of a client used the same packet identifier for different events.",
     (284, "reactive"): "A session forgot the older one before every broker had answered for a new subscription.",
 }
 

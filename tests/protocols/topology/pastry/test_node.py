@@ -20,7 +20,7 @@ from godwit.protocols.topology.pastry.links import Links
 from godwit.protocols.topology.pastry.messages import Announce, Destination, Hop, HopAck
 from godwit.protocols.topology.pastry.node import PastryNode, RingOptions
 from godwit.protocols.topology.pastry.peers import Known, Peer, preference
-from godwit.sim.underlay import Underlay
+from godwit.sim.ring.underlay import Underlay
 from godwit.sim.world import World
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io.kafka import source
 from godwit.pipeline.io.kafka.address import KafkaAddress, one_topic, parsed
-from godwit.pipeline.schemas import ARCHIVE
+from godwit.pipeline.schemas import ARCHIVE_FILES
 from godwit.protocols.broker.publication import Publication
 
 CONNECTOR, REGISTERED = "kafka", "spark.godwit.kafka"
@@ -28,7 +28,7 @@ BROKER = "kafka"
 NAMED = ("broker", "publisher", "sequence", "topic")
 """What the headers of a record say that godwit wrote, beside the time in `time_us` and the attributes."""
 
-_EVENTS = StructType([StructField(field.name, field.dataType) for field in ARCHIVE])
+_EVENTS = StructType([StructField(field.name, field.dataType) for field in ARCHIVE_FILES])
 
 
 def has_connector(spark: SparkSession) -> bool:
@@ -143,7 +143,7 @@ def write_events(found: DataFrame, text: str) -> None:
     ]
     time = sf.struct(
         sf.lit("time_us").alias("key"),
-        sf.encode(sf.unix_micros("time").cast("string"), "UTF-8").alias("value"),
+        sf.encode(sf.round(sf.col("time_s") * 1e6).cast("long").cast("string"), "UTF-8").alias("value"),
     )
     named = sf.filter(sf.array(*header, time), lambda one: one["value"].isNotNull())
     key = sf.encode("publisher", "UTF-8").alias("key")

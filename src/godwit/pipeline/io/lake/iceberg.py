@@ -62,10 +62,16 @@ class IcebergTable:
 
 
 def _opened(address: TableAddress) -> Table:
+    from pyiceberg.exceptions import ValidationError
     from pyiceberg.table import StaticTable
 
     if address.is_folder:
-        return StaticTable.from_metadata(_newest_metadata(address.place), dict(address.options))
+        newest = _newest_metadata(address.place)
+        try:
+            return StaticTable.from_metadata(newest, dict(address.options))
+        except (ValidationError, ValueError, OSError) as error:
+            told = (str(error).splitlines() or [""])[0]
+            raise PipelineError(f"{newest}: damaged metadata of an Iceberg table: {told}") from None
     found: Table = _catalog(address).load_table(_identifier(address))
     return found
 

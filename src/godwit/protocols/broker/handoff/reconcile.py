@@ -18,7 +18,7 @@ from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.messages import Carried, Mark, Memory, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS
 from godwit.protocols.broker.session.memory import end_part, give_up, is_same, note
-from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
+from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
 
 ASKED_AGAIN_S = 1.0
@@ -45,6 +45,8 @@ class Reunion:
     def begin(self, session: Session, source: NodeId) -> None:
         """It is new, and the one that `source` had may turn up. It is to be announced next."""
         session.carried.memory = self._memory(session, source)
+        # A client that cannot tell the two apart must not take a packet identifier of the one for that of the other.
+        session.queue.number = session.standing.epoch % NUMBER_MAX
         self._write(session)
 
     def begin_with(self, session: Session, copy: Copy) -> None:

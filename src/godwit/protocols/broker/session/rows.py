@@ -15,7 +15,17 @@ from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.messages import Carried, Kept
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.parse import remembered
-from godwit.protocols.broker.session.state import Body, Gate, GroupKey, Item, Session, Standing, Sub, Upstream
+from godwit.protocols.broker.session.state import (
+    NUMBER_MAX,
+    Body,
+    Gate,
+    GroupKey,
+    Item,
+    Session,
+    Standing,
+    Sub,
+    Upstream,
+)
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
 
@@ -328,6 +338,8 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.owner = owner
     session.standing = row.standing
     session.inflow.upstreams = list(row.upstreams)
+    if row.carried.memory is not None:
+        session.queue.number = row.carried.memory.born % NUMBER_MAX
     return session
 
 

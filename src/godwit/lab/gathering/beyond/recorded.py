@@ -31,8 +31,8 @@ from godwit.protocols.gathering.phone import Phone
 from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.gathering.space import Point
 from godwit.protocols.host import NodeId, Record
-from godwit.sim.gathering import Gathering
 from godwit.sim.mobility import Array
+from godwit.sim.ring.gathering import Gathering
 
 TAXIS, CELLS = "sf_taxi_gps_week.parquet", "sf_lte_cells.csv.gz"
 STATIONS, READINGS = "beijing_stations.csv", "beijing_air_quality.parquet"

@@ -12,8 +12,8 @@ from godwit.protocols.gathering.rules import CORRECTED, Rules
 from godwit.protocols.gathering.space import Point
 from godwit.protocols.host import Host, NodeId
 from godwit.protocols.topology.pastry.peers import Peer
+from godwit.sim.ring.underlay import Draw, Underlay
 from godwit.sim.streams import Streams
-from godwit.sim.underlay import Draw, Underlay
 from godwit.sim.world import Node, Recorder, World
 
 

@@ -20,12 +20,12 @@ from godwit.protocols.gathering.space import Box, Point
 from godwit.protocols.host import Message, NodeId, Record
 from godwit.protocols.topology.pastry.keys import brief
 from godwit.protocols.topology.pastry.node import RingOptions
-from godwit.sim.gathering import Gathering
 from godwit.sim.mobility import Field, Mass
 from godwit.sim.recorder import Trace
+from godwit.sim.ring.gathering import Gathering
+from godwit.sim.ring.underlay import kind_of
 from godwit.sim.scenario import ScenarioError, Strict
 from godwit.sim.streams import Streams
-from godwit.sim.underlay import kind_of
 
 SIDE = 100.0
 SPACE: Box = ((0.0, SIDE), (0.0, SIDE))

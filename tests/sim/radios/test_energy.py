@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.sim.worlds import Listener, Word
 
-from godwit.sim.energy import Draw, MeteredRadio, Rhythm
 from godwit.sim.mobility import Still
+from godwit.sim.radios.energy import Draw, MeteredRadio, Rhythm
 from godwit.sim.world import World
 
 pytestmark = pytest.mark.feature("mft-pubsub F38")

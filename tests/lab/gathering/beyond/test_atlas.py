@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from godwit.lab.gathering.atlas import Atlas, Ints
-from godwit.lab.gathering.scale import HOMES, home_names, multicast_sent
+from godwit.lab.gathering.beyond.atlas import Atlas, Ints
+from godwit.lab.gathering.beyond.scale import HOMES, home_names, multicast_sent
 from godwit.protocols.gathering.areas import Disc
 from godwit.protocols.gathering.broker import GatheringBroker
 from godwit.protocols.gathering.maps import generate, sites_of
@@ -16,7 +16,7 @@ from godwit.protocols.gathering.messages import Associate
 from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.topology.pastry.keys import BITS, key_of
 from godwit.protocols.topology.pastry.node import RingOptions
-from godwit.sim.gathering import Gathering
+from godwit.sim.ring.gathering import Gathering
 
 WALKS = 400
 

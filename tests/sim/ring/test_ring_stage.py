@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from godwit.sim.ring_stage import RingStage, is_ring, load_ring
+from godwit.sim.ring.ring_stage import RingStage, is_ring, load_ring
 from godwit.sim.scenario import ScenarioError
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "ring.toml"
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "ring.toml"
 
 pytestmark = pytest.mark.feature("data-gathering F45")
 

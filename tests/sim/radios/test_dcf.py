@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.sim.worlds import Listener, Word
 
-from godwit.sim.dcf import Slots, SlottedRadio
 from godwit.sim.mobility import Still
 from godwit.sim.radio import WIFI_TWO_RAY
+from godwit.sim.radios.dcf import Slots, SlottedRadio
 from godwit.sim.world import World
 
 

@@ -14,7 +14,7 @@ from godwit.protocols.gathering.maps import SQUARE, drawn, generate
 from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.host import NodeId
 from godwit.protocols.topology.pastry.node import RingOptions
-from godwit.sim.gathering import Gathering
+from godwit.sim.ring.gathering import Gathering
 
 SETTLE_S = 40.0
 HANDOVER = ("Handover", "HandoverAnswer", "Lookup", "LookupAnswer", "Update", "UpdateAnswer")

@@ -7,7 +7,7 @@ import pytest
 from godwit.protocols.gathering.messages import Associate, Matched, Notify, Pub
 from godwit.protocols.host import Message, NodeId
 from godwit.protocols.topology.pastry.messages import Cast, Hop, HopAck
-from godwit.sim.underlay import Underlay, kind_of
+from godwit.sim.ring.underlay import Underlay, kind_of
 from godwit.sim.world import Node, World
 
 pytestmark = pytest.mark.feature("data-gathering F35")

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from godwit.lab.gathering.churn import Churn, survived
-from godwit.lab.gathering.growth import drawn, scale_page
-from godwit.lab.gathering.scale import HOMES, grown
+from godwit.lab.gathering.beyond.churn import Churn, survived
+from godwit.lab.gathering.beyond.growth import drawn, scale_page
+from godwit.lab.gathering.beyond.scale import HOMES, grown
 from godwit.lab.pages import markdown
 from godwit.protocols.gathering.clients import home_keys
 from godwit.protocols.gathering.maps import generate

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from scipy.spatial import cKDTree
 
-from godwit.lab.gathering.atlas import Atlas, Ints, Names, Reals
+from godwit.lab.gathering.beyond.atlas import Atlas, Ints, Names, Reals
 from godwit.protocols.gathering.maps import SQUARE, generate
 from godwit.sim.streams import Streams
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 
-from godwit.lab.gathering.churn import Survived
-from godwit.lab.gathering.recorded import Driven
-from godwit.lab.gathering.scale import Grown
+from godwit.lab.gathering.beyond.churn import Survived
+from godwit.lab.gathering.beyond.recorded import Driven
+from godwit.lab.gathering.beyond.scale import Grown
 from godwit.lab.pages import Page, Table
 
 GROWTH: Sequence[tuple[str, Callable[[Grown], str]]] = (
