@@ -154,7 +154,7 @@ def measured(name: str, url: str, roots: list[int], rows: int, job: Callable[...
     out = ", ".join(f"{count:,} {table}" for table, count in summary.rows_out.items() if count)
     print(
         f"{name:<9} {rows / 1e6:6.1f} M rows {took_s:7.1f} s {took_s * 1e6 / rows:6.2f} s/M"
-        f"  workers {memory[0]:5.0f} MB  driver {memory[1]:5.0f} MB  {out}",
+        f"  workers {memory[0]:5.0f} MB  with driver {memory[1]:5.0f} MB  {out}",
         flush=True,
     )
 
