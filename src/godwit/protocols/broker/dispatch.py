@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
-from godwit.protocols.broker.interest.subscribers import Audience, Directory, Found, Group, takers_of
+from godwit.protocols.broker.interest.subscribers import Audience, Audiences, Found, Group, takers_of
 from godwit.protocols.broker.messages import Forwarded
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
@@ -34,8 +34,8 @@ class Switch:
         self.counts = Counts()
         self.ledger = Ledger(store)
         self.flows = Deliveries(host, self.ledger, self.counts, clock, tracing)
-        self.directory = Directory()
-        self.directory.watched = tracing
+        self.audiences = Audiences()
+        self.audiences.watched = tracing
         self.retained = Retained(store)
         self.stamp: tuple[NodeId, int] | None = None
         """The broker from whose stream comes what is being spread, and its number there. What is published here has a
@@ -51,7 +51,7 @@ class Switch:
     def add_sub(self, sub: Sub) -> None:
         self._subs[sub] = None
         self.counts.subscriptions += 1
-        self.directory.add(sub)
+        self.audiences.add(sub)
         if self._wants is not None:
             self._wants.add(sub)
             self._restate_soon()
@@ -59,7 +59,7 @@ class Switch:
     def remove_sub(self, sub: Sub) -> None:
         del self._subs[sub]
         self.counts.subscriptions -= 1
-        self.directory.remove(sub)
+        self.audiences.remove(sub)
         if self._wants is not None and self._wants.remove(sub):
             self._restate_soon()
 
@@ -92,13 +92,13 @@ class Switch:
     def spread(self, origin: NodeId, publications: Sequence[Publication]) -> None:
         """To all who want them, in order. The origin is the broker that took them from their publisher; only that one
         sends them to others."""
-        audiences = [self.directory.audience(one.topic) for one in publications]
+        audiences = [self.audiences.audience(one.topic) for one in publications]
         contingent = [at for at, audience in enumerate(audiences) if audience.contingent]
         if not contingent:
             for one, audience in zip(publications, audiences, strict=True):
                 self._spread(origin, one, audience, None)
             return
-        looked_into = self.directory.look_into([publications[at] for at in contingent])
+        looked_into = self.audiences.look_into([publications[at] for at in contingent])
         found = dict(zip(contingent, looked_into, strict=True))
         for at, one in enumerate(publications):
             self._spread(origin, one, audiences[at], found.get(at))
@@ -143,10 +143,10 @@ class Switch:
 
     def repeat(self, origin: NodeId, publication: Publication) -> None:
         """Another bridge's copy of what was taken here before: only for sessions that move, and have not had that."""
-        audience = self.directory.audience(publication.topic)
+        audience = self.audiences.audience(publication.topic)
         subs = list(audience.subs)
         if audience.contingent:
-            subs += self.directory.look_into([publication])[0].subs
+            subs += self.audiences.look_into([publication])[0].subs
         for taker in takers_of([sub for sub in subs if not sub.session.plain], publication.publisher):
             qos, retain = min(publication.qos, taker.qos), publication.retain and taker.as_published
             self.give(taker.session, origin, publication, qos, retain, taker.identifiers)

@@ -103,7 +103,7 @@ class Registry:
         self.restrict(session, opening.grant)
         self._keep(session, was_durable)
         self.switch.counts.connected += 1
-        self.switch.directory.changed()
+        self.switch.audiences.changed()
         if self.switch.tracing:
             note = "present" if present else "new"
             self.switch.host.trace(Record("attached", client=session.client, note=note))
@@ -140,7 +140,7 @@ class Registry:
             session.standing.left = self.switch.clock()
             self.switch.counts.connected -= 1
             self.switch.flows.detached(session)
-            self.switch.directory.changed()
+            self.switch.audiences.changed()
             if self.switch.tracing:
                 self.switch.host.trace(Record("detached", client=session.client))
 
@@ -259,7 +259,7 @@ class Registry:
     def _hand_over(self, session: Session) -> None:
         switch, left = self.switch, 0
         for item in items_of(session):
-            group = switch.directory.group(item.group) if item.group is not None else None
+            group = switch.audiences.group(item.group) if item.group is not None else None
             # At QoS 2 a member that may have it keeps it: another one's would be a second (MQTT-4.8.2-5).
             if group is not None and not item.received and not (item.qos == 2 and item.sent):
                 switch.share(group, switch.name, item.publication)

@@ -9,7 +9,7 @@ from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Copying, Foresight, Handoff
 from godwit.protocols.broker.handoff.cutover import Turning
-from godwit.protocols.broker.handoff.directory import At, Places
+from godwit.protocols.broker.handoff.directory import NOWHERE, At, Directory, Everywhere, Places
 from godwit.protocols.broker.handoff.publisher_order import Offered, Speaking
 from godwit.protocols.broker.handoff.standby import Holding, Reserving, Taking
 from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
@@ -52,19 +52,24 @@ class Moves:
         registry: Registry,
         session_wait_s: float,
         publish: Callable[[Session, Offered], None],
+        begin: Callable[[Opening, Outlet], None],
         handoff: Handoff = "proactive",
         neighbors: Foresight | None = None,
         copies_bytes_max: int = COPIES_BYTES_MAX,
+        directory: Directory | None = None,
     ) -> None:
         self.registry = registry
         self.switch = registry.switch
         self.fabric = registry.switch.fabric
         self.name = registry.switch.name
         self.session_wait_s = session_wait_s
+        self.begin = begin
+        """Gives a client a new session where nobody has one."""
         self.follows = handoff != "durable"
         """Whether sessions go where their clients go."""
         proactive = handoff == "proactive"
         self.places = Places(registry.switch.store)
+        self.directory: Directory = directory if directory is not None else Everywhere(self.fabric)
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
         self.speaking = Speaking(registry, session_wait_s, publish)
@@ -83,6 +88,13 @@ class Moves:
         """Fetch the session from wherever it is; False where no broker is known to have one."""
         if self._replace_waiting(opening, outlet):
             return True
+        if self.directory.complete or not self.follows:
+            return self._open_at_place(opening, outlet)
+        waiting = self._wait(opening, outlet, NOWHERE)
+        self.directory.ask(opening.client, partial(self._answered, waiting))
+        return True
+
+    def _open_at_place(self, opening: Opening, outlet: Outlet) -> bool:
         at = self._at(opening)
         if not self.follows or at.broker == self.name or not self.fabric.is_known(at.broker):
             return False
@@ -97,10 +109,35 @@ class Moves:
         """Ask there for the session, unless that has been done."""
         waiting = self.waiting.get(opening.client)
         if waiting is None:
-            timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
-            waiting = self.waiting[opening.client] = Waiting(opening, outlet, at, timer)
+            waiting = self._wait(opening, outlet, at)
             self._fetch(opening.client, at.broker)
         return waiting
+
+    def _wait(self, opening: Opening, outlet: Outlet | None, at: At) -> Waiting:
+        timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
+        waiting = self.waiting[opening.client] = Waiting(opening, outlet, at, timer)
+        return waiting
+
+    def _answered(self, waiting: Waiting, at: At | None) -> None:
+        """The directory has said where the session is, or cannot."""
+        client, outlet = waiting.opening.client, waiting.outlet
+        if at is not None and at.broker != self.name:
+            self.places.put(client, at)
+        if self.waiting.get(client) is not waiting or waiting.source:
+            return  # it has come, or is being fetched from where somebody else said that it is
+        self.stop_waiting(client)
+        if waiting.wanted_by is not None:
+            epoch, to = waiting.wanted_by
+            self.fabric.send((to,), Nothing(client, epoch, *self._lead(client)))
+            if outlet is not None:
+                outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+        elif outlet is not None and not self._open_at_place(waiting.opening, outlet):
+            self.begin(waiting.opening, outlet)
+
+    def _lead(self, client: str) -> tuple[NodeId, int]:
+        """Where somebody who asks in vain may ask next."""
+        at = self.places.known.get(client)
+        return (at.broker, at.epoch) if at is not None else ("", 0)
 
     def is_elsewhere(self, session: Session, opening: Opening) -> bool:
         """Whether the client has been let in at another broker since it was here, and nobody has told this one yet."""
@@ -179,18 +216,18 @@ class Moves:
             session.standing.announced = True
             self.switch.ledger.put_session(session)
             place = Place(session.client, session.standing.epoch, clean=clean, claims=session.carried.claims)
-            self.fabric.send(self.fabric.sources(ANYTHING), place)
+            self.directory.tell(place)
             if session.carried.memory is not None:
                 self.registry.reunion.ask(session, self.fabric.sources(ANYTHING))
-        elif clean and known is not None:
-            self.fabric.send(self.fabric.sources(ANYTHING), Place(session.client, session.standing.epoch, gone=True))
+        elif clean and (known is not None or not self.directory.complete):
+            self.directory.tell(Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
 
     def ended(self, session: Session) -> None:
         """It was here, and is nowhere else."""
         self.copying.drop(session)
         if session.standing.announced:
-            self.fabric.send(self.fabric.sources(ANYTHING), Place(session.client, session.standing.epoch, gone=True))
+            self.directory.tell(Place(session.client, session.standing.epoch, gone=True))
 
     def _fetch(self, client: str, source: NodeId) -> None:
         copy, epoch = self.holding.get(client, source), self.next_epoch(client)
@@ -258,8 +295,7 @@ class Moves:
         elif waiting is not None and waiting.source != origin and not fetch.held:
             waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
         else:
-            at = self.places.known.get(fetch.client) if waiting is None else None
-            lead = (at.broker, at.epoch) if at is not None else ("", 0)
+            lead = self._lead(fetch.client) if waiting is None else ("", 0)
             self.reserving.renounce(fetch.client, origin)
             self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
 
@@ -345,7 +381,7 @@ class Moves:
         self.holding.met(to)
         for session in self.registry.sessions.values():
             if session.standing.announced and to:
-                self.fabric.send(to, Place(session.client, session.standing.epoch, claims=session.carried.claims))
+                self.directory.greet(to, Place(session.client, session.standing.epoch, claims=session.carried.claims))
                 self.registry.reunion.ask(session, to, session.subscriptions)
 
     def given_up(self, broker: NodeId) -> None:

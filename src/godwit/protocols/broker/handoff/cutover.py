@@ -139,7 +139,7 @@ class Turning:
             self._arriving.pop(session, None)
         if passed:
             inflow.since = self.switch.host.now()
-            self.switch.directory.changed()
+            self.switch.audiences.changed()
 
     def end_if_done(self, shadow: Session) -> None:
         """A shadow that owes nothing to anybody."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
 import msgspec
 
-from godwit.protocols.broker.messages import Turn
+from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
+from godwit.protocols.broker.messages import Place, Turn
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
 
@@ -14,6 +18,45 @@ class At(msgspec.Struct, frozen=True, array_like=True, order=True):
 
     epoch: int
     broker: NodeId
+
+
+NOWHERE = At(0, "")
+
+
+class Directory(Protocol):
+    """Who is told which broker has a client's session, and can be asked. What is known here is in `Places`."""
+
+    complete: bool
+    """Whether what has been said here is all that anybody could say, so that nobody need be asked."""
+
+    def ask(self, client: str, then: Callable[[At | None], None]) -> None:
+        """`then(at)` follows once, now or later, with what others know of this client; None where nobody knows more
+        than was said here. Whoever asks waits no longer than for a session."""
+
+    def tell(self, place: Place) -> None:
+        """A session is at this broker, or is no more. Besides those who can be asked, whoever had the session before
+        hears of it, and whoever has asked for it lately: its client may wait there still."""
+
+    def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
+        """Brokers that were not known when that was told."""
+
+
+class Everywhere:
+    """Every broker is told of every session, so that nobody asks."""
+
+    complete = True
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric = fabric
+
+    def ask(self, client: str, then: Callable[[At | None], None]) -> None:
+        then(None)
+
+    def tell(self, place: Place) -> None:
+        self.fabric.send(self.fabric.sources(ANYTHING), place)
+
+    def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
+        self.fabric.send(brokers, place)
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):

@@ -170,7 +170,7 @@ class Reunion:
         keys = _keys(session)
         if all(keys <= memory.firsts.get(broker, {}).keys() for broker in others):
             session.carried.memory, session.inflow.since = None, self.switch.host.now()
-            self.switch.directory.changed()
+            self.switch.audiences.changed()
             self._write(session)
 
     def must_wait(self, session: Session, item: Item, born: int) -> bool:

@@ -139,7 +139,7 @@ class Leaving:
         if shadow.standing.owed or shadow.carried.unheard:
             self.registry.add_shadow(shadow)
             self.switch.ledger.save(shadow)
-            self.switch.directory.changed()
+            self.switch.audiences.changed()
         else:
             self.switch.withdraw(shadow)
             shadow.become(Cause.OVER)

@@ -133,7 +133,7 @@ def takers_of(subs: Iterable[Sub], publisher: str | None) -> list[Taker]:
     return list(found.values())
 
 
-class Directory:
+class Audiences:
     """All subscriptions of a broker, and what the others want."""
 
     def __init__(self) -> None:
