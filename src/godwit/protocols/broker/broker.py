@@ -188,7 +188,8 @@ class Broker:
             session.standing.will = None
         self._registry.detach(session)
         if expiry_s is not None:
-            was_durable, session.carried.expiry_s = session.durable, expiry_s
+            was_durable = session.durable
+            session.outlive(expiry_s)
             if was_durable and not session.durable:
                 self._switch.ledger.forget(session)
         if session.standing.will is not None and session.standing.will.delay_s == 0:

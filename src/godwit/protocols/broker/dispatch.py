@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
 from godwit.protocols.broker.interest.subscribers import Audience, Directory, Found, Group, takers_of
-from godwit.protocols.broker.messages import Content, Forwarded
+from godwit.protocols.broker.messages import Forwarded
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import is_own
-from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.retained import Retained
-from godwit.protocols.broker.session.rows import Ledger, kept_of, size_b
+from godwit.protocols.broker.session.rows import Ledger, kept_of
 from godwit.protocols.broker.session.state import PASSAGES_MAX, Body, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
-from godwit.protocols.host import Host, NodeId, Record, Timer
+from godwit.protocols.host import Host, NodeId, Timer
 
 
 class Switch:
@@ -49,21 +48,6 @@ class Switch:
         self._statement: int | None = None
         self._restating: Timer | None = None
 
-    def trace(self, kind: str, **facts: str) -> None:
-        if self.tracing:
-            self.host.trace(Record(kind, **facts))  # type: ignore[arg-type]
-
-    def say(self, to: Iterable[NodeId], content: Content) -> None:
-        """To other brokers, durably."""
-        names = tuple(to)
-        if names:
-            self.ledger.writes += 1
-            self.fabric.send(names, content, durable=True)
-
-    def sources(self, session: Session) -> Set[NodeId]:
-        """The other brokers that may send something that this session wants."""
-        return self.fabric.sources(filters_of(session.subscriptions.values()))
-
     def add_sub(self, sub: Sub) -> None:
         self._subs[sub] = None
         self.counts.subscriptions += 1
@@ -78,6 +62,11 @@ class Switch:
         self.directory.remove(sub)
         if self._wants is not None and self._wants.remove(sub):
             self._restate_soon()
+
+    def withdraw(self, session: Session) -> None:
+        """It wants nothing any longer."""
+        for sub in session.subscriptions.values():
+            self.remove_sub(sub)
 
     def restate(self) -> int:
         """Tell the other brokers what this one wants, if that has changed; the number of the statement."""
@@ -236,7 +225,7 @@ class Switch:
             self.forward(session, item, None)
         elif session.copy is not None:
             session.queue.waiting.append(item)
-            session.queue.waiting_b += size_b(item)
+            session.queue.waiting_b += item.size_b
             session.copy.holding.weigh(session.copy, item)
         else:
             if session.standing.copies:
@@ -246,13 +235,15 @@ class Switch:
     def forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
         """For a shadow: on to where the session went, with `born` where another had kept that which went into it."""
         standing = shadow.standing
-        self.say((standing.moved_to,), Forwarded(shadow.client, standing.next_epoch, kept_of(item), born))
+        self.ledger.writes += 1
+        self.fabric.send((standing.moved_to,), Forwarded(shadow.client, standing.next_epoch, kept_of(item), born))
 
     def _follow(self, session: Session, item: Item, origin: NodeId) -> None:
         """What the session has taken, to the holders of its copies that do not get it otherwise."""
         standing = session.standing
         to = [holder for holder, turned in standing.copies.items() if origin not in turned]
-        self.say(to, Forwarded(session.client, standing.copied, kept_of(item)))
+        self.ledger.writes += bool(to)
+        self.fabric.send(to, Forwarded(session.client, standing.copied, kept_of(item)))
 
 
 def takes(session: Session, origin: NodeId) -> bool:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from godwit.protocols.broker.api import UNSURE
 from godwit.protocols.broker.messages import Turn
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
-
-EPOCH_DIGITS_MAX = 19
 
 
 class At(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -17,14 +14,6 @@ class At(msgspec.Struct, frozen=True, array_like=True, order=True):
 
     epoch: int
     broker: NodeId
-
-
-def at_of(token: str) -> At | None:
-    """Where a session was when its client was given this token; None where it is no token of ours. A client may show
-    anything: it decides who is asked for the session, and nothing else."""
-    epoch, _, rest = token.removeprefix(UNSURE).partition(".")
-    _, _, broker = rest.partition(".")
-    return At(int(epoch), broker) if broker and epoch.isdecimal() and len(epoch) < EPOCH_DIGITS_MAX else None
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):
