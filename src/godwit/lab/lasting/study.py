@@ -21,7 +21,7 @@ SEED = 3119
 
 
 class Plan(msgspec.Struct, frozen=True):
-    points: tuple[int, ...] = (250, 500, 750, 1000)
+    points: tuple[int, ...] = (500, 1000)
     """Of the kind that varies, or of both."""
     most: int = 1000
     replications: int = 5
@@ -134,7 +134,7 @@ PARAMETERS = (
     Parameter("filters", "one type, two ranges with whole ends in 0 to 100", "text"),
     Parameter("sizes", "1000 of the kind that does not vary; 1000 + 1000 in random order", "text"),
     Parameter("replications", "5", "text"),
-    Parameter("points on the axis", "quarters of 1000", "ours"),
+    Parameter("points on the axis", "half of 1000, and 1000", "ours"),
 )
 
 STUDY = Study(
