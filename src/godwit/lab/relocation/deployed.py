@@ -73,7 +73,7 @@ class DeployedReplay:
             flaws += len(at_s) != 1
             latencies += [at_s[0] - came_s] if at_s else []
         return Result(
-            handovers=len(counts),
+            moved=len(counts),
             signalling=statistics.fmean(counts),
             signalling_max=max(counts),
             latency_s=statistics.fmean(latencies),

@@ -50,7 +50,7 @@ class Evidence:
     def flaws(self) -> tuple[int, int]:
         """Events lost, repeated or strange in all replays, and how many handovers they had."""
         every = [one for found in self._found.values() for one in found.values() if not one.trials]
-        return sum(one.flaws for one in every), sum(one.handovers for one in every)
+        return sum(one.flaws for one in every), sum(one.moved for one in every)
 
 
 def signalling(result: Result) -> float:

@@ -117,7 +117,7 @@ def deployed(evidence: Evidence) -> Table:
             rows.append((protocol, *(_told(evidence.mean(kind, cell)) for kind in kinds)))
     note = (
         f"The same scripts at {DEPLOYED_BROKERS} brokers, a size that the deployed tree is made for. Of its messages"
-        " those count that carry something from broker to broker, each hop, for the length of a handover; heartbeats and"
+        " those count that carry something from broker to broker, each hop, during a handover; heartbeats and"
         " confirmations do not. Its promises are wider: order, restarts and partitions are covered too."
     )
     header = ("protocol", "signalling", "withdrawals", "transfers", "latency ms", "flaws")
@@ -144,7 +144,7 @@ def trials(evidence: Evidence) -> Table:
             rows.append((name, "safe" if variant.safe else "unsafe", f"{bad} of {runs:,}", variant.published))
     note = (
         "Random trees of 3 to 8 brokers, 3 subscribers and 2 publishers, 8 moves and 30 events within 15 mean delays. A"
-        " trial is bad if an event is lost, comes twice, or somebody waits for ever. The spec's simulator is another one."
+        " trial is bad if an event is lost, comes twice, or somebody waits for ever. The spec's simulator was another."
     )
     return Table("Ways to move, tried", note, ("way to move", "", "bad", "the spec counted"), rows)
 
@@ -158,6 +158,6 @@ def networks(evidence: Evidence) -> Table:
             rows.append((name, f"{bad} of {runs:,}", f"{messages / runs:,.0f}"))
     note = (
         "Random trees of 3 to 8 brokers, 60 operations while 60 events are published, and then one event of each kind"
-        " from everywhere. Bad: not what flooding gives, a link that holds something else, or something missed meanwhile."
+        " from everywhere. Bad: not what flooding gives, a link that holds something else, or an event missed then."
     )
     return Table("Networks, tried", note, ("network", "bad", "messages a tree"), rows)

@@ -64,8 +64,8 @@ PROTOCOLS = {
     "incomplete acyclic RP, joined": Protocol(named.ADDRESSED, rendezvous=True, checked=True),
     "complete acyclic RP, joined": Protocol(named.COMPLETE_ADDRESSED, rendezvous=True),
 }
-"""The eight variants, two of them by overlay addresses (spec 6.3, reading 11), and another reading of two: that an update
-leaves the way to the rendezvous point where the source's way joins it."""
+"""The eight variants, two of them by overlay addresses (spec 6.3, reading 11), and another reading of two: that an
+update leaves the way to the rendezvous point where the source's way joins it."""
 
 DEPLOYED = "deployed"
 """The product's own handoff, over the same tree."""
@@ -137,7 +137,8 @@ def _wanted(filters: str, dice: Random) -> Filter:
 class Result(msgspec.Struct, kw_only=True):
     """Means are over handovers. `signalling` leaves out withdrawals, what was kept, and events themselves."""
 
-    handovers: int = 0
+    moved: int = 0
+    """Handovers."""
     signalling: float = 0.0
     withdrawals: float = 0.0
     transfers: float = 0.0
@@ -277,7 +278,7 @@ class Replay:
             paths.append(self.script.topology.between(source, move.to))
         wanted = {f"s{number}": [one] for number, (_, one) in enumerate(self.script.subscribers)}
         return Result(
-            handovers=len(counts),
+            moved=len(counts),
             signalling=statistics.fmean(one["signalling"] for one in counts),
             withdrawals=statistics.fmean(one["withdrawal"] for one in counts),
             transfers=statistics.fmean(one["transfer"] for one in counts),

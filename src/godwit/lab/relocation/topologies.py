@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from heapq import heappop, heappush
+from itertools import pairwise
 from random import Random
 
 import msgspec
@@ -58,7 +59,7 @@ def generate(brokers: int, dice: Random) -> Topology:
     places = _places(members, dice)
     edges = [edge for group in members for edge in _joined(group, dice)]
     edges += [(dice.choice(members[at]), dice.choice(members[dice.randrange(at)])) for at in range(1, systems)]
-    edges += [(dice.choice(one), dice.choice(other)) for one, other in zip(members, members[1:], strict=False)]
+    edges += [(dice.choice(one), dice.choice(other)) for one, other in pairwise(members)]
     lengths = {edge: math.dist(places[edge[0]], places[edge[1]]) for edge in edges if edge[0] != edge[1]}
     far = {name: _shortest(lengths, name) for name in names}
     scale = DELAY_MAX_S / max(max(row.values()) for row in far.values())

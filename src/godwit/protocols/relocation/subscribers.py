@@ -37,6 +37,8 @@ class Subscribers:
         self.sessions: dict[tuple[str, int], Session] = {}
         self._born: dict[tuple[str, int], Session] = {}
         self._by_interface: dict[str, Session] = {}
+        self._gone_to: dict[tuple[str, int], tuple[NodeId, int]] = {}
+        """Where sessions went of late: what still comes for them goes after them."""
 
     def open(self, client: str, filters: Iterable[Filter], hop: int = 0) -> None:
         """A client begins here."""
@@ -146,6 +148,9 @@ class Subscribers:
         session = self._born.get((late.client, late.hop))
         if session is not None:
             self.keep(session.interface, late.event)
+        elif (late.client, late.hop) in self._gone_to:
+            to, hop = self._gone_to[late.client, late.hop]
+            self.broker.host.send(to, Late(late.client, hop, late.event))
 
     def triggered(self, marker: Marker) -> None:
         """The source asks for a place while it still serves the client: what follows is the ordinary exchange."""
@@ -228,6 +233,7 @@ class Subscribers:
 
     def _gone(self, session: Session) -> None:
         self._close(session, Step.END)
+        self._point_on(session)
 
     def _yield(self, client: str, hop: int, to: NodeId) -> None:
         """Hand over, or note to whom as soon as there is what to hand over."""
@@ -254,9 +260,20 @@ class Subscribers:
 
     def _send(self, session: Session) -> None:
         self._forget(session)
+        if self.broker.rules.covering is Covering.LINGERING:
+            self._point_on(session)
         had = session.had
         transfer = Transfer(session.client, session.hop + 1, tuple(session.drain()), had)
         self.broker.host.send(session.next, transfer)
+
+    def _point_on(self, session: Session) -> None:
+        """Another broker before this one may linger for it still."""
+        key = session.client, session.born
+        self._gone_to[key] = session.next, session.hop + 1
+        self.broker.host.after(self.broker.rules.linger_s, partial(self._forget_way, key))
+
+    def _forget_way(self, key: tuple[str, int]) -> None:
+        self._gone_to.pop(key, None)
 
     # Both.
 
