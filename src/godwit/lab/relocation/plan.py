@@ -31,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     publishers: tuple[int, ...] = (1, 5, 10, 20)
     trials: int = 30
     """Batches of each way to move."""
-    trees: int = 4
+    trees: int = 5
     """Batches of each kind of network."""
     deployed_handovers: int = 20
     only_trials: bool = False
@@ -74,16 +74,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         for mobility in MOBILITY:
             for filters in FILTERS:
                 yield from ((self.cell(protocol, mobility, filters), self.seeds) for protocol in PROTOCOLS)
-                for protocol in TABLE:
-                    for count in self.subscribers:
-                        yield self.cell(protocol, mobility, filters, subscribers=count), self.seeds
-            for protocol in TABLE:
-                for count in self.publishers:
-                    yield self.cell(protocol, mobility, publishers=count), self.seeds
+        for protocol in TABLE:
+            for filters in FILTERS:
+                yield from (
+                    (self.cell(protocol, "border", filters, subscribers=count), self.seeds)
+                    for count in self.subscribers
+                )
+            yield from ((self.cell(protocol, publishers=count), self.seeds) for count in self.publishers)
         yield from ((self.small(protocol), self.seeds) for protocol in (*PROTOCOLS, DEPLOYED))
 
 
-SHORT = Plan(seeds=5, handovers=40, trials=30)
+SHORT = Plan(seeds=5, handovers=20, subscribers=(5, 10, 20, 30, 50, 100), publishers=(1, 5, 20), deployed_handovers=10)
 QUICK = Plan(
     seeds=2,
     handovers=20,
