@@ -1,7 +1,7 @@
-"""Have the compiled index made before tests ask for it: `python -m tools.warm`, which `make test` runs beside its checks.
+"""Have the compiled index made before tests ask for it: `python -m tools.warm`, beside the checks of `make test`.
 
-Numba keeps machine code on disk for the processes that come after. Without this, the two workers of the suite would each
-compile the same functions in the middle of some test.
+Numba keeps machine code on disk for the processes that come after. Without this, both workers of the suite would compile
+the same functions in the middle of some test.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 CHECKED = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1"}
-"""The mode in which every access is checked, which has machine code of its own (`tests/tables/compiled/test_checks.py`)."""
+"""Every access is checked: a mode with machine code of its own, for `tests/tables/compiled/test_checks.py`."""
 MANY = 3_000
 """Enough subscriptions for every table of the index to grow once."""
 

@@ -160,8 +160,8 @@ def test_a_broker_keeps_a_context_that_the_attachment_after_it_has_not_asked_for
 @pytest.mark.feature("proactive-handoff F47", "proactive-handoff F24")
 @pytest.mark.parametrize("storm", [Storm, OurStorm, NearStorm, WeighedStorm])
 def test_who_returns_before_its_context_has_come_keeps_that_context_where_it_is(storm: type[Storm]) -> None:
-    """s came back to A while A was waiting for D, and D for B: the return asks nobody, so A took it to lack nothing, and
-    told B that s had moved on. B let s's context go before D had it."""
+    """s came back to A while A was waiting for D, and D for B. A return asks nobody: A thought that it lacked nothing,
+    and told B that s had moved on. B let s's context go before D had it."""
     play = storm()
     play.publish("Q")
     play.jump("s", "B")
