@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,8 @@ settings.register_profile("dev", deadline=None, max_examples=60, suppress_health
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, max_examples=100)
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("spark"))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,13 +40,7 @@ def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     from godwit.pipeline.session import QUIET, Options, start
 
-    # Small frames, and many of them: what is compiled for them is hardly ever used twice.
-    quick = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    }
+    quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseSerialGC"}
     # A task may fail three times, as on a cluster.
     running = start(Options(master="local[2,4]", name="tests", memory="1g", settings=quick))
     yield running
