@@ -7,6 +7,7 @@ draws the same examples every time, so that a red run means a change and not the
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,10 @@ settings.register_profile("dev", deadline=None, max_examples=60, suppress_health
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, max_examples=100)
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+# A shell that starts the suite in the background has it ignore Ctrl-C, and all that it starts: tests send Ctrl-C.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("spark"))
 

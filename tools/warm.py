@@ -1,7 +1,7 @@
 """Have the compiled index made before tests ask for it: `python -m tools.warm`, beside the checks of `make test`.
 
-Numba keeps machine code on disk for the processes that come after. Without this, both workers of the suite would compile
-the same functions in the middle of some test.
+Numba keeps machine code on disk for the processes that come after. Without this, both workers of the suite would
+compile the same functions in the middle of some test.
 """
 
 from __future__ import annotations
