@@ -17,7 +17,7 @@ from godwit.protocols.relocation.subscribers import Subscribers
 from godwit.protocols.routing.covering.broker import Broker
 from godwit.protocols.routing.covering.messages import Marker
 from godwit.protocols.routing.covering.router import Changes, Router
-from godwit.protocols.routing.covering.scopes import Rendezvous
+from godwit.protocols.routing.covering.scopes import Rendezvous, kind_of
 from godwit.tables.table import Interface
 
 Outgoing = dict[NodeId, list[Marker]]
@@ -130,16 +130,18 @@ class RelocationBroker(Broker):
             book.statements.presume(sender, marker.filters)
 
     def place(self, filters: Iterable[Filter]) -> NodeId:
-        """The rendezvous point of these filters; empty where the rules go without."""
+        """The rendezvous point by which an update goes; empty where the rules go without."""
+        return self.point(filters) if self.rules.rendezvous else ""
+
+    def point(self, filters: Iterable[Filter]) -> NodeId:
+        """The rendezvous point of these filters, which must have one in common."""
         scope = self.router.scope
-        if not self.rules.rendezvous:
-            return ""
         if not isinstance(scope, Rendezvous):
-            raise LocalError("rules with rendezvous points need a network with rendezvous points")
-        places = {scope.place(wanted.type or "") for wanted in filters}
-        if len(places) > 1:
+            raise LocalError("only a network with rendezvous points has one; this one goes without")
+        places = {scope.place(kind_of(wanted)) for wanted in filters}
+        if len(places) != 1:
             raise LocalError("the filters of a client that moves by a rendezvous point must be of one type")
-        return next(iter(places), "")
+        return places.pop()
 
     def notify(self, client: Interface, event: Event) -> None:
         if not self.pings.heard(client, event) and not self.subscribers.keep(client, event):

@@ -27,7 +27,7 @@ class Checks:
     def ask(self, wanted: Filter, then: Callable[[], None]) -> None:
         """Call `then` once what is wanted here is known to be complete."""
         broker = self.broker
-        place = broker.place([wanted])
+        place = broker.point([wanted])
         if place == broker.name or self.knows(wanted):
             then()
             return
