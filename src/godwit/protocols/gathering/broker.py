@@ -53,20 +53,22 @@ from godwit.protocols.host import Host, Message, NodeId, Record, RemoteError
 from godwit.protocols.topology.pastry.keys import Key, number_of, padded
 from godwit.protocols.topology.pastry.links import Links
 from godwit.protocols.topology.pastry.messages import Destination, Hop, HopAck, KeepAlive
-from godwit.protocols.topology.pastry.node import PastryNode
+from godwit.protocols.topology.pastry.node import PastryNode, RingOptions
 from godwit.protocols.topology.pastry.peers import Peer
+from godwit.protocols.topology.ring import Application, Ring
+
+Overlay = Callable[[Host, Links, Peer, Application, RingOptions], Ring]
+"""Who decides the next hop: Pastry, or another overlay that routes by prefixes."""
 
 
 class GatheringBroker:
     """`begin` makes it a member at once, `join` lets it in through others; before either it hears nobody."""
 
-    overlay: type[PastryNode] = PastryNode
-    """Who decides the next hop; another overlay that routes by prefixes can take its place."""
-
-    def __init__(self, host: Host, place: Point, rules: Rules = CORRECTED) -> None:
+    def __init__(self, host: Host, place: Point, rules: Rules = CORRECTED, overlay: Overlay = PastryNode) -> None:
         self.host = host
         self.place = place
         self.rules = rules
+        self.overlay = overlay
         self.links = Links(host, ack_s=rules.ack_s, tries=rules.tries)
         self.store = SubscriptionStore()
         self.profiles = ProfileStore()
@@ -76,14 +78,14 @@ class GatheringBroker:
         self.key: Key = b""
         self.number = 0
         self.cell = WHOLE
-        self._ring: PastryNode | None = None
+        self._ring: Ring | None = None
         self.membership = Membership(self)
         self.dissemination = Dissemination(self)
         self.mobility = Mobility(self)
         self.takeover = Takeover(self)
 
     @property
-    def ring(self) -> PastryNode:
+    def ring(self) -> Ring:
         assert self._ring is not None, "a broker that is outside routes nothing"
         return self._ring
 

@@ -13,7 +13,7 @@ from godwit.protocols.gathering.clients import Cause
 from godwit.protocols.gathering.messages import Entrusted, Replica, Waiting
 from godwit.protocols.gathering.space import Cell, Point
 from godwit.protocols.host import Record
-from godwit.protocols.topology.pastry.keys import Key, apart, number_of
+from godwit.protocols.topology.pastry.keys import Key
 from godwit.protocols.topology.pastry.peers import Peer
 
 if TYPE_CHECKING:
@@ -49,14 +49,8 @@ class Takeover:
         broker = self.broker
         for key, cell in ((broker.key, broker.cell), *self.regions.items()):
             replica = self._replica(key, cell)
-            for peer in self._nearest(key):
+            for peer in broker.ring.nearest(key, broker.rules.replicas):
                 broker.links.send(peer.name, replica)
-
-    def _nearest(self, key: Key) -> list[Peer]:
-        number = number_of(key)
-        leaves = [known for known in self.broker.ring.leaves.members() if known.peer.key != key]
-        leaves.sort(key=lambda known: (apart(known.number, number), known.number))
-        return [known.peer for known in leaves[: self.broker.rules.replicas]]
 
     def _replica(self, key: Key, cell: Cell) -> Replica:
         broker = self.broker

@@ -85,6 +85,12 @@ class PastryNode:
     def nodes_with_prefix(self, prefix: str) -> list[Peer]:
         return [known.peer for known in self._region(prefix)]
 
+    def nearest(self, key: Key, count: int) -> list[Peer]:
+        number = number_of(key)
+        leaves = [known for known in self.leaves.members() if known.number != number]
+        leaves.sort(key=lambda known: (apart(known.number, number), known.number))
+        return [known.peer for known in leaves[:count]]
+
     def _region(self, prefix: str) -> list[Known]:
         """As `_way`: the same siblings of a cell are asked for with every subscription."""
         try:
