@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from godwit.protocols.gathering.assurance import Assurance
 from godwit.protocols.gathering.clients import CareOfStore, PointerTable, ProfileStore
 from godwit.protocols.gathering.dissemination import Dissemination
 from godwit.protocols.gathering.membership import JOINING, Membership, Stage
@@ -19,6 +20,8 @@ from godwit.protocols.gathering.messages import (
     Assigned,
     Associate,
     CareOfMoved,
+    Change,
+    Copied,
     Entrusted,
     Forward,
     Handover,
@@ -37,6 +40,7 @@ from godwit.protocols.gathering.messages import (
     Registered,
     Replica,
     State,
+    Stored,
     Sub,
     Subscribe,
     Unsub,
@@ -82,6 +86,7 @@ class GatheringBroker:
         self.membership = Membership(self)
         self.dissemination = Dissemination(self)
         self.mobility = Mobility(self)
+        self.assurance = Assurance(self)
         self.takeover = Takeover(self)
 
     @property
@@ -217,6 +222,8 @@ DIRECT: dict[type[Message], Handler] = {
     CareOfMoved: GatheringBroker._care_of_moved,
     Replica: lambda broker, sender, message: broker.takeover.keep(message),
     Entrusted: lambda broker, sender, message: broker.takeover.entrusted(message),
+    Change: lambda broker, sender, message: broker.assurance.change(sender, message),
+    Copied: lambda broker, sender, message: broker.assurance.copied(sender, message),
 }
 """Over one hop."""
 
@@ -230,5 +237,6 @@ KEYED: dict[type[Message], Callable[[GatheringBroker, Any], None]] = {
     HandoverAnswer: GatheringBroker._nothing,
     Update: lambda broker, body: broker.mobility.update(body),
     UpdateAnswer: GatheringBroker._nothing,
+    Stored: lambda broker, body: broker.assurance.stored(body),
 }
 """At the node in charge of a key."""
