@@ -389,15 +389,7 @@ def relocation(options: RelocationOptions) -> int:
     """
     from godwit.commands.lab import relocation as work
 
-    return work.relocation(
-        quick=options.quick,
-        seeds=options.seeds,
-        handovers=options.handovers,
-        trials=options.trials,
-        out=options.out,
-        report_only=options.report_only,
-        where=options.where.where,
-    )
+    return work.relocation(options)
 
 
 class RecordedOptions(msgspec.Struct, frozen=True, kw_only=True):

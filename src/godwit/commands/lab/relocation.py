@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from godwit.commands.lab.experiments import RelocationOptions
 from godwit.commands.lab.lab import _command, _judged, _sweeping, _tabled
-from godwit.commands.pipeline.sweeping import Where
 from godwit.lab import pages
 from godwit.lab.relocation import report
 from godwit.lab.relocation.evidence import Evidence
@@ -19,21 +19,12 @@ from godwit.lab.results import Results
 Kept = Results[Configuration, Result]
 
 
-def relocation(
-    *,
-    quick: bool,
-    seeds: int | None,
-    handovers: int | None,
-    trials: bool,
-    out: str,
-    report_only: bool,
-    where: Where,
-) -> int:
-    said = {"seeds": seeds, "handovers": handovers}
-    plan = _planned(QUICK if quick else Plan(), said, trials=trials)
-    command = _command("relocation", quick, said) + " --trials" * trials
+def relocation(options: RelocationOptions) -> int:
+    said = {"seeds": options.seeds, "handovers": options.handovers}
+    plan = _planned(QUICK if options.quick else Plan(), said, trials=options.trials)
+    command = _command("relocation", options.quick, said) + " --trials" * options.trials
     wanted = plan.runs()
-    sweep = _sweeping(wanted, run, where, cost, named)
+    sweep = _sweeping(wanted, run, options.where.where, cost, named)
 
     def kept(path: Path) -> Kept:
         return Results(path, Configuration, Result)
@@ -47,9 +38,9 @@ def relocation(
 
         return paged(results), drawn(Evidence(plan, results.of(wanted)))
 
-    if trials:
-        return _tabled(out, "trials", kept, sweep, paged)
-    return _judged(out, kept, wanted, None if report_only else sweep, reported)
+    if options.trials:
+        return _tabled(options.out, "trials", kept, sweep, paged)
+    return _judged(options, kept, wanted, sweep, reported)
 
 
 def _planned(plan: Plan, said: Mapping[str, int | None], *, trials: bool) -> Plan:
