@@ -6,9 +6,10 @@ import pytest
 from tests.protocols.routing.covering.lines import Row, event
 
 from godwit.lab.relocation.networks import wants
-from godwit.protocols.host import LocalError
+from godwit.protocols.host import LocalError, RemoteError
 from godwit.protocols.relocation import rules as named
 from godwit.protocols.relocation.rules import Covering, Rules
+from godwit.protocols.routing.covering.messages import Marker, Stated
 from godwit.protocols.routing.covering.scopes import Advertised
 
 S = wants(2, 6)
@@ -180,3 +181,17 @@ def test_make_before_break_serves_the_client_at_the_source_until_it_may_go(one_d
     row["d"].subscribers.come("c", 1, [S], "a")
     row.rest()
     assert sorted(row.got) == [("c", number) for number in range(1, 9)]
+
+
+def test_a_client_that_names_no_broker_is_refused_and_nothing_is_subscribed() -> None:
+    row = moving("ab")
+    with pytest.raises(LocalError, match="'nowhere' is no broker of this network"):
+        row["b"].subscribers.come("c", 1, [S], "nowhere")
+    assert row.rest() == []
+    assert row["b"].subscribers.sessions == {}
+
+
+def test_a_neighbor_that_sends_a_marker_to_nobody_is_refused() -> None:
+    row = moving("ab")
+    with pytest.raises(RemoteError, match="asked for the way to 'nowhere'"):
+        row["b"].receive("a", Stated(markers=(Marker("update", "c", 1, "nowhere", "a"),)))

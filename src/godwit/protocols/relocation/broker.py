@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from godwit.events import Event
 from godwit.filters.filters import Filter
-from godwit.protocols.host import Host, LocalError, Message, NodeId, Record
+from godwit.protocols.host import Host, LocalError, Message, NodeId, Record, RemoteError
 from godwit.protocols.relocation.checks import Checks
 from godwit.protocols.relocation.messages import Late, Mark, Transfer, TransferRequest
 from godwit.protocols.relocation.pings import Pings
@@ -112,14 +112,27 @@ class RelocationBroker(Broker):
 
     def onward(self, marker: Marker) -> Outgoing:
         """Relay it one hop, behind whatever this turn says on the same link."""
-        return {self.toward[marker.via or marker.to]: [marker]}
+        return {self.way(marker.via or marker.to): [marker]}
+
+    def way(self, to: NodeId) -> NodeId:
+        """The neighbor on the way to a broker."""
+        if to not in self.toward:
+            raise RemoteError(f"{self.name} was asked for the way to {to!r}, which is no broker of this network")
+        return self.toward[to]
+
+    def check_source(self, source: NodeId) -> None:
+        """A client may say anything; what it says is checked before anything is changed."""
+        if source not in self.toward and source != self.name:
+            raise LocalError(
+                f"{source!r} is no broker of this network: a client that moves must name the last it was at"
+            )
 
     def pave(self, sender: NodeId, marker: Marker) -> None:
         """One direction (spec 2.11.7): note the filters as if the next hop had said them, and go on.
 
         Whoever is next takes them for told to us. `sender` is empty at the source itself.
         """
-        ahead = self.toward[marker.to]
+        ahead = self.way(marker.to)
         self.presume(sender, marker)
         changes = self.router.note(ahead, marker.filters, adverts=marker.kind == Mark.ADVERT_PATH)
         self.tell(changes, {ahead: [marker]})

@@ -72,6 +72,7 @@ class Publishers:
 
         `announced` says that the source has laid the way, so that what is not here yet is only waited for.
         """
+        self.broker.check_source(source)
         if source == self.broker.name:
             self._back(publisher, hop)
         elif (publisher, hop) not in self.desks:
@@ -86,7 +87,7 @@ class Publishers:
             return
         if not one_direction:
             marker = Marker(Mark.TRIGGER, publisher, hop + 1, to, broker.name, "", desk.adverts, publisher=True)
-            broker.tell({}, {broker.toward[to]: [marker]})
+            broker.tell({}, broker.onward(marker))
             return
         broker.pave("", Marker(Mark.ADVERT_PATH, publisher, hop + 1, to, broker.name, "", desk.adverts))
         self._close(desk)

@@ -57,6 +57,7 @@ class Subscribers:
 
     def come(self, client: str, hop: int, filters: Iterable[Filter], source: NodeId) -> None:
         """The client is here for its stay `hop`, and was at `source` for the one before."""
+        self.broker.check_source(source)
         if source == self.broker.name:
             self._back(client, hop)
             return

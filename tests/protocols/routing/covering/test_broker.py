@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from random import Random
 
 import pytest
 from tests.protocols.routing.covering.lines import Row, event
 
 from godwit.filters.filters import EVERYTHING
-from godwit.lab.relocation.networks import VALUES, WIRINGS, Network, routed, wants
+from godwit.lab.relocation.networks import VALUES, WIRINGS, Network, random_tree, routed, wants
 from godwit.protocols.host import LocalError, RemoteError
 from godwit.protocols.routing.covering.broker import TypeBroker
 from godwit.protocols.routing.covering.messages import Published
@@ -223,6 +224,23 @@ def test_a_filter_without_a_type_has_no_point_to_meet_at() -> None:
     row = rendezvous("ab", "t", "b")
     with pytest.raises(LocalError, match="names no event type"):
         row["a"].subscribe("s", EVERYTHING)
+
+
+@pytest.mark.parametrize("wiring", [name for name in WIRINGS if name.startswith("rendezvous")])
+@pytest.mark.feature("content-routing F21")
+def test_the_overlay_of_rendezvous_points_may_have_cycles(wiring: str) -> None:
+    """All shortest ways to one point form a tree, so that nothing goes round and nothing comes twice."""
+    for seed in TREES:
+        dice = Random(seed)
+        size = dice.randint(4, 8)
+        chords = [dice.sample(range(size), 2) for _ in range(3)]
+        edges = {(f"b{min(pair)}", f"b{max(pair)}") for pair in chords} | set(random_tree(size, dice))
+        network = Network(sorted(edges), WIRINGS[wiring], seed)
+        for _ in range(30):
+            network.change()
+            network.run(network.dice.expovariate(1.0))
+        assert network.settle()
+        assert network.wrong_deliveries() == 0
 
 
 HIERARCHY = {"reading": ("observation", "thing"), "observation": ("thing",)}
