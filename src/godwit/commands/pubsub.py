@@ -98,7 +98,7 @@ def completed(work: Coroutine[None, None, int]) -> int:
     """Run it to its exit status; Ctrl-C ends it quietly."""
     import asyncio
 
-    from godwit.client.client import ClientError
+    from godwit.client.errors import ClientError
 
     try:
         return asyncio.run(work)
