@@ -83,11 +83,11 @@ def _found(url: str, options: TopOptions) -> Report:
         try:
             return fetched(url)
         except InputError as error:
-            if options.wait_s is not None and time.monotonic() - began_s >= options.wait_s:
-                raise
             if str(error) != told:
                 told = str(error)
                 Reports().say(f"godwit: {told}; trying again")
+            if options.wait_s is not None and time.monotonic() - began_s >= options.wait_s:
+                raise
         time.sleep(options.every_s)
 
 
