@@ -22,6 +22,7 @@ from godwit.protocols.broker.messages import (
     Forwarded,
     Given,
     Heard,
+    Hello,
     Nothing,
     Place,
     Repeated,
@@ -79,7 +80,8 @@ class Broker:
         self._switch = Switch(host, store, fabric, clock, tracing)
         self._registry = Registry(self._switch, Reunion(self._switch), limits or Limits())
         self._moves = Moves(self._registry, session_wait_s, self.publish, handoff, neighbors, copies_bytes_max)
-        self._known: set[NodeId] = set()
+        self._known: dict[NodeId, int] = {}
+        """The other brokers, each with the name of its disk, 0 where that has not been heard."""
         self._introduced = False
         self._load()
         fabric.on_content = self._on_content
@@ -360,26 +362,33 @@ class Broker:
                 moves.reserving.on_reserve(origin, content)
             case Reserved():
                 moves.reserving.on_reserved(origin, content)
+            case Hello():
+                pass  # the fabric has told
             case messages.Retained(publication):
                 self._switch.retained.keep(publication, origin)
         self.fabric.taken(origin, number)
 
     def _on_change(self) -> None:
         """Brokers or their interests are not what they were."""
-        brokers = set(self.fabric.sources(ANYTHING))
+        brokers = {name: self.fabric.disk_of(name) for name in sorted(self.fabric.sources(ANYTHING))}
         self._switch.directory.follow(self.fabric.interests)
-        new, gone = brokers - self._known, self._known - brokers
-        if new or gone:
+        new, gone = brokers.keys() - self._known.keys(), self._known.keys() - brokers.keys()
+        reborn = [name for name, disk in brokers.items() if disk and self._known.get(name, 0) not in (0, disk)]
+        if brokers != self._known:
             self._known = brokers
-            self.store.put("meta", "brokers", 0, msgspec.msgpack.encode(sorted(brokers)))
+            self.store.put("meta", "brokers", 0, msgspec.msgpack.encode(brokers))
         if brokers or self.fabric.interests:
             self._switch.restate()
         elif not self._introduced:
             self.fabric.want(())  # nobody is there to want anything of, but whoever comes must hear of this broker
         self._introduced = True
         if new:
+            self.fabric.send(sorted(new), Hello(), durable=True)
             self._moves.greet(new)
             self._greet_with_retained(new)
+        for broker in reborn:
+            self._moves.reborn(broker)
+            self._greet_with_retained({broker})
         for broker in sorted(gone):
             self._moves.given_up(broker)
         self._moves.turning.interests_changed()
@@ -395,7 +404,7 @@ class Broker:
         now = self.clock()
         for owner, _, row in self.store.load("meta"):
             if owner == "brokers":
-                self._known = set(msgspec.msgpack.decode(row, type=list[str]))
+                self._known = msgspec.msgpack.decode(row, type=dict[str, int])
         for session in self._switch.ledger.load():
             session.sequence = self._registry.first_sequence()
             if session.standing.state is State.SHADOW:

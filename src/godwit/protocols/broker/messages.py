@@ -307,6 +307,11 @@ class Repeated(msgspec.Struct, frozen=True):
     publication: Publication
 
 
+class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
+    """The first of my stream to you. If you have heard another stream of mine before, its disk is lost, and with it all
+    that I had and confirmed."""
+
+
 class Retained(msgspec.Struct, frozen=True, tag="retained", array_like=True):
     """To a broker that is new: keep this as the last of its topic. It is no news to anybody."""
 
@@ -325,6 +330,7 @@ Content = (
     | Through
     | Said
     | Heard
+    | Hello
     | Retained
     | Copy
     | Drop

@@ -65,6 +65,8 @@ class Registry:
         session = Session(opening.client, epoch)
         session.become(Cause.OPENED)
         session.carried.clean, session.carried.started = clean, epoch if clean else 0
+        # Whoever shows a token had a session, and takes this one for it until it has heard otherwise.
+        session.carried.strange = bool(opening.token) and not clean
         session.carried.expiry_s = opening.expiry_s
         session.sequence = self.first_sequence()
         self.add(session)

@@ -348,16 +348,36 @@ class Moves:
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
+        self._expect_nothing(broker)
+        self.copying.given_up(broker)
+        self.turning.given_up(broker)
+        self._go_on_without(broker)
+
+    def reborn(self, broker: NodeId) -> None:
+        """It has lost its disk: nobody waits any longer for what was only there. It is asked again for what it can
+        still do, and told again what it knew."""
+        self._expect_nothing(broker)
+        self.copying.reborn(broker)
+        self.turning.reborn(broker)
+        for session in list(self.registry.sessions.values()):
+            if session.standing.reserved_for == broker:
+                self.reserving.free(session)
+            self.registry.reunion.reborn(session, broker)
+        self._go_on_without(broker)
+        self.greet((broker,))
+
+    def _expect_nothing(self, broker: NodeId) -> None:
+        """Neither sessions that it had, nor what it would have said of publishers."""
         self.places.forget_broker(broker)
         for client, waiting in list(self.waiting.items()):
             if waiting.source == broker:
                 self._new_session(client)
         self.holding.given_up(broker)
-        self.copying.given_up(broker)
         for shadow in [one for some in self.registry.shadows.values() for one in some.values()]:
             self.speaking.heard_for(shadow, {one for one in shadow.carried.unheard if one[1] == broker})
             self.turning.end_if_done(shadow)
-        self.turning.given_up(broker)
+
+    def _go_on_without(self, broker: NodeId) -> None:
         for session in list(self.registry.sessions.values()):
             self.speaking.given_up(session, broker)
             if session.carried.memory is not None:

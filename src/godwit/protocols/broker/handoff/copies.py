@@ -165,6 +165,16 @@ class Copying:
         if self.neighbors is not None:
             self.neighbors.came(source)
 
+    def reborn(self, broker: NodeId) -> None:
+        """Whoever has lost its disk sends to nobody until it has heard again what others want, and to each from another
+        moment on. So what it sends would leave holes in copies: they are made anew."""
+        for session in list(self.registry.sessions.values()):
+            if session.standing.copies:
+                session.standing.copies.pop(broker, None)
+                self.drop(session)
+                self.switch.ledger.put_session(session)
+                self.rested(session)
+
     def given_up(self, broker: NodeId) -> None:
         """It holds no copy any more, and counts as turned to all others."""
         for session in self.registry.sessions.values():

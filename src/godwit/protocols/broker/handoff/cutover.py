@@ -293,6 +293,37 @@ class Turning:
             if ways or gate is not None or broker in session.standing.owed:
                 self.progress(session, broker)
 
+    def reborn(self, broker: NodeId) -> None:
+        """All that it would have passed on is lost, and so is what went there and was confirmed. But it can turn: it is
+        asked again by whoever has not heard that all is through."""
+        for session in self._moving():
+            standing = session.standing
+            if standing.moved_to == broker and self._has_taken(session):
+                self.registry.end(session)
+                continue
+            for way in [way for way in session.inflow.upstreams if way.source == broker]:
+                way.copy = False
+                for origin in sorted(way.origins):
+                    self._come_through(session, way, origin)
+            self._turn_again(session, broker)
+
+    def _has_taken(self, shadow: Session) -> bool:
+        """Whether the session was on the lost disk. Else it is still under way to there, and lost nothing."""
+        standing = shadow.standing
+        return not standing.handed or self.fabric.is_confirmed(standing.moved_to, standing.handed)
+
+    def _turn_again(self, session: Session, broker: NodeId) -> None:
+        gate, ways = session.inflow.gates.get(broker), session.inflow.upstreams
+        again = [way for way in ways if broker in way.origins]
+        if gate is not None:
+            gate.begun, gate.number = not again, 0
+        for way in again:
+            self._asked.get((session.client, way.epoch, way.source), set()).discard(broker)
+            self._ask(session, way)
+        if not again:
+            session.standing.open_origins.discard(broker)
+            self.progress(session, broker)
+
     def _moving(self) -> list[Session]:
         registry = self.registry
         present = [*registry.sessions.values(), *(copy.session for copy in registry.copies.values())]

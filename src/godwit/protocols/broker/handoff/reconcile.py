@@ -160,6 +160,24 @@ class Reunion:
         for broker in memory.passed if memory is not None else ():
             self.switch.host.after(ASKED_AGAIN_S, partial(self._ask_again, session, broker))
 
+    def reborn(self, session: Session, broker: NodeId) -> None:
+        """Its stream begins anew, from a new disk: what was known by numbers of the old one says nothing any more. All
+        that comes from there now is this session's."""
+        memory = session.carried.memory
+        if memory is None:
+            return
+        memory.firsts[broker] = dict.fromkeys(_keys(session), 0)
+        for part in memory.parts:
+            part.reached.pop(broker, None)
+            for early in part.early.values():
+                early.pop(broker, None)
+        for past in (*memory.past, *(past for part in memory.parts for past in part.past)):
+            past.firsts.pop(broker, None)
+            past.lasts.pop(broker, None)
+        memory.reached.pop(broker, None)
+        memory.passed.pop(broker, None)
+        self._write(session)
+
     def settle(self, session: Session) -> None:
         """Forget, where no older session can turn up any more."""
         memory, others = session.carried.memory, self.fabric.sources(ANYTHING)

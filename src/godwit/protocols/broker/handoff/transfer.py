@@ -66,6 +66,7 @@ class Leaving:
         self._become_shadow(session, to, epoch, origins)
         self.places.put(client, At(epoch, to))
         switch.say((to,), moved)
+        session.standing.handed = switch.fabric.sent  # it is written with the shadow
         for kept in waiting:
             switch.say((to,), Forwarded(client, epoch, kept))
         self.turning.go_on(session)

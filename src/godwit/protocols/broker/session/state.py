@@ -236,6 +236,8 @@ class Standing(msgspec.Struct):
     moved_to: NodeId = ""
     """Where it went, of a shadow."""
     next_epoch: int = 0
+    handed: int = 0
+    """The stream number under which all of it went there; 0 where that had it as a copy."""
     copied: int = 0
     """The epoch of the last copies made of it."""
     copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=dict)
