@@ -163,7 +163,7 @@ class Broker:
         waiting = self._moves.stop_waiting(opening.client)
         if waiting is not None and waiting.outlet is not None:
             waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
-        session = self._registry.create(opening, self._moves.new_epoch(opening.client), clean=opening.clean)
+        session = self._registry.create(opening, self._moves.new_epoch(opening), clean=opening.clean)
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
         self._hurry(session)

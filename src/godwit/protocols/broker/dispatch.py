@@ -12,7 +12,7 @@ from godwit.protocols.broker.messages import Content, Forwarded
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
-from godwit.protocols.broker.session.memory import is_own
+from godwit.protocols.broker.session.memory import is_first, is_own
 from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.retained import Retained
@@ -234,6 +234,8 @@ class Switch:
         at this moment, and nobody else has it."""
         if session.standing.state is State.SHADOW:
             self.forward(session, item, None)
+        elif not self._is_first(session, item):
+            self.counts.late_duplicates += 1
         elif session.copy is not None:
             session.queue.waiting.append(item)
             session.queue.waiting_b += size_b(item)
@@ -242,6 +244,12 @@ class Switch:
             if session.standing.copies:
                 self._follow(session, item, origin)
             self.flows.take(session, item)
+
+    def _is_first(self, session: Session, item: Item) -> bool:
+        if session.carried.memory is None:
+            return True
+        self.ledger.put_session(session)
+        return is_first(session, item)
 
     def forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
         """For a shadow: on to where the session went, with `born` where another had kept that which went into it."""

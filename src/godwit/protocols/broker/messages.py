@@ -11,6 +11,9 @@ from godwit.protocols.host import NodeId
 Stamp = tuple[NodeId, Count]
 """A broker, and a number in its stream."""
 
+Name = tuple[NodeId, str, Count]
+"""Of a publication: the broker that took it, its publisher, and its number among that one's."""
+
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
     """A copy that `source` had made under an epoch was taken up by its `holder`, and the source may not know it yet."""
@@ -63,32 +66,6 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     """The broker that published it, and its number in that broker's stream, where it came by one."""
 
 
-class Past(msgspec.Struct, array_like=True):
-    """A subscription that was given up, and of each broker's stream behind which number and up to which it was met."""
-
-    wanted: Subscription
-    firsts: dict[NodeId, Count]
-    lasts: dict[NodeId, Count]
-
-
-class Part(msgspec.Struct, array_like=True):
-    """What a session has had that began at an epoch and has come, under another, to go into a newer one."""
-
-    born: Count
-    epoch: Count
-    past: list[Past]
-    open: Count
-    """So many, the last of them, it had until the brokers have turned from it."""
-    wanted: tuple[Subscription, ...] = ()
-    """What it asked for when it came."""
-    reached: dict[NodeId, Count] = msgspec.field(default_factory=dict)
-    """Up to which number of each broker's stream it has passed on here all that it had."""
-    early: dict[str, dict[NodeId, Count]] = msgspec.field(default_factory=dict)
-    """The same, by subscription, as long as it was not known what the newer session has by that."""
-    seen: set[tuple[str, Count]] = msgspec.field(default_factory=set)
-    """The few that it has passed on beside what is past, by their own names."""
-
-
 class Mark(msgspec.Struct, array_like=True):
     """What brokers were asked to turn to, and whether they knew by then that the session is where it is."""
 
@@ -107,17 +84,13 @@ class Memory(msgspec.Struct, array_like=True):
     """Who was asked in vain for the older one, until that has come."""
     firsts: dict[NodeId, dict[str, Count]] = msgspec.field(default_factory=dict)
     """By broker and subscription: all that is wanted is its own that has a higher number in the broker's stream."""
-    past: list[Past] = msgspec.field(default_factory=list)
-    seen: set[tuple[str, Count]] = msgspec.field(default_factory=set)
-    """The few that came beside that from where the session was before, by their own names."""
-    parts: list[Part] = msgspec.field(default_factory=list)
+    had: dict[Name, None] = msgspec.field(default_factory=dict)
+    """All that it has taken, and those that have gone into it had; the oldest first."""
     marks: dict[Count, Mark] = msgspec.field(default_factory=dict)
     answered: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers that have no older session any more."""
     lines: set[Count] = msgspec.field(default_factory=set)
     """By the epochs at which they began, the sessions that have gone into it."""
-    reached: dict[NodeId, Count] = msgspec.field(default_factory=dict)
-    """How far each stream had come where the session was before."""
     passed: dict[NodeId, NodeId] = msgspec.field(default_factory=dict)
     """By the broker that has said so: to whom an older session went from there."""
     counts_from: dict[NodeId, Count] = msgspec.field(default_factory=dict)

@@ -74,9 +74,6 @@ class Wire:
     def sent(self) -> int:
         return self.world.number
 
-    def reached(self, broker: NodeId) -> int:
-        return self.given.get(broker, 0)
-
     def crossed(self, since_s: float) -> list[tuple[str, int]]:
         return []
 

@@ -72,9 +72,6 @@ class Fabric(Medium, Protocol):
     def heard(self, broker: NodeId) -> int:
         """The number of the newest statement of that broker known here."""
 
-    def reached(self, broker: NodeId) -> int:
-        """The last number of that broker's stream that was given here; 0 where none was."""
-
     def crossed(self, since_s: float) -> list[Passage]:
         """What bridges brought from the air and was taken here since then, by the host's time; the newest first."""
 
@@ -126,9 +123,6 @@ class Alone:
         return True
 
     def heard(self, broker: NodeId) -> int:
-        return 0
-
-    def reached(self, broker: NodeId) -> int:
         return 0
 
     def crossed(self, since_s: float) -> list[Passage]:

@@ -66,9 +66,6 @@ class Bridge:
     def heard(self, broker: NodeId) -> int:
         return self.tree.heard(broker)
 
-    def reached(self, broker: NodeId) -> int:
-        return self.tree.reached(broker)
-
     def crossed(self, since_s: float) -> list[Passage]:
         return self.tree.crossed(since_s)
 

@@ -145,10 +145,6 @@ class TreeFabric:
         peer = self._interests.peers.get(broker)
         return 0 if peer is None else peer.statement
 
-    def reached(self, broker: NodeId) -> int:
-        source = self.streams.receiver.sources.get(broker)
-        return 0 if source is None else source.given
-
     @property
     def sent(self) -> int:
         return self.streams.sender.numbers.last

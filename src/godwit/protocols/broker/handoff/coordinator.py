@@ -23,6 +23,9 @@ from godwit.protocols.host import NodeId, Timer
 ASKED_MAX = 16
 """So many brokers may send a fetch on to another before the client gets a new session."""
 
+EPOCHS_MAX = 2**20
+"""So often one session may move and be copied."""
+
 
 class Waiting:
     """A client that is here while its session is elsewhere. Without outlet it has left again."""
@@ -163,10 +166,13 @@ class Moves:
             known = max(known, live.standing.epoch, live.standing.copied)
         return known + 1
 
-    def new_epoch(self, client: str) -> int:
-        """For a session that begins here, though another may exist. Only these take the time: however often the other
-        one moves and is copied, nobody takes it for the newer one."""
-        return max(self.next_epoch(client), int(self.switch.clock() * 1000))
+    def new_epoch(self, opening: Opening) -> int:
+        """For a session that begins here, though another may exist: so far above all that is known here, or to the
+        client, that the other one stays below however often it moves and is copied. The calendar only helps where
+        nobody knows of the other one."""
+        told = at_of(opening.token) if opening.token else None
+        known = max(self.next_epoch(opening.client), told.epoch if told is not None else 0)
+        return max(known + EPOCHS_MAX if known > 1 else 0, int(self.switch.clock() * 1000))
 
     def announce(self, session: Session, *, clean: bool = False) -> None:
         """Tell all brokers that a session that may outlive its connection is here."""
@@ -183,6 +189,13 @@ class Moves:
         elif clean and known is not None:
             self._send(self.fabric.sources(ANYTHING), Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
+
+    def surpass(self, session: Session, epoch: int) -> None:
+        """Another one of the client has left from here under this epoch: this one is the newer."""
+        session.standing.epoch = max(session.standing.epoch, epoch + 1)
+        session.standing.announced = False
+        self.switch.ledger.put_session(session)
+        self.announce(session)
 
     def ended(self, session: Session) -> None:
         """It was here, and is nowhere else."""
@@ -207,13 +220,13 @@ class Moves:
             return
         session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
         if session is None and copy is not None and _is_good(copy, waiting.opening):
-            self.arrive(self.taking.claim(copy), waiting)
+            self.arrive(self.taking.claim(copy, waiting.opening), waiting)
             return
         present = session is not None
         if session is not None:
             self.reserving.free(session)
         else:
-            session = self.registry.create(waiting.opening, self.new_epoch(client))
+            session = self.registry.create(waiting.opening, self.new_epoch(waiting.opening))
             session.standing.came_from, session.carried.strange = waiting.source, True
             self.registry.reunion.begin(session, waiting.source)
         self.announce(session)
@@ -395,11 +408,10 @@ class Moves:
 
 
 def _is_good(copy: Copy, opening: Opening) -> bool:
-    """Whether the session was asked for, and the client does not show that it was in elsewhere since the copy."""
-    return copy.session.standing.state is State.COMMITTED and opening.token.removeprefix(UNSURE) in (
-        "",
-        copy.session.carried.token,
-    )
+    """Whether the session was asked for, and the client shows that it was in nowhere since the copy was made. A client
+    that shows nothing may have had elsewhere what is in the copy, and only its source can tell."""
+    token = opening.token.removeprefix(UNSURE)
+    return copy.session.standing.state is State.COMMITTED and bool(token) and token == copy.session.carried.token
 
 
 def _is_valid(claim: Claim, session: Session) -> bool:

@@ -78,7 +78,11 @@ class Copying:
             session.standing.state in (State.RESTING, State.RESERVED)
             and session.carried.expiry_s > 0
             and not (
-                session.standing.copies or session.inflow.gates or session.inflow.upstreams or session.carried.unheard
+                session.standing.copies
+                or session.inflow.gates
+                or session.inflow.upstreams
+                or session.inflow.held
+                or session.carried.unheard
             )
             and bool(session.subscriptions)
             and not any(sub.wanted.group for sub in session.subscriptions.values())

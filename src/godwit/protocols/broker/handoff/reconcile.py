@@ -17,7 +17,7 @@ from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.messages import Carried, Mark, Memory, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS
-from godwit.protocols.broker.session.memory import end_part, give_up, is_same, note
+from godwit.protocols.broker.session.memory import had_without, is_same, note
 from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
 
@@ -62,10 +62,7 @@ class Reunion:
         for origin, gate in session.inflow.gates.items():
             if gate.begun:
                 memory.firsts[origin] = dict.fromkeys(keys, 0 if gate.through else gate.number)
-        partly = {origin for origin, gate in session.inflow.gates.items() if not gate.through}
-        for item in (*session.queue.flying.values(), *session.queue.waiting):
-            if not item.received and item.stamp is not None and item.stamp[0] in partly:
-                note(session, item, None)
+        note(session, (*session.queue.flying.values(), *session.queue.waiting))
 
     def confirmed(self, session: Session, source: NodeId) -> None:
         """The copy that this source had made is the session, and nobody else has an older one."""
@@ -88,7 +85,8 @@ class Reunion:
         """Answers that are still to come are not for what takes its place."""
         memory = session.carried.memory
         if memory is not None:
-            give_up(memory, wanted, self._reached())
+            for known in memory.firsts.values():
+                known.pop(wanted.key, None)
             for mark in memory.marks.values():
                 mark.keys.discard(wanted.key)
             self._write(session)
@@ -118,14 +116,13 @@ class Reunion:
         """That broker has turned, under this number of its stream; whether that was asked for."""
         memory, mark = session.carried.memory, turned.epoch
         asked = memory.marks.get(mark) if memory is not None else None
-        if memory is None or asked is None:
+        if memory is None or asked is None or turned.copy not in ("", self.switch.name):
             return False
         known = memory.firsts.setdefault(origin, {})
         for key in asked.keys:
             known.setdefault(key, number)
         if asked.announced and mark >= memory.counts_from.get(origin, 0):
             self._believe(session, memory, origin, turned.passed_to)
-        end_part(memory, mark, origin, number)
         self._write(session)
         return True
 
@@ -167,14 +164,6 @@ class Reunion:
         if memory is None:
             return
         memory.firsts[broker] = dict.fromkeys(_keys(session), 0)
-        for part in memory.parts:
-            part.reached.pop(broker, None)
-            for early in part.early.values():
-                early.pop(broker, None)
-        for past in (*memory.past, *(past for part in memory.parts for past in part.past)):
-            past.firsts.pop(broker, None)
-            past.lasts.pop(broker, None)
-        memory.reached.pop(broker, None)
         memory.passed.pop(broker, None)
         self._write(session)
 
@@ -213,14 +202,8 @@ class Reunion:
         memory = session.carried.memory
         if memory is None:
             return None
-        parts = [msgspec.structs.replace(part, reached={}) for part in memory.parts]
-        asked_anew = msgspec.structs.replace(memory, marks={}, passed={}, counts_from={})
-        return msgspec.structs.replace(asked_anew, reached=self._reached(), parts=parts)
-
-    def _reached(self) -> dict[NodeId, int]:
-        """How far each stream has come here."""
-        reached = {broker: self.fabric.reached(broker) for broker in self.fabric.sources(ANYTHING)}
-        return {**reached, self.switch.name: self.fabric.sent}
+        had = had_without(memory, (*session.queue.flying.values(), *session.queue.waiting))
+        return msgspec.structs.replace(memory, had=had, marks={}, passed={}, counts_from={})
 
     def _write(self, session: Session) -> None:
         self.switch.ledger.put_session(session)

@@ -14,8 +14,9 @@ from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
+from godwit.protocols.broker.session.memory import note
 from godwit.protocols.broker.session.parse import remembered
-from godwit.protocols.broker.session.rows import item_of, items_of, kept_of, size_b
+from godwit.protocols.broker.session.rows import item_of, size_b
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
 from godwit.protocols.host import NodeId
 
@@ -73,6 +74,7 @@ class Holding:
         for kept in content.kept:
             session.queue.flying[kept.number] = item_of(kept, under_way=True)
             session.queue.number = kept.number
+        note(session, session.queue.flying.values())
         origins = {*content.origins, self.switch.name, *self.switch.sources(session)}
         session.inflow.gates = {name: Gate() for name in sorted(origins)}
         session.inflow.upstreams.append(Upstream(content.epoch, origin, (), origins, main=True, copy=True))
@@ -213,7 +215,7 @@ class Taking:
         """The client is here and shows that it was nowhere else since the copy was made. So nobody else can get the
         session, and the client need not wait until the source says that. The other brokers hear of it afterwards: if
         the client does not learn that it is in, and tries elsewhere, they must go by what the source says."""
-        epoch = self.moves.new_epoch(opening.client)
+        epoch = self.moves.new_epoch(opening)
         session = self._take_up(copy, epoch, given=False)
         self.switch.say((copy.source,), Fetch(opening.client, epoch, copy.epoch, held=True))
         self.expect(session)
@@ -228,9 +230,9 @@ class Taking:
         self.expect(session)
         self.registry.attach(session, opening, outlet, present=True)
 
-    def claim(self, copy: Copy) -> Session:
+    def claim(self, copy: Copy, opening: Opening) -> Session:
         """The source is away, and the client has waited long enough."""
-        session = self._take_up(copy, self.moves.new_epoch(copy.session.client), given=False)
+        session = self._take_up(copy, self.moves.new_epoch(opening), given=False)
         self._go_on(session)
         return session
 
@@ -278,7 +280,7 @@ class Taking:
             self.moves.turning.confirm(session, way_by_copy(session, origin), given.origins)
             self.moves.arrive(session, self.moves.stop_waiting(given.client))
         else:
-            self._merge(present, copy, given)
+            self._send_round(present, copy, given)
 
     def _confirm(self, origin: NodeId, given: Given) -> None:
         for session in self.moves.turning.all_of(given.client):
@@ -293,22 +295,15 @@ class Taking:
                 if not self.moves.pass_on(session):
                     self.moves.announce(session)
 
-    def _merge(self, present: Session, copy: Copy, given: Given) -> None:
-        """The client has begun anew here while its session was asked for."""
-        session = copy.session
-        items = list(items_of(session))
-        self.moves.holding.forget(copy)
-        if present.carried.clean:
-            return
-        if not present.subscriptions:
-            for sub in session.subscriptions.values():
-                self.registry.adopt(present, sub.wanted)
-        way = Upstream(given.copy, copy.source, (), set(given.origins), main=False)
-        present.inflow.upstreams.append(way)
-        for item in items:
-            if not item.received:
-                self.moves.turning.pass_to(present, way, item_of(kept_of(item), under_way=False))
-        self.moves.turning.progress(present, copy.source)
+    def _send_round(self, present: Session, copy: Copy, given: Given) -> None:
+        """The client has begun anew here while its session was asked for, which is here now too: the older one goes
+        into the newer."""
+        del self.registry.sessions[given.client]
+        session = self._take_up(copy, given.epoch, given=True)
+        self.moves.turning.confirm(session, way_by_copy(session, copy.source), given.origins)
+        epoch = self.moves.leaving.transfer(session, copy.source, given.epoch + 1)
+        self.registry.sessions[given.client] = present
+        self.moves.surpass(present, epoch)
 
     def disclaim(self, source: NodeId, nothing: Nothing) -> None:
         """The source has no session for a copy that was taken up here. If another broker has it, nobody has heard of

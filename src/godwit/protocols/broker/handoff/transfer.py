@@ -15,7 +15,7 @@ from godwit.protocols.broker.handoff.publisher_order import Speaking
 from godwit.protocols.broker.messages import Claim, Forwarded, Given, Turn
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
-from godwit.protocols.broker.session.memory import lines_of, merge
+from godwit.protocols.broker.session.memory import lines_of, merge, note
 from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
@@ -39,8 +39,8 @@ class Leaving:
         self.speaking = speaking
         self.copying = copying
 
-    def transfer(self, session: Session, to: NodeId, epoch: int) -> None:
-        """All of it into the stream to the other broker."""
+    def transfer(self, session: Session, to: NodeId, epoch: int) -> int:
+        """All of it into the stream to the other broker; its epoch there."""
         switch, client = self.switch, session.client
         epoch = self._begin(session, to, epoch)
         unheard = self.speaking.leave(session, to, epoch)
@@ -71,6 +71,7 @@ class Leaving:
             switch.say((to,), Forwarded(client, epoch, kept))
         self.turning.go_on(session)
         switch.trace("moved", client=client, peer=to)
+        return epoch
 
     def give(self, session: Session, to: NodeId, epoch: int) -> None:
         """The copy that `to` holds is the session from now on: only what it does not get by itself is passed on."""
@@ -150,6 +151,10 @@ class Arriving:
         present, copy = self.registry.sessions.get(moved.client), self.moves.holding.get(moved.client, origin)
         if copy is not None:
             self.moves.holding.forget(copy)
+        passed = 0
+        if present is not None and self._is_older(present, moved):
+            # The older goes into the newer: to where that came from, and from there it comes after it.
+            passed, present = self.moves.leaving.transfer(present, origin, moved.epoch), None
         way = Upstream(moved.epoch, origin, moved.chain, set(moved.origins), present is None)
         way.lines = tuple(sorted(lines_of(moved.carried.memory)))
         way.had = self.moves.taking.void(origin, moved.client)
@@ -159,12 +164,18 @@ class Arriving:
                 self.moves.let_in(present, waiting, present=True)
             return
         session = self._installed(moved, way)
+        if passed:
+            self.moves.surpass(session, passed)
         self.switch.counts.moved_in += 1
         self.switch.counts.handoffs_missed += waiting is not None
         self.moves.copying.came(origin)
         self.moves.turning.turn_all(session, way)
         if (waiting is not None and waiting.outlet is not None) or not self._follows(session):
             self.moves.arrive(session, waiting)
+
+    def _is_older(self, present: Session, moved: messages.Session) -> bool:
+        memory, clean = moved.carried.memory, present.carried.clean
+        return memory is not None and memory.born > present.line and not clean
 
     def _follows(self, session: Session) -> bool:
         """Where a newer session of the client has left from here, and may not have arrived yet, an older one goes after
@@ -192,6 +203,7 @@ class Arriving:
         for kept in moved.kept:
             session.queue.flying[kept.number] = item_of(kept, under_way=True)
             session.queue.number = kept.number
+        note(session, session.queue.flying.values())
         self.registry.add(session)
         self.switch.counts.waiting += len(session.queue.flying)
         self.switch.ledger.save(session)
@@ -216,7 +228,8 @@ class Arriving:
         memory = session.carried.memory
         if memory is not None:
             older = moved.carried.memory
-            merge(memory, older, moved.subscriptions, moved.epoch)
+            merge(memory, older)
+            self.switch.flows.take_back(session, older.had if older is not None else {})
             way.born = older.born if older is not None else 0
             memory.source = memory.source if memory.source != way.source else ""
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
