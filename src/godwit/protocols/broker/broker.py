@@ -146,7 +146,7 @@ class Broker:
         """A client wants in: `outlet.opened` or `outlet.refused` follows, now or later."""
         if not self._may_will(opening, outlet):
             return
-        session = self._registry.sessions.get(opening.client)
+        session, epoch = self._registry.sessions.get(opening.client), self._moves.new_epoch(opening)
         if session is not None and not opening.clean and self._moves.is_elsewhere(session, opening):
             self._moves.send_after(session, opening)
             session = None
@@ -163,7 +163,7 @@ class Broker:
         waiting = self._moves.stop_waiting(opening.client)
         if waiting is not None and waiting.outlet is not None:
             waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
-        session = self._registry.create(opening, self._moves.new_epoch(opening), clean=opening.clean)
+        session = self._registry.create(opening, epoch, clean=opening.clean)
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
         self._hurry(session)

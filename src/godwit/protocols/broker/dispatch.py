@@ -8,7 +8,7 @@ from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
 from godwit.protocols.broker.interest.subscribers import Audience, Directory, Found, Group, takers_of
-from godwit.protocols.broker.messages import Content, Forwarded
+from godwit.protocols.broker.messages import Content, Forwarded, Line
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
@@ -251,7 +251,7 @@ class Switch:
         self.ledger.put_session(session)
         return is_first(session, item)
 
-    def forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
+    def forward(self, shadow: Session, item: Item, born: Line | None = None) -> None:
         """For a shadow: on to where the session went, with `born` where another had kept that which went into it."""
         standing = shadow.standing
         self.say((standing.moved_to,), Forwarded(shadow.client, standing.next_epoch, kept_of(item), born))

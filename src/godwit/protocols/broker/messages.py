@@ -15,6 +15,14 @@ Name = tuple[NodeId, str, Count]
 """Of a publication: the broker that took it, its publisher, and its number among that one's."""
 
 
+Line = tuple[Count, NodeId]
+"""Tells one session of a client from another wherever they go: the epoch at which it began, where an older one was out
+of reach, and the broker where that was. Two may begin at the same moment at two brokers."""
+
+FIRST: Line = (0, "")
+"""Of a session that did not begin so."""
+
+
 class Claim(msgspec.Struct, frozen=True, array_like=True):
     """A copy that `source` had made under an epoch was taken up by its `holder`, and the source may not know it yet."""
 
@@ -76,8 +84,7 @@ class Mark(msgspec.Struct, array_like=True):
 class Memory(msgspec.Struct, array_like=True):
     """What a session has by itself that began while an older one of its client was out of reach."""
 
-    born: Count
-    """The epoch at which it began."""
+    born: Line
     mark: Count
     """The last under which brokers were asked to turn to it."""
     source: NodeId
@@ -89,8 +96,8 @@ class Memory(msgspec.Struct, array_like=True):
     marks: dict[Count, Mark] = msgspec.field(default_factory=dict)
     answered: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers that have no older session any more."""
-    lines: set[Count] = msgspec.field(default_factory=set)
-    """By the epochs at which they began, the sessions that have gone into it."""
+    lines: set[Line] = msgspec.field(default_factory=set)
+    """The sessions that have gone into it."""
     passed: dict[NodeId, NodeId] = msgspec.field(default_factory=dict)
     """By the broker that has said so: to whom an older session went from there."""
     counts_from: dict[NodeId, Count] = msgspec.field(default_factory=dict)
@@ -211,14 +218,13 @@ class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
 class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):
     """One more for a session that has moved from me to you; in the order in which the client must see them.
 
-    `born`: it was kept by another session of the client, that has gone into this one and began at this epoch, or
-    before all that are known (0).
+    `born`: it was kept by another session of the client, that has gone into this one.
     """
 
     client: str
     epoch: Count
     kept: Kept
-    born: Count | None = None
+    born: Line | None = None
 
 
 class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
@@ -232,9 +238,8 @@ class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
     chain: tuple[NodeId, ...] = ()
     copy: bool = False
     """It is only a copy that I have: `source` goes on collecting, and no other place is concerned."""
-    lines: tuple[Count, ...] = (0,)
-    """Whose places are concerned: by the epochs at which they began, the session and those that have gone into it; 0
-    for one that did not begin while an older was away."""
+    lines: tuple[Line, ...] = (FIRST,)
+    """Whose places are concerned: the session's, and those of the ones that have gone into it."""
 
 
 class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
@@ -244,7 +249,7 @@ class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
     client: str
     epoch: Count
     copy: NodeId = ""
-    lines: tuple[Count, ...] = (0,)
+    lines: tuple[Line, ...] = (FIRST,)
     passed_to: NodeId = ""
     """A session of the client went from me to this broker, which may not have it yet."""
 

@@ -23,8 +23,8 @@ from godwit.protocols.host import NodeId, Timer
 ASKED_MAX = 16
 """So many brokers may send a fetch on to another before the client gets a new session."""
 
-EPOCHS_MAX = 2**20
-"""So often one session may move and be copied."""
+EPOCHS_MAX = 4_096
+"""So often a session may move and be copied while calendars do not go on."""
 
 
 class Waiting:
@@ -113,7 +113,7 @@ class Moves:
         """To where its client was let in since, so that the newer session there is the one that goes on."""
         told = at_of(opening.token)
         assert told is not None
-        self.leaving.transfer(session, told.broker, session.standing.epoch + 1)
+        self.leaving.transfer(session, told.broker)
 
     def _at(self, opening: Opening) -> At:
         """Where the session is: as the client knows, as the others have said, or as a copy of it shows."""
@@ -133,7 +133,7 @@ class Moves:
         newer = self.places.known.get(session.client)
         if newer is None or newer < At(session.standing.epoch, self.name) or not self.fabric.is_known(newer.broker):
             return False
-        self.leaving.transfer(session, newer.broker, newer.epoch)
+        self.leaving.transfer(session, newer.broker)
         return True
 
     def give_up(self, opening: Opening, outlet: Outlet) -> None:
@@ -190,13 +190,6 @@ class Moves:
             self._send(self.fabric.sources(ANYTHING), Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
 
-    def surpass(self, session: Session, epoch: int) -> None:
-        """Another one of the client has left from here under this epoch: this one is the newer."""
-        session.standing.epoch = max(session.standing.epoch, epoch + 1)
-        session.standing.announced = False
-        self.switch.ledger.put_session(session)
-        self.announce(session)
-
     def ended(self, session: Session) -> None:
         """It was here, and is nowhere else."""
         self.copying.drop(session)
@@ -212,14 +205,14 @@ class Moves:
         if copy is not None:
             self.reserving.written_soon(copy)
 
-    def _new_session(self, client: str) -> None:
-        """The session cannot be had now. Where there is a copy the client gets that; else a new session, and should the
-        old one turn up, what it kept is added."""
+    def _new_session(self, client: str, *, for_good: bool = False) -> None:
+        """The session cannot be had now, or is lost for good. Where there is a copy that is good the client gets that;
+        else a new session, and should the old one turn up, what it kept is added."""
         waiting = self.stop_waiting(client)
         if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
             return
         session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
-        if session is None and copy is not None and _is_good(copy, waiting.opening):
+        if session is None and copy is not None and (for_good or _is_good(copy, waiting.opening)):
             self.arrive(self.taking.claim(copy, waiting.opening), waiting)
             return
         present = session is not None
@@ -348,7 +341,7 @@ class Moves:
         elif self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, place.epoch, origin)
         else:
-            self.leaving.transfer(session, origin, place.epoch)
+            self.leaving.transfer(session, origin)
 
     def greet(self, brokers: Iterable[NodeId]) -> None:
         """Tell new brokers where sessions are."""
@@ -384,7 +377,7 @@ class Moves:
         self.places.forget_broker(broker)
         for client, waiting in list(self.waiting.items()):
             if waiting.source == broker:
-                self._new_session(client)
+                self._new_session(client, for_good=True)
         self.holding.given_up(broker)
         for shadow in [one for some in self.registry.shadows.values() for one in some.values()]:
             self.speaking.heard_for(shadow, {one for one in shadow.carried.unheard if one[1] == broker})

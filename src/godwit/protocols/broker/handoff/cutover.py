@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from godwit.protocols.broker.handoff.directory import Asked, Places
 from godwit.protocols.broker.handoff.reconcile import born_of, key_of
-from godwit.protocols.broker.messages import Forwarded, Through, Turn, Turned
+from godwit.protocols.broker.messages import Forwarded, Line, Through, Turn, Turned
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.rows import item_of
@@ -176,8 +176,8 @@ class Turning:
         passage, is_here = item.publication.passage, session.standing.state is not State.SHADOW
         return passage is None or not is_here or session.passes(passage)
 
-    def pass_older(self, session: Session, born: int, item: Item) -> None:
-        """What another session kept that began at this epoch; unless a newer than that may have had it, and is still to
+    def pass_older(self, session: Session, born: Line, item: Item) -> None:
+        """What another session kept; unless a newer than that may have had it, and is still to
         come."""
         reunion = self.registry.reunion
         if session.standing.state is State.SHADOW and session.carried.memory is not None:

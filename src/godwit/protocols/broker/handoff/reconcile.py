@@ -15,7 +15,7 @@ import msgspec
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
-from godwit.protocols.broker.messages import Carried, Mark, Memory, Turn, Turned
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS
 from godwit.protocols.broker.session.memory import had_without, is_same, note
 from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
@@ -25,13 +25,16 @@ ASKED_AGAIN_S = 1.0
 """How long a broker from which an older session has left is given to hand it over."""
 
 
-def key_of(born: int) -> str:
-    """Under which is kept back what a session had that began at this epoch; no broker can be named so."""
-    return f"/born {born}"
+def key_of(born: Line) -> str:
+    """Under which is kept back what that session had; no broker can be named so."""
+    return f"/born {born[0]} {born[1]}"
 
 
-def born_of(key: str) -> int | None:
-    return int(key[6:]) if key.startswith("/born ") else None
+def born_of(key: str) -> Line | None:
+    if not key.startswith("/born "):
+        return None
+    epoch, _, broker = key[6:].partition(" ")
+    return int(epoch), broker
 
 
 class Reunion:
@@ -56,7 +59,7 @@ class Reunion:
         if session.carried.memory is not None:
             return
         session.carried.memory = memory = self._memory(session, copy.source)
-        memory.lines = {0}  # it has begun as one
+        memory.lines = {FIRST}  # it has begun as one
         keys = _keys(session)
         memory.marks[copy.epoch] = Mark(keys, announced=False)
         for origin, gate in session.inflow.gates.items():
@@ -71,7 +74,7 @@ class Reunion:
 
     def _memory(self, session: Session, source: NodeId) -> Memory:
         # Marks are far below every epoch, and none is used twice.
-        return Memory(session.standing.epoch, int(self.switch.clock() * 100), source)
+        return Memory((session.standing.epoch, self.switch.name), int(self.switch.clock() * 100), source)
 
     def subscribed(self, session: Session, wanted: Subscription, old: Sub | None) -> bool:
         """To be called before it takes the place of the old one; whether `ask` must follow after that."""
@@ -144,6 +147,14 @@ class Reunion:
         memory.answered.discard(broker)
         memory.counts_from[broker] = memory.mark + 1
 
+    def sent_round(self, session: Session, broker: NodeId) -> None:
+        """An older session has gone from here to this broker, and comes from there into this one. The broker's answer
+        to what it is asked now stands behind it."""
+        memory = session.carried.memory
+        if memory is not None:
+            self._doubt(memory, broker)
+            self.ask(session, (broker,))
+
     def _ask_again(self, session: Session, broker: NodeId) -> None:
         memory = session.carried.memory
         if memory is None or broker not in memory.passed or session.standing.state not in OURS:
@@ -180,7 +191,7 @@ class Reunion:
             self.switch.directory.changed()
             self._write(session)
 
-    def must_wait(self, session: Session, item: Item, born: int) -> bool:
+    def must_wait(self, session: Session, item: Item, born: Line) -> bool:
         """Whether a newer session than the one that began at this epoch may have had what that kept. The newest is
         waited for first: the one for which this session was too hasty, and all of it; then those that pass on to it."""
         memory = session.carried.memory

@@ -11,12 +11,12 @@ from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Opening, Outlet, Reason
 from godwit.protocols.broker.handoff.cutover import Turning, way_of
 from godwit.protocols.broker.handoff.directory import At
-from godwit.protocols.broker.messages import Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
+from godwit.protocols.broker.messages import FIRST, Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.memory import note
 from godwit.protocols.broker.session.parse import remembered
-from godwit.protocols.broker.session.rows import item_of, size_b
+from godwit.protocols.broker.session.rows import item_of, items_of, kept_of, size_b
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
 from godwit.protocols.host import NodeId
 
@@ -194,9 +194,16 @@ class Holding:
                 self.turning.met(session, brokers)
 
     def given_up(self, broker: NodeId) -> None:
-        for copy in list(self.registry.copies.values()):
-            if copy.source == broker:
-                self.forget(copy)
+        """It says no longer what becomes of its copies. Where the client has begun anew here meanwhile, it gets what is
+        in the one that was asked for."""
+        for copy in [one for one in self.registry.copies.values() if one.source == broker]:
+            kept = [kept_of(item) for item in items_of(copy.session) if not item.received]
+            present = self.registry.sessions.get(copy.session.client)
+            self.forget(copy)
+            if present is None or present.carried.clean:
+                continue
+            for one in kept:
+                self.turning.pass_older(present, FIRST, item_of(one, under_way=False))
 
 
 # How a client gets its session from a copy: docs/broker.md, "Copies".
@@ -301,9 +308,9 @@ class Taking:
         del self.registry.sessions[given.client]
         session = self._take_up(copy, given.epoch, given=True)
         self.moves.turning.confirm(session, way_by_copy(session, copy.source), given.origins)
-        epoch = self.moves.leaving.transfer(session, copy.source, given.epoch + 1)
+        self.moves.leaving.transfer(session, copy.source)
         self.registry.sessions[given.client] = present
-        self.moves.surpass(present, epoch)
+        self.registry.reunion.sent_round(present, copy.source)
 
     def disclaim(self, source: NodeId, nothing: Nothing) -> None:
         """The source has no session for a copy that was taken up here. If another broker has it, nobody has heard of

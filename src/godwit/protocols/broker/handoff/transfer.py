@@ -12,10 +12,10 @@ from godwit.protocols.broker.handoff.copies import Copying
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import At, Places
 from godwit.protocols.broker.handoff.publisher_order import Speaking
-from godwit.protocols.broker.messages import Claim, Forwarded, Given, Turn
+from godwit.protocols.broker.messages import FIRST, Claim, Forwarded, Given, Turn
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
-from godwit.protocols.broker.session.memory import lines_of, merge, note
+from godwit.protocols.broker.session.memory import age_of, lines_of, merge, note
 from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
@@ -39,8 +39,9 @@ class Leaving:
         self.speaking = speaking
         self.copying = copying
 
-    def transfer(self, session: Session, to: NodeId, epoch: int) -> int:
-        """All of it into the stream to the other broker; its epoch there."""
+    def transfer(self, session: Session, to: NodeId, epoch: int = 0) -> None:
+        """All of it into the stream to the other broker, where it is the session from this epoch on, or follows a newer
+        one of the client (0)."""
         switch, client = self.switch, session.client
         epoch = self._begin(session, to, epoch)
         unheard = self.speaking.leave(session, to, epoch)
@@ -71,7 +72,6 @@ class Leaving:
             switch.say((to,), Forwarded(client, epoch, kept))
         self.turning.go_on(session)
         switch.trace("moved", client=client, peer=to)
-        return epoch
 
     def give(self, session: Session, to: NodeId, epoch: int) -> None:
         """The copy that `to` holds is the session from now on: only what it does not get by itself is passed on."""
@@ -89,14 +89,15 @@ class Leaving:
 
     def _begin(self, session: Session, to: NodeId, epoch: int) -> int:
         """Nobody is connected any more, nobody else holds a copy; the epoch at the next place."""
-        known, shadows = self.places.known.get(session.client), self.registry.shadows.get(session.client, {})
+        standing, shadows = session.standing, self.registry.shadows.get(session.client, {})
         # Two sessions of a client may go the same way after one another: they must not go under the same epoch, nor
         # leave two shadows of the same epoch.
-        while session.standing.epoch in shadows:
-            session.standing.epoch += 1
+        while standing.epoch in shadows:
+            standing.epoch += 1
         # Nor under that of any copies, by which brokers may still turn to those; the last have the highest.
-        standing, least = session.standing, known.epoch + 1 if known is not None else 0
-        epoch = max(epoch, standing.epoch + 1, standing.copied + 1, least)
+        epoch = max(epoch, standing.epoch + 1, standing.copied + 1)
+        while any(epoch == shadow.standing.next_epoch for shadow in shadows.values()):
+            epoch += 1
         self.copying.went(session, to)
         self.copying.drop(session, but=to)
         self._hang_up(session)
@@ -151,10 +152,11 @@ class Arriving:
         present, copy = self.registry.sessions.get(moved.client), self.moves.holding.get(moved.client, origin)
         if copy is not None:
             self.moves.holding.forget(copy)
-        passed = 0
-        if present is not None and self._is_older(present, moved):
+        older = present if present is not None and _is_older(present, moved) else None
+        if older is not None:
             # The older goes into the newer: to where that came from, and from there it comes after it.
-            passed, present = self.moves.leaving.transfer(present, origin, moved.epoch), None
+            self.moves.leaving.transfer(older, origin)
+            present = None
         way = Upstream(moved.epoch, origin, moved.chain, set(moved.origins), present is None)
         way.lines = tuple(sorted(lines_of(moved.carried.memory)))
         way.had = self.moves.taking.void(origin, moved.client)
@@ -164,8 +166,8 @@ class Arriving:
                 self.moves.let_in(present, waiting, present=True)
             return
         session = self._installed(moved, way)
-        if passed:
-            self.moves.surpass(session, passed)
+        if older is not None:
+            self.registry.reunion.sent_round(session, origin)
         self.switch.counts.moved_in += 1
         self.switch.counts.handoffs_missed += waiting is not None
         self.moves.copying.came(origin)
@@ -173,18 +175,16 @@ class Arriving:
         if (waiting is not None and waiting.outlet is not None) or not self._follows(session):
             self.moves.arrive(session, waiting)
 
-    def _is_older(self, present: Session, moved: messages.Session) -> bool:
-        memory, clean = moved.carried.memory, present.carried.clean
-        return memory is not None and memory.born > present.line and not clean
-
     def _follows(self, session: Session) -> bool:
         """Where a newer session of the client has left from here, and may not have arrived yet, an older one goes after
         it. If it stayed, the newer would find it here or hear of it, and go into it with all that it remembers."""
         shadows = self.registry.shadows.get(session.client, {}).values()
-        newest = max(shadows, key=lambda shadow: shadow.line, default=None)
-        if newest is None or newest.line <= session.line or not self.switch.fabric.is_known(newest.standing.moved_to):
+        newest = max(shadows, key=lambda shadow: age_of(shadow.carried), default=None)
+        if newest is None or not self.switch.fabric.is_known(newest.standing.moved_to):
             return False
-        self.moves.leaving.transfer(session, newest.standing.moved_to, newest.standing.next_epoch)
+        if age_of(newest.carried) <= age_of(session.carried):
+            return False
+        self.moves.leaving.transfer(session, newest.standing.moved_to)
         return True
 
     def _installed(self, moved: messages.Session, way: Upstream) -> Session:
@@ -230,7 +230,7 @@ class Arriving:
             older = moved.carried.memory
             merge(memory, older)
             self.switch.flows.take_back(session, older.had if older is not None else {})
-            way.born = older.born if older is not None else 0
+            way.born = older.born if older is not None else FIRST
             memory.source = memory.source if memory.source != way.source else ""
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
         session.standing.announced = False
@@ -241,3 +241,7 @@ class Arriving:
         for kept in moved.kept:
             if not kept.received:
                 self.moves.turning.pass_to(session, way, item_of(kept, under_way=False))
+
+
+def _is_older(present: Session, moved: messages.Session) -> bool:
+    return age_of(present.carried) < age_of(moved.carried)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from godwit.protocols.broker.api import Subscription
-from godwit.protocols.broker.messages import Memory, Name, Stamp
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Memory, Name, Stamp
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.state import Item, Session, Sub
 from godwit.protocols.broker.topics import matches
@@ -72,9 +72,14 @@ def had_without(memory: Memory, items: Iterable[Item]) -> dict[Name, None]:
     return {name: None for name in memory.had if name not in waiting}
 
 
-def lines_of(memory: Memory | None) -> set[int]:
+def age_of(carried: Carried) -> Line:
+    """Of two sessions of a client the one that began later has the higher; `FIRST`: before all that are known."""
+    return max(carried.memory.born if carried.memory is not None else FIRST, (carried.started, ""))
+
+
+def lines_of(memory: Memory | None) -> set[Line]:
     """The session itself, and those that have gone into it."""
-    return {0} if memory is None else {memory.born, *memory.lines}
+    return {FIRST} if memory is None else {memory.born, *memory.lines}
 
 
 def is_same(one: Subscription, other: Subscription) -> bool:

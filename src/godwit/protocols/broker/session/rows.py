@@ -339,7 +339,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.standing = row.standing
     session.inflow.upstreams = list(row.upstreams)
     if row.carried.memory is not None:
-        session.queue.number = row.carried.memory.born % NUMBER_MAX
+        session.queue.number = row.carried.memory.born[0] % NUMBER_MAX
     return session
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
-from godwit.protocols.broker.messages import Carried
+from godwit.protocols.broker.messages import FIRST, Carried, Line
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, TRANSITIONS, Cause, State, refused
 from godwit.protocols.host import NodeId, Timer
@@ -136,9 +136,9 @@ class Upstream(msgspec.Struct):
     """Only a copy came this way: the source has not said yet that the session is here."""
     had: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers of whose publications nothing is news that comes this way."""
-    born: int = 0
-    """The epoch at which the other session began, where that one too had begun while an older was out of reach."""
-    lines: tuple[int, ...] = (0,)
+    born: Line = FIRST
+    """The other session's."""
+    lines: tuple[Line, ...] = (FIRST,)
     """Whose places brokers turn from."""
 
 
@@ -317,11 +317,10 @@ class Session:
         return not self.inflow.gates and not standing.copies and self.carried.memory is None and standing.state in OURS
 
     @property
-    def line(self) -> int:
-        """Tells its places from those of other sessions of the client: the epoch at which it began, where an older one
-        was out of reach."""
+    def line(self) -> Line:
+        """Tells its places from those of other sessions of the client."""
         memory = self.carried.memory
-        return memory.born if memory is not None else 0
+        return memory.born if memory is not None else FIRST
 
     @property
     def durable(self) -> bool:
