@@ -89,6 +89,8 @@ class Memory(msgspec.Struct, array_like=True):
     """The last under which brokers were asked to turn to it."""
     source: NodeId
     """Who was asked in vain for the older one, until that has come."""
+    since: Count
+    """The epoch since when that one was known to be there."""
     firsts: dict[NodeId, dict[str, Count]] = msgspec.field(default_factory=dict)
     """By broker and subscription: all that is wanted is its own that has a higher number in the broker's stream."""
     had: dict[Name, None] = msgspec.field(default_factory=dict)

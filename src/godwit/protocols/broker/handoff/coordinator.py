@@ -221,7 +221,7 @@ class Moves:
         else:
             session = self.registry.create(waiting.opening, self.new_epoch(waiting.opening))
             session.standing.came_from, session.carried.strange = waiting.source, True
-            self.registry.reunion.begin(session, waiting.source)
+            self.registry.reunion.begin(session, waiting.source, waiting.at.epoch)
         self.announce(session)
         self.let_in(session, waiting, present=present)
 

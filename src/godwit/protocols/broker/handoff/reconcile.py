@@ -18,7 +18,7 @@ from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS
 from godwit.protocols.broker.session.memory import had_without, is_same, note
-from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
+from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
 
 ASKED_AGAIN_S = 1.0
@@ -45,11 +45,10 @@ class Reunion:
         self.switch = switch
         self.fabric = switch.fabric
 
-    def begin(self, session: Session, source: NodeId) -> None:
-        """It is new, and the one that `source` had may turn up. It is to be announced next."""
-        session.carried.memory = self._memory(session, source)
-        # A client that cannot tell the two apart must not take a packet identifier of the one for that of the other.
-        session.queue.number = session.standing.epoch % NUMBER_MAX
+    def begin(self, session: Session, source: NodeId, since: int) -> None:
+        """It is new, and the one that `source` had since then may turn up. It is to be announced next."""
+        session.carried.memory = self._memory(session, source, since)
+        session.queue.count_from(session.standing.epoch)
         self._write(session)
 
     def begin_with(self, session: Session, copy: Copy) -> None:
@@ -58,7 +57,7 @@ class Reunion:
         Of brokers whose catch-up has come through, all that the source kept is in it or comes to it."""
         if session.carried.memory is not None:
             return
-        session.carried.memory = memory = self._memory(session, copy.source)
+        session.carried.memory = memory = self._memory(session, copy.source, copy.epoch)
         memory.lines = {FIRST}  # it has begun as one
         keys = _keys(session)
         memory.marks[copy.epoch] = Mark(keys, announced=False)
@@ -72,9 +71,10 @@ class Reunion:
         if session.carried.memory is not None and session.carried.memory.source == source:
             session.carried.memory, session.inflow.since = None, self.switch.host.now()
 
-    def _memory(self, session: Session, source: NodeId) -> Memory:
+    def _memory(self, session: Session, source: NodeId, since: int) -> Memory:
         # Marks are far below every epoch, and none is used twice.
-        return Memory((session.standing.epoch, self.switch.name), int(self.switch.clock() * 100), source)
+        mark = int(self.switch.clock() * 100)
+        return Memory((session.standing.epoch, self.switch.name), mark, source, since)
 
     def subscribed(self, session: Session, wanted: Subscription, old: Sub | None) -> bool:
         """To be called before it takes the place of the old one; whether `ask` must follow after that."""
@@ -99,17 +99,19 @@ class Reunion:
         memory, switch = session.carried.memory, self.switch
         if memory is not None:
             memory.mark += 1
-            self.expect(session, memory.mark, keys)
+            self.expect(session, memory.mark, keys, announced=session.standing.announced)
             switch.say(sorted(to), Turn(session.client, memory.mark, switch.name, switch.restate()))
 
-    def expect(self, session: Session, mark: int, keys: Iterable[str] | None = None) -> None:
+    def expect(
+        self, session: Session, mark: int, keys: Iterable[str] | None = None, *, announced: bool = False
+    ) -> None:
         """Brokers are asked, under this mark or epoch, to turn to these subscriptions, or to all. This one does it at
-        once."""
+        once. Only a mark is asked for once, so that its answer surely stands behind what was announced before."""
         memory = session.carried.memory
         if memory is None:
             return
         asked = _keys(session) if keys is None else _keys(session).intersection(keys)
-        memory.marks[mark] = Mark(asked, session.standing.announced)
+        memory.marks[mark] = Mark(asked, announced)
         own = memory.firsts.setdefault(self.switch.name, {})
         for key in asked:
             own.setdefault(key, self.fabric.sent)

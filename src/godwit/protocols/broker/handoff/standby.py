@@ -141,6 +141,7 @@ class Holding:
         session.limits = self.registry.limits
         session.carried.expiry_s, session.standing.left = copy.lasts_s, switch.clock()
         switch.counts.waiting += len(session.queue.flying) + len(session.queue.waiting)
+        session.queue.count_from(copy.epoch)
         switch.flows.number_first(session)
         switch.ledger.save_together(session)
 

@@ -231,7 +231,8 @@ class Arriving:
             merge(memory, older)
             self.switch.flows.take_back(session, older.had if older is not None else {})
             way.born = older.born if older is not None else FIRST
-            memory.source = memory.source if memory.source != way.source else ""
+            if moved.epoch > memory.since:
+                memory.source = ""  # not where a still older one has come from there
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
         session.standing.announced = False
         session.inflow.upstreams.append(way)

@@ -23,6 +23,8 @@ GroupKey = tuple[str, str, str]
 """A shared group: its name, its topics and its condition."""
 
 NUMBER_MAX = 65_535
+SPREAD = 40_503
+"""Odd, and no divisor of the numbers there are: epochs that follow one another lie far apart."""
 
 PASSAGES_MAX = 4_096
 """So many that were in the air a session takes along; an older one that comes by another bridge may come again."""
@@ -186,6 +188,11 @@ class Queue:
             if number not in flying:
                 self.number = number
                 return number
+
+    def count_from(self, epoch: int) -> None:
+        """Number packets from a place of its own, which is far from those of other epochs: a client that takes two
+        sessions for one must not take a packet identifier of the one for that of the other."""
+        self.number = epoch * SPREAD % NUMBER_MAX
 
     def clear(self) -> None:
         self.flying, self.waiting_b = {}, 0
