@@ -15,9 +15,9 @@ import msgspec
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
-from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Turn, Turned
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Name, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS
-from godwit.protocols.broker.session.memory import had_without, is_same, note
+from godwit.protocols.broker.session.memory import had_without, is_same
 from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
 
@@ -51,7 +51,7 @@ class Reunion:
         session.queue.count_from(session.standing.epoch)
         self._write(session)
 
-    def begin_with(self, session: Session, copy: Copy) -> None:
+    def begin_with(self, session: Session, copy: Copy, names: dict[Name, None]) -> None:
         """It is taken for the session, and its source has not said yet that it is. Whoever takes it up writes it.
 
         Of brokers whose catch-up has come through, all that the source kept is in it or comes to it."""
@@ -64,7 +64,7 @@ class Reunion:
         for origin, gate in session.inflow.gates.items():
             if gate.begun:
                 memory.firsts[origin] = dict.fromkeys(keys, 0 if gate.through else gate.number)
-        note(session, (*session.queue.flying.values(), *session.queue.waiting))
+        memory.had = names
 
     def confirmed(self, session: Session, source: NodeId) -> None:
         """The copy that this source had made is the session, and nobody else has an older one."""
@@ -100,7 +100,7 @@ class Reunion:
         if memory is not None:
             memory.mark += 1
             self.expect(session, memory.mark, keys, announced=session.standing.announced)
-            switch.say(sorted(to), Turn(session.client, memory.mark, switch.name, switch.restate()))
+            switch.fabric.send(sorted(to), Turn(session.client, memory.mark, switch.name, switch.restate()))
 
     def expect(
         self, session: Session, mark: int, keys: Iterable[str] | None = None, *, announced: bool = False
@@ -190,7 +190,7 @@ class Reunion:
         keys = _keys(session)
         if all(keys <= memory.firsts.get(broker, {}).keys() for broker in others):
             session.carried.memory, session.inflow.since = None, self.switch.host.now()
-            self.switch.directory.changed()
+            self.switch.audiences.changed()
             self._write(session)
 
     def must_wait(self, session: Session, item: Item, born: Line) -> bool:
@@ -215,7 +215,7 @@ class Reunion:
         memory = session.carried.memory
         if memory is None:
             return None
-        had = had_without(memory, (*session.queue.flying.values(), *session.queue.waiting))
+        had = had_without(memory, session.queue.names())
         return msgspec.structs.replace(memory, had=had, marks={}, passed={}, counts_from={})
 
     def _write(self, session: Session) -> None:

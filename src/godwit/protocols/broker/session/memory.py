@@ -8,7 +8,7 @@ session ought to have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Memory, Name, Stamp
@@ -18,14 +18,6 @@ from godwit.protocols.broker.topics import matches
 
 HAD_MAX = 20_000
 """So many publications are remembered; an older one may come again."""
-
-
-def name_of(item: Item) -> Name | None:
-    """The same at every session that takes it. None: it is nobody else's, since it was dealt to a member of a group, or
-    is retained; or it is done with."""
-    if item.stamp is None or item.group is not None or item.received:
-        return None
-    return (item.stamp[0], *item.publication.id)
 
 
 def is_own(session: Session, stamp: Stamp | None, publication: Publication) -> bool:
@@ -44,31 +36,31 @@ def is_own(session: Session, stamp: Stamp | None, publication: Publication) -> b
 
 def is_first(session: Session, item: Item) -> bool:
     """Whether no session of the client that has gone into this one has had it; from now on this one has."""
-    memory, name = session.carried.memory, name_of(item)
+    memory, name = session.carried.memory, item.name
     if memory is None or name is None:
         return True
     if name in memory.had:
         return False
-    _remember(memory, (name,))
+    note(memory, (name,))
     return True
 
 
-def note(session: Session, items: Iterable[Item]) -> None:
+def note(memory: Memory, names: Iterable[Name]) -> None:
     """These are the session's."""
-    if session.carried.memory is not None:
-        _remember(session.carried.memory, (name for item in items if (name := name_of(item)) is not None))
+    memory.had.update(dict.fromkeys(names))
+    while len(memory.had) > HAD_MAX:
+        del memory.had[next(iter(memory.had))]
 
 
 def merge(memory: Memory, other: Memory | None) -> None:
     """Another session of the client goes into the one with this memory; with one of its own, where it had begun so."""
     memory.lines |= lines_of(other)
     if other is not None:
-        _remember(memory, other.had)
+        note(memory, other.had)
 
 
-def had_without(memory: Memory, items: Iterable[Item]) -> dict[Name, None]:
-    """What the client itself has had, or may have: these still wait for it, and go along by themselves."""
-    waiting = set(map(name_of, items))
+def had_without(memory: Memory, waiting: Container[Name]) -> dict[Name, None]:
+    """What the client itself has had: what waits for it goes along by itself."""
     return {name: None for name in memory.had if name not in waiting}
 
 
@@ -91,12 +83,6 @@ def is_same(one: Subscription, other: Subscription) -> bool:
         other.no_local,
         other.qos > 0,
     )
-
-
-def _remember(memory: Memory, names: Iterable[Name]) -> None:
-    memory.had.update(dict.fromkeys(names))
-    while len(memory.had) > HAD_MAX:
-        del memory.had[next(iter(memory.had))]
 
 
 def _wants(sub: Sub, publication: Publication) -> bool:

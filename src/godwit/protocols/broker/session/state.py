@@ -10,7 +10,7 @@ import msgspec
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
-from godwit.protocols.broker.messages import FIRST, Carried, Line
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Name
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, TRANSITIONS, Cause, State, refused
 from godwit.protocols.host import NodeId, Timer
@@ -56,6 +56,7 @@ class Item:
         "retain",
         "safe",
         "sent",
+        "size_b",
         "stamp",
     )
 
@@ -73,6 +74,8 @@ class Item:
         stamp: tuple[NodeId, int] | None = None,
     ) -> None:
         self.publication = publication
+        self.size_b = len(publication.payload) + len(publication.topic) + 64
+        """What it costs while it waits, about."""
         self.qos = qos
         self.retain = retain
         self.identifiers = identifiers
@@ -92,6 +95,14 @@ class Item:
         """It has left the broker over some connection."""
         self.out = False
         """It is under way over the present connection."""
+
+    @property
+    def name(self) -> Name | None:
+        """The same at every session that takes it. None: it is nobody else's, since it was dealt to a member of a
+        group, or is retained; or it is done with."""
+        if self.stamp is None or self.group is not None or self.received:
+            return None
+        return (self.stamp[0], self.publication.publisher, self.publication.sequence)
 
 
 class Sub:
@@ -180,14 +191,10 @@ class Queue:
         self.dropped: dict[str, int] = {}
         """What the bounds of its limits cost it here, by reason."""
 
-    def next_number(self) -> int:
-        """A packet identifier that is free."""
-        number, flying = self.number, self.flying
-        while True:
-            number = number % NUMBER_MAX + 1
-            if number not in flying:
-                self.number = number
-                return number
+    def names(self) -> dict[Name, None]:
+        """Of all that the client has yet to take."""
+        items = (*self.flying.values(), *self.waiting)
+        return {name: None for item in items if (name := item.name) is not None}
 
     def count_from(self, epoch: int) -> None:
         """Number packets from a place of its own, which is far from those of other epochs: a client that takes two
@@ -265,6 +272,7 @@ class Session:
         "carried",
         "client",
         "copy",
+        "durable",
         "expiry_timer",
         "grant",
         "inflight_max",
@@ -291,6 +299,8 @@ class Session:
         self.standing = Standing(epoch, epoch)
         self.copy: Copy | None = None
         """What it is only a copy of."""
+        self.durable = False
+        """It has rows on the disk. A copy that nobody has asked for is in memory only."""
 
         self.outlet: Outlet | None = None
         self.grant: Grant = ALL
@@ -316,6 +326,12 @@ class Session:
         """The next step of its life; `LocalError` where it cannot take that, and nothing has changed."""
         state = TRANSITIONS[self.standing.state].get(cause)
         self.standing.state = state if state is not None else refused(self.standing.state, cause)
+        self.durable = _has_rows(self)
+
+    def outlive(self, expiry_s: float) -> None:
+        """It stays so long when its client has left."""
+        self.carried.expiry_s = expiry_s
+        self.durable = _has_rows(self)
 
     @property
     def plain(self) -> bool:
@@ -328,12 +344,6 @@ class Session:
         """Tells its places from those of other sessions of the client."""
         memory = self.carried.memory
         return memory.born if memory is not None else FIRST
-
-    @property
-    def durable(self) -> bool:
-        """It has rows on the disk. A copy that nobody has asked for is in memory only."""
-        state = self.standing.state
-        return state is State.SHADOW or (self.carried.expiry_s > 0 and state not in (State.STANDBY, State.ENDED))
 
     def passes(self, passage: tuple[str, int]) -> bool:
         """Whether it is the first of its name that this session takes; it is remembered."""
@@ -358,6 +368,11 @@ class Session:
     @property
     def everlasting(self) -> bool:
         return self.carried.expiry_s == inf
+
+
+def _has_rows(session: Session) -> bool:
+    state = session.standing.state
+    return state is State.SHADOW or (session.carried.expiry_s > 0 and state not in (State.STANDBY, State.ENDED))
 
 
 class Copy:
