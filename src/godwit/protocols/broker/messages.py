@@ -118,6 +118,9 @@ class Carried(msgspec.Struct, array_like=True):
     """The client has started it clean: what an earlier one kept elsewhere is not for it."""
     started: Count = 0
     """The epoch of that."""
+    age: Line = FIRST
+    """Where and when it began, or was taken up out of a copy without a word of its source. Of two sessions of a client
+    the one with the lower goes into the other; it stays the same wherever the session goes."""
     strange: bool = False
     """It began while an older one was out of reach, and the client has not shown that it has heard so. Until then it is
     told so each time: it may take packet identifiers and subscriptions for those of the older one."""

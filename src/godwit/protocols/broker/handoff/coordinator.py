@@ -170,6 +170,11 @@ class Moves:
         newer = self.places.known.get(session.client)
         if newer is None or newer < At(session.standing.epoch, self.name) or not self.fabric.is_known(newer.broker):
             return False
+        shadows = self.registry.shadows.get(session.client, {}).values()
+        if any(one.standing.moved_to == newer.broker and one.carried.age < session.carried.age for one in shadows):
+            # An older one has gone there, and only moves more often: that one comes to this.
+            session.standing.epoch, session.standing.announced = newer.epoch + 1, False
+            return False
         self.leaving.transfer(session, newer.broker)
         return True
 
@@ -273,8 +278,7 @@ class Moves:
         if waiting is not None and waiting.wanted_by is not None:
             if waiting.outlet is not None:
                 waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
-            epoch, to = waiting.wanted_by
-            self.leaving.transfer(session, to, epoch)
+            self.leaving.transfer(session, waiting.wanted_by[1])
         elif waiting is not None and waiting.outlet is not None:
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
             self.registry.attach(session, waiting.opening, waiting.outlet, present)
@@ -291,12 +295,12 @@ class Moves:
         if session is not None and not fetch.held and self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, fetch.epoch, origin)
         elif session is not None and fetch.copy == session.standing.copied and origin in session.standing.copies:
-            self.leaving.give(session, origin, fetch.epoch)
+            self.leaving.give(session, origin, fetch.epoch if fetch.held else 0)
         elif session is not None and fetch.held:
             # The client was let in there and is here again, though it does not know of there: that was in vain.
             self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch, self.name, session.standing.epoch))
         elif session is not None:
-            self.leaving.transfer(session, origin, fetch.epoch)
+            self.leaving.transfer(session, origin)
         elif waiting is not None and waiting.source != origin and not fetch.held:
             waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
         else:

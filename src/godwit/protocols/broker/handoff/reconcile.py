@@ -59,6 +59,7 @@ class Reunion:
             return
         session.carried.memory = memory = self._memory(session, copy.source, copy.epoch)
         memory.lines = {FIRST}  # it has begun as one
+        session.carried.age = memory.born
         keys = _keys(session)
         memory.marks[copy.epoch] = Mark(keys, announced=False)
         for origin, gate in session.inflow.gates.items():

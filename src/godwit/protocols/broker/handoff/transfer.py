@@ -15,7 +15,7 @@ from godwit.protocols.broker.handoff.publisher_order import Speaking
 from godwit.protocols.broker.messages import FIRST, Claim, Forwarded, Given, Turn
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
-from godwit.protocols.broker.session.memory import age_of, lines_of, merge, note
+from godwit.protocols.broker.session.memory import lines_of, merge, note
 from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
@@ -39,11 +39,11 @@ class Leaving:
         self.speaking = speaking
         self.copying = copying
 
-    def transfer(self, session: Session, to: NodeId, epoch: int = 0) -> None:
-        """All of it into the stream to the other broker, where it is the session from this epoch on, or follows a newer
-        one of the client (0)."""
+    def transfer(self, session: Session, to: NodeId) -> None:
+        """All of it into the stream to the other broker. Its epochs are its own: a broker that asks for it may know of
+        another session of the client, which this one must not outrank."""
         switch, client = self.switch, session.client
-        epoch = self._begin(session, to, epoch)
+        epoch = self._begin(session, to, 0)
         unheard = self.speaking.leave(session, to, epoch)
         chain = {one for way in session.inflow.upstreams for one in (*way.chain, way.source)} - {to}
         origins = {self.name, to, *switch.fabric.sources(filters_of(session.subscriptions.values()))}.union(
@@ -164,7 +164,7 @@ class Arriving:
         present, copy = self.registry.sessions.get(moved.client), self.moves.holding.get(moved.client, origin)
         if copy is not None:
             self.moves.holding.forget(copy)
-        older = present if present is not None and _is_older(present, moved) else None
+        older = present if present is not None and present.carried.age < moved.carried.age else None
         if older is not None:
             # The older goes into the newer: to where that came from, and from there it comes after it.
             self.moves.leaving.transfer(older, origin)
@@ -191,10 +191,10 @@ class Arriving:
         """Where a newer session of the client has left from here, and may not have arrived yet, an older one goes after
         it. If it stayed, the newer would find it here or hear of it, and go into it with all that it remembers."""
         shadows = self.registry.shadows.get(session.client, {}).values()
-        newest = max(shadows, key=lambda shadow: age_of(shadow.carried), default=None)
+        newest = max(shadows, key=lambda shadow: shadow.carried.age, default=None)
         if newest is None or not self.switch.fabric.is_known(newest.standing.moved_to):
             return False
-        if age_of(newest.carried) <= age_of(session.carried):
+        if newest.carried.age <= session.carried.age:
             return False
         self.moves.leaving.transfer(session, newest.standing.moved_to)
         return True
@@ -255,7 +255,3 @@ class Arriving:
         for kept in moved.kept:
             if not kept.received:
                 self.moves.turning.pass_to(session, way, item_of(kept, under_way=False))
-
-
-def _is_older(present: Session, moved: messages.Session) -> bool:
-    return age_of(present.carried) < age_of(moved.carried)

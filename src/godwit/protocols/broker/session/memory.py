@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from godwit.protocols.broker.api import Subscription
-from godwit.protocols.broker.messages import FIRST, Carried, Line, Memory, Name, Stamp
+from godwit.protocols.broker.messages import FIRST, Line, Memory, Name, Stamp
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.state import Item, Session, Sub
 from godwit.protocols.broker.topics import matches
@@ -62,11 +62,6 @@ def merge(memory: Memory, other: Memory | None) -> None:
 def had_without(memory: Memory, waiting: Container[Name]) -> dict[Name, None]:
     """What the client itself has had: what waits for it goes along by itself."""
     return {name: None for name in memory.had if name not in waiting}
-
-
-def age_of(carried: Carried) -> Line:
-    """Of two sessions of a client the one that began later has the higher; `FIRST`: before all that are known."""
-    return max(carried.memory.born if carried.memory is not None else FIRST, (carried.started, ""))
 
 
 def lines_of(memory: Memory | None) -> set[Line]:
