@@ -233,6 +233,9 @@ class Arriving:
             self.moves.turning.make_turn(self.switch.name, msgspec.structs.replace(turn, interest=0))
             return
         self.moves.copying.drop(session)
+        # Which of the two the client was in last only the client knows: packet identifiers that it used in the one may
+        # be others' in the other. Unless it shows that it was in this one it is told to begin anew.
+        session.carried.strange = session.carried.strange or bool(session.queue.incoming or moved.incoming)
         session.carried.passages.update(moved.carried.passages)
         if not session.subscriptions:
             # The client may not have heard that this one is new: then it takes it for the old one, and so must we.
