@@ -53,7 +53,8 @@ class TableOptions(msgspec.Struct, frozen=True, kw_only=True):
     tables: Annotated[
         str | None,
         typer.Option(
-            metavar="TARGET", help="Publish what is written to iceberg:CATALOG.NAMESPACE or delta:FOLDER too."
+            metavar="TARGET",
+            help="Publish what is written too: iceberg:CATALOG.NAMESPACE, delta:FOLDER or table:NAMESPACE.",
         ),
     ] = None
     fail_on: Annotated[
@@ -77,7 +78,7 @@ def told(name: str, spark: SparkOptions, tables: TableOptions, job: Job) -> int:
         with Bar(reports.console, name) as bar:
             summary = job(session, bar.update)
             if tables.tables is not None:
-                summary.notes += published(tables.out, tables.tables)
+                summary.notes += published(tables.out, tables.tables, session)
     except PipelineError as error:
         raise InputError(str(error)) from None
     except (PySparkException, Py4JError) as error:
@@ -88,10 +89,18 @@ def told(name: str, spark: SparkOptions, tables: TableOptions, job: Job) -> int:
     return 0
 
 
-def published(out: str, target: str) -> list[str]:
+def published(out: str, target: str, session: SparkSession | None = None) -> list[str]:
+    from godwit.pipeline.io.lake.address import TABLE, parsed
     from godwit.pipeline.io.lake.publication import published
 
-    return [f"{target}: {rows:,} rows published to {table}" for table, rows in published(out, target).items()]
+    address = parsed(target)
+    if session is not None and address is not None and address.format == TABLE:
+        from godwit.pipeline.io.lake.catalog import replaced
+
+        rows = replaced(session, out, address)
+    else:
+        rows = published(out, target)
+    return [f"{target}: {count:,} rows published to {table}" for table, count in rows.items()]
 
 
 def started(name: str, asked: SparkOptions) -> SparkSession:

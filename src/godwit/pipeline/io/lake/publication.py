@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.io.lake.address import DELTA, ICEBERG, TableAddress, parsed
+from godwit.pipeline.io.lake.address import DELTA, ICEBERG, TABLE, TableAddress, parsed
 
 _BATCH = "batch="
 
@@ -39,6 +39,11 @@ def published(out: str, target: str) -> dict[str, int]:
 
 def _target(text: str) -> TableAddress:
     address = parsed(text)
+    if address is not None and address.format == TABLE:
+        raise PipelineError(
+            f"{text}: a name of Spark's catalogs needs the session that knows it: right would be --tables {text} with the"
+            " job itself"
+        )
     if address is None or address.format not in (ICEBERG, DELTA) or (address.version, address.time_ms) != (None, None):
         raise PipelineError(f"{text}: right would be iceberg:CATALOG.NAMESPACE or delta:FOLDER")
     if address.is_folder and address.format == ICEBERG:
