@@ -106,6 +106,10 @@ class Stream:
             return 0, 0
         return last.rows - self._before.rows, last.number - self._before.number
 
+    def number(self) -> int:
+        """The micro-batch that was finished last, -1 before the first."""
+        return self._ledger.last().number
+
     def latest_s(self) -> float | None:
         return self._ledger.last().latest_s
 

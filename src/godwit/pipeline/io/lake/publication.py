@@ -41,8 +41,8 @@ def _target(text: str) -> TableAddress:
     address = parsed(text)
     if address is not None and address.format == TABLE:
         raise PipelineError(
-            f"{text}: a name of Spark's catalogs needs the session that knows it: right would be --tables {text} with the"
-            " job itself"
+            f"{text}: a name of Spark's catalogs needs the session that knows it:"
+            f" right would be --tables {text} with the job itself"
         )
     if address is None or address.format not in (ICEBERG, DELTA) or (address.version, address.time_ms) != (None, None):
         raise PipelineError(f"{text}: right would be iceberg:CATALOG.NAMESPACE or delta:FOLDER")
