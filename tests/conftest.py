@@ -44,7 +44,26 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
+    if os.environ.get("GODWIT_TESTS_SPARK") == "connect":
+        yield from _connected(quick | {"spark.driver.memory": "1g"})
+        return
     # A task may fail three times, as on a cluster.
     running = start(Options(master="local[2,4]", name="tests", memory="1g", settings=quick))
+    yield running
+    running.stop()
+
+
+def _connected(settings: dict[str, str]) -> Iterator[SparkSession]:
+    """The same of a Spark Connect server: GODWIT_TESTS_SPARK=connect pytest tests/pipeline."""
+    from pyspark.sql import SparkSession
+
+    from godwit.pipeline.session import make_java_ready, prepare
+
+    make_java_ready()
+    builder = SparkSession.builder.remote("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    running = builder.getOrCreate()
+    prepare(running)
     yield running
     running.stop()

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from godwit.pipeline.audit import figures as audit
 from godwit.pipeline.gathering import aggregates as gathering
+from godwit.pipeline.gathering.gaps import gaps as gaps_of
 from godwit.pipeline.ingest import ingested
 from godwit.pipeline.io.counting import Counted
 from godwit.pipeline.io.reading import checked, read
@@ -73,7 +74,7 @@ def test_all_kinds_of_areas_are_one_scan_and_gaps_need_no_other_exchange(spark: 
     measured = gathering.measures(once, ["pm25"])
     windows = gathering.aggregates(gathering.located(measured, wanted, None), "1 day")
     assert scans(windows) == 1
-    gaps = gathering.gaps(measured, 60.0)
+    gaps = gaps_of(measured, 60.0)
     assert (scans(gaps), exchanges(gaps)) == (1, 1)
 
 

@@ -74,7 +74,7 @@ def test_a_changed_set_ships_the_difference_and_means_what_it_would_mean_compile
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(subscriptions, "SPREAD_MIN", 1)
-    monkeypatch.setattr(subscriptions, "CHANGED_SHARE", 0.5)
+    monkeypatch.setattr(subscriptions, "CHANGED_SHARE", 1.5)
     events = spark.range(0, 40).selectExpr("id", "id % 7 AS a", "id % 3 AS b")
 
     def asked(**filters: str) -> Dataset:
@@ -96,7 +96,7 @@ def test_a_changed_set_ships_the_difference_and_means_what_it_would_mean_compile
         assert wanted(events, now) == wanted(events, Shipper(spark).ship(asked(**step)))
         assert len(list((tmp_path / "known").iterdir())) == 1, "older versions are forgotten"
         before = now
-    assert 0 < before.changed <= 10
+    assert before.changed == 3 + 6 + 3
     anew = shipper.ship(asked(**dict.fromkeys(first, "a = 1")), before)
     assert not {id(part.base) for part in anew.parts} & {id(part.base) for part in before.parts}
     shipper.forget(before)

@@ -7,7 +7,6 @@ one that Spark repeats begins with what the one before it left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -16,11 +15,12 @@ from pyspark.sql.types import StructField, StructType
 
 from godwit.pipeline.audit import figures as audit
 from godwit.pipeline.audit.figures import LATENCIES
-from godwit.pipeline.io.files import Files, within
+from godwit.pipeline.io.files import within
 from godwit.pipeline.schemas import BOOL, DOUBLE, FIGURES, LONG, RELOCATIONS, STRING, shaped
-from godwit.pipeline.streaming.queries import BATCH, write_batch, written
+from godwit.pipeline.streaming.queries import write_batch, written
+from godwit.pipeline.streaming.state import State
 
-STATE, MOVES = "_state", "relocations"
+MOVES = "relocations"
 WIDTH, LEAST_S = log(1.01), 1e-6
 """A bucket of latencies is a hundredth wide, so a quantile is off by half a hundredth of itself at most."""
 
@@ -41,37 +41,32 @@ _OPEN = _schema(client=STRING, time_s=DOUBLE, broker=STRING, previous=STRING, re
 """Moves that wait for an arrival, and (no move) where each client was attached last."""
 
 
-@dataclass(frozen=True, slots=True)
 class RunningFigures:
-    """In the folder `_state` of the stream's tables. `order_s` is for how long deliveries are remembered: one that is
-    judged so much later than another may be counted as in order although it came before it."""
+    """`order_s` is for how long deliveries are remembered: one that is judged so much later than another may be counted
+    as in order although it came before it."""
 
-    out: str
-    order_s: float
+    def __init__(self, out: str, order_s: float) -> None:
+        self._state = State(out, {"counts": _COUNTED, "order": _ORDER, "moves": _OPEN})
+        self._moves, self._order_s = within(out, MOVES), order_s
 
     def add(self, traces: DataFrame, became: DataFrame, before: int, number: int, closed_s: float | None) -> None:
         """What a micro-batch recorded, and the outcomes that it judged; nothing new is expected up to `closed_s`."""
-        spark = became.sparkSession
-        order = _ordered(became, self._left(spark, "order", before, _ORDER))
-        counted = _counted(became).unionByName(_late(order)).unionByName(self._left(spark, "counts", before, _COUNTED))
-        write_batch(_summed(counted), self._place("counts"), number, _COUNTED)
-        write_batch(_remembered(order, closed_s, self.order_s), self._place("order"), number, _ORDER)
-        moves = _moves(traces, became, self._left(spark, "moves", before, _OPEN))
+        spark, state = became.sparkSession, self._state
+        order = _ordered(became, state.left(spark, "order", before))
+        counted = _counted(became).unionByName(_late(order)).unionByName(state.left(spark, "counts", before))
+        state.keep(_summed(counted), "counts", number)
+        state.keep(_remembered(order, closed_s, self._order_s), "order", number)
+        moves = _moves(traces, became, state.left(spark, "moves", before))
         is_over = sf.coalesce(sf.col("is_move") & (sf.col("reached_s") <= sf.lit(closed_s)), sf.lit(False))
-        write_batch(_told(moves.where(is_over)), f"{self.out}/{MOVES}", number, RELOCATIONS)
-        write_batch(moves.where(~is_over), self._place("moves"), number, _OPEN)
+        write_batch(_told(moves.where(is_over)), self._moves, number, RELOCATIONS)
+        state.keep(moves.where(~is_over), "moves", number)
 
     def forget(self, spark: SparkSession, before: int) -> None:
-        """Remove what only micro-batches that Spark has committed could ask for."""
-        files = Files(spark)
-        for place in map(self._place, ("counts", "order", "moves")):
-            for name in files.names(place):
-                if name.startswith(f"{BATCH}=") and int(name.partition("=")[2]) < before:
-                    files.delete(within(place, name))
+        self._state.forget(spark, before)
 
     def figures(self, spark: SparkSession, number: int) -> DataFrame:
         """After this micro-batch, as `figures.figures` has them of all outcomes."""
-        told = self._left(spark, "counts", number, _COUNTED).groupBy("cut", "name")
+        told = self._state.left(spark, "counts", number).groupBy("cut", "name")
         latency_s = sf.exp((sf.col("bucket") + 0.5) * WIDTH)
         marks = sf.percentile(latency_s, [share / 100 for share in LATENCIES], sf.col("latencies"))
         found = told.agg(
@@ -84,17 +79,8 @@ class RunningFigures:
 
     def relocations(self, spark: SparkSession, number: int) -> DataFrame:
         """Those that are over, and those that wait, with what is known so far."""
-        waiting = self._left(spark, "moves", number, _OPEN).where("is_move")
-        return written(spark, f"{self.out}/{MOVES}", RELOCATIONS).unionByName(_told(waiting))
-
-    def _left(self, spark: SparkSession, table: str, number: int, schema: StructType) -> DataFrame:
-        place = f"{self._place(table)}/{BATCH}={number}"
-        if not Files(spark).exists(place):
-            return spark.createDataFrame([], schema)
-        return spark.read.schema(schema).parquet(place)
-
-    def _place(self, table: str) -> str:
-        return within(within(self.out, STATE), table)
+        waiting = self._state.left(spark, "moves", number).where("is_move")
+        return written(spark, self._moves, RELOCATIONS).unionByName(_told(waiting))
 
 
 def _counted(became: DataFrame) -> DataFrame:

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -21,6 +22,8 @@ from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io.lake.address import DELTA, ICEBERG, TABLE, TableAddress, parsed
 
 _BATCH = "batch="
+PUBLISHED = "_published.json"
+"""Beside the tables of a stream: up to which micro-batch each target has them."""
 
 
 def published(out: str, target: str) -> dict[str, int]:
@@ -34,7 +37,17 @@ def published(out: str, target: str) -> dict[str, int]:
     rows = dict[str, int]()
     for table in sorted(_tables(folder)):
         rows[table.name] = _publish(table, folder, _beneath(address, table.name))
+    _note(folder, target)
     return rows
+
+
+def _note(folder: Path, target: str) -> None:
+    """Of a stream, up to which micro-batch a target has it: `compaction` joins no others."""
+    complete = _complete(folder)
+    if complete >= 0:
+        note = folder / PUBLISHED
+        told = msgspec.json.decode(note.read_bytes(), type=dict[str, int]) if note.exists() else {}
+        note.write_bytes(msgspec.json.encode(told | {target: complete}))
 
 
 def _target(text: str) -> TableAddress:
