@@ -7,6 +7,7 @@ draws the same examples every time, so that a red run means a change and not the
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,7 @@ def _connected(settings: dict[str, str]) -> Iterator[SparkSession]:
     from godwit.pipeline.session import make_java_ready, prepare
 
     make_java_ready()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.remote("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)

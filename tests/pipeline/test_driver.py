@@ -65,6 +65,7 @@ def test_jobs_run_through_spark_connect(tmp_path: Path) -> None:
     (tmp_path / "wishes.jsonl").write_text("\n".join(map(json.dumps, wishes)))
     (tmp_path / "sites.csv").write_text("site,lat,lon\na,0,0\nb,1,1\n")
     own = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+    own |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT.parents[1])}
     done = subprocess.run([sys.executable, "-c", WORK, str(tmp_path)], env=own, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     module, delivered, has_stages, handoffs, refused = json.loads(done.stdout.splitlines()[-1])

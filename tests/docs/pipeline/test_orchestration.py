@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,6 +21,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import SparkSession
 
+DATA = Path(__file__).resolve().parents[2] / "data"
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "pipeline"
 
 
@@ -37,10 +41,25 @@ def loaded(name: str) -> ModuleType:
     return module
 
 
-def test_the_cells_of_the_notebook_run_and_draw_a_map_and_plots(fleet: Path, spark: SparkSession) -> None:
+def taxis(folder: Path) -> None:
+    """The recording of this suite, under the names of the whole week's."""
+    shutil.copy(DATA / "taxis.parquet", folder / "sf_taxi_gps_week.parquet")
+    rows = pyarrow.csv.read_csv(DATA / "sites.csv").to_pylist()
+    cells = [f"{256 * number},{row['lat']},{row['lon']}" for number, row in enumerate(rows)]
+    with gzip.open(folder / "sf_lte_cells.csv.gz", "wt") as file:
+        file.write("\n".join(["cell,lat,lon", *cells]))
+
+
+@pytest.mark.parametrize("what", ["a generated fleet", "recorded taxis"])
+def test_the_cells_of_the_notebook_run_and_draw_a_map_and_plots(
+    fleet: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
     pytest.importorskip("matplotlib").use("Agg")
     import matplotlib.pyplot as plt
 
+    if what == "recorded taxis":
+        taxis(fleet)
+        monkeypatch.setenv("TAXIS", str(fleet))
     plt.close("all")
     cells = json.loads((EXAMPLES / "fleet.ipynb").read_text())["cells"]
     known: dict[str, Any] = {}
@@ -48,10 +67,12 @@ def test_the_cells_of_the_notebook_run_and_draw_a_map_and_plots(fleet: Path, spa
         if cell["cell_type"] == "code":
             exec(compile("".join(cell["source"]), f"cell {number}", "exec"), known)
     figures = [plt.figure(number) for number in plt.get_fignums()]
-    assert [len(figure.axes) for figure in figures] == [1, 2]
+    assert [len(figure.axes) for figure in figures] == [1, 2, 2]
     [area] = figures[0].axes
     assert len(area.lines) == len(known["edges"]) > 0
-    assert f"{pq.read_table(fleet / 'notebook' / 'handoffs').num_rows:,} handoffs" in area.get_title()
+    handoffs = f"{pq.read_table(fleet / 'notebook' / 'handoffs').num_rows:,} handoffs"
+    assert handoffs in area.get_title()
+    assert figures[2].axes[0].get_title() == handoffs
     plt.close("all")
 
 
