@@ -7,10 +7,8 @@ draws the same examples every time, so that a red run means a change and not the
 from __future__ import annotations
 
 import os
-    quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseSerialGC"}
-    if os.environ.get("GODWIT_TESTS_SPARK") == "connect":
-        yield from _connected(quick)
-        return
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,20 +46,10 @@ def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     from godwit.pipeline.session import QUIET, Options, start
 
-<<<<<<< HEAD
-    # Small frames, and many of them: what is compiled for them is hardly ever used twice.
-    quick = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    }
-    if os.environ.get("GODWIT_TESTS_SPARK") == "connect":
-        yield from _connected(quick | {"spark.driver.memory": "1g"})
-        return
-=======
     quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseSerialGC"}
->>>>>>> main
+    if os.environ.get("GODWIT_TESTS_SPARK") == "connect":
+        yield from _connected(quick)
+        return
     # A task may fail three times, as on a cluster.
     running = start(Options(master="local[2,4]", name="tests", memory="1g", settings=quick))
     yield running
