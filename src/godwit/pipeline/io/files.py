@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -143,8 +142,8 @@ class Files:
 
 
 def place(path: str) -> Path:
-    """Of a file of this machine, with or without `file:`."""
-    return Path(unquote(urlsplit(path).path) if path.startswith("file:") else path).absolute()
+    """Of a file of this machine, with or without `file:`; as in Hadoop, nothing in it is quoted."""
+    return Path(path.removeprefix("file:").removeprefix("//") if path.startswith("file:") else path).absolute()
 
 
 def _checksum(file: Path) -> Path:

@@ -180,10 +180,10 @@ def _learn(
     spark: SparkSession, out: Output, stays: DataFrame, brokers: int, options: MobilityOptions, summary: Summary
 ) -> None:
     moves = out.write("handoffs", mobility.handoffs(stays, options.rules), HANDOFFS, ["day"])
-    conclude(spark, out, mobility.spells(stays), mobility.daily_ways(moves), brokers, options, summary)
+    write_learned(spark, out, mobility.spells(stays), mobility.daily_ways(moves), brokers, options, summary)
 
 
-def conclude(
+def write_learned(
     spark: SparkSession,
     out: Output,
     spells: DataFrame,

@@ -14,7 +14,7 @@ from godwit.pipeline.io.reading import conforming, read
 from godwit.pipeline.io.writing import Output
 from godwit.pipeline.mobility import movement as mobility
 from godwit.pipeline.mobility.increments import LATE, Increments
-from godwit.pipeline.mobility.job import POSITIONS, MobilityOptions, conclude
+from godwit.pipeline.mobility.job import POSITIONS, MobilityOptions, write_learned
 from godwit.pipeline.progress import Progress, Summary, watched
 from godwit.pipeline.schemas import HANDOFFS, QUARANTINE, SITES, VISITS
 from godwit.pipeline.streaming.feeds import Feed
@@ -122,7 +122,7 @@ def _tell(spark: SparkSession, options: MobilityOptions, places: Places, number:
             brokers = len(names)
         else:
             out.write("sites", places.frame, SITES, files=1)
-        conclude(spark, out, spells, ways, brokers, options, summary)
+        write_learned(spark, out, spells, ways, brokers, options, summary)
         out.finish()
         summary.rows_out = dict(out.rows)
     for table, schema in (("visits", VISITS), ("handoffs", HANDOFFS), (LATE_TABLE, LATE)):
