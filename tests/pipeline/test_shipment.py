@@ -44,7 +44,7 @@ def test_what_ship_all_sends_is_enough_for_a_python_that_has_nothing_but_spark(t
     spark_alone, shipped = tmp_path / "spark", tmp_path / "shipped"
     spark_alone.mkdir()
     for package in (pyspark, py4j):
-        folder = Path(package.__file__).parent
+        folder = Path(str(package.__file__)).parent
         (spark_alone / folder.name).symlink_to(folder)
     for name, path in shipment._all_files():
         link = shipped / name

@@ -67,7 +67,7 @@ def test_two_days_of_taxis_give_the_handoffs_that_plain_counting_gives(spark: Sp
     scores = {row["model"]: row["likeliest"] for row in pq.read_table(tmp_path / "out" / "forecasts").to_pylist()}
     assert scores["graph"] > scores["busiest"]
     steady = Counter(row["day"] for row in moved(tmp_path / "out") if not row["ping_pong"])
-    *before, last = sorted(steady)
+    *before, last = sorted(map(str, steady))
     learned = sum(steady[day] for day in before)
     told = [note for note in summary.notes if note.startswith(f"forecast of {last}, ")]
     assert len(told) == 3
