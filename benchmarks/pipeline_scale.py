@@ -122,6 +122,7 @@ class Memory:
 
     def __init__(self, workers: list[int]) -> None:
         self.workers_mb = self.java_mb = self.python_mb = 0.0
+        self._spent, self._before = dict[int, float](), dict[int, float]()
         self._roots, self._done = workers, threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -130,9 +131,18 @@ class Memory:
         self._done.set()
         self._thread.join()
 
+    def cpu_s(self) -> float:
+        """Processor time of all processes together; what one spends in its last second is not seen."""
+        return sum(self._spent.values()) - sum(self._before.values())
+
+    def _spend(self, now: dict[int, float]) -> None:
+        self._before = self._before or now
+        self._spent |= now
+
     def _watch(self) -> None:
         while not self._done.wait(1.0):
-            sizes, parents = processes()
+            sizes, parents, spent = processes()
+            self._spend({pid: spent[pid] for pid in tree(os.getpid(), parents)})
             of_workers = {pid for root in self._roots for pid in tree(root, parents)}
             children = [pid for pid in tree(os.getpid(), parents) if parents[pid] == os.getpid()]
             gateways = [pid for pid in children if pid not in self._roots and "SparkSubmit" in command(pid)]
@@ -141,11 +151,13 @@ class Memory:
             self.python_mb = max(self.python_mb, sizes[os.getpid()])
 
 
-def processes() -> tuple[dict[int, float], dict[int, int]]:
-    """Resident memory in MB, and the parent, of every process of this machine."""
-    told = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,rss="], capture_output=True, text=True, check=True).stdout
+def processes() -> tuple[dict[int, float], dict[int, int], dict[int, float]]:
+    """Resident memory in MB, the parent, and the processor time in seconds, of every process of this machine."""
+    asked = ["ps", "-e", "-o", "pid=,ppid=,rss=,cputimes="]
+    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     rows = [tuple(map(int, line.split())) for line in told.splitlines()]
-    return {pid: rss / 1024 for pid, _, rss in rows}, {pid: parent for pid, parent, _ in rows}
+    sizes, parents = {row[0]: row[2] / 1024 for row in rows}, {row[0]: row[1] for row in rows}
+    return sizes, parents, {row[0]: float(row[3]) for row in rows}
 
 
 def tree(root: int, parents: dict[int, int]) -> set[int]:
@@ -171,17 +183,17 @@ class Measured:
     rows: int
     subscriptions: int
     seconds: float
-    cpu_load: float
+    load: float
     memory: Memory
     out: str
 
     def line(self) -> str:
         wanted = f", {self.subscriptions:,} subscriptions" if self.job == "match" else ""
         memory = f"{self.memory.workers_mb:,.0f} | {self.memory.java_mb:,.0f} | {self.memory.python_mb:,.0f}"
-        each_s = self.seconds * 1e6 / self.rows
+        each_s, cpu_s = self.seconds * 1e6 / self.rows, self.memory.cpu_s()
         return (
-            f"| {self.job}{wanted} | {self.rows / 1e6:g} | {self.seconds:.0f} | {each_s:.1f} | {memory} |"
-            f" {self.out} | {self.cpu_load:.1f} |"
+            f"| {self.job}{wanted} | {self.rows / 1e6:g} | {self.seconds:.0f} | {each_s:.1f} | {cpu_s:.0f} |"
+            f" {cpu_s * 1e6 / self.rows:.1f} | {memory} | {self.out} | {self.load:.1f} |"
         )
 
 
@@ -251,16 +263,10 @@ def sized(folder: Path, url: str, roots: list[int], rows: int, asked: argparse.N
 
 BEGIN, END = "<!-- written by benchmarks/pipeline_scale.py -->", "<!-- end -->"
 NAMES = (
-    "job",
-    "million rows",
-    "s",
-    "s for a million",
-    "workers, MB",
-    "driver's Java, MB",
-    "driver's Python, MB",
-    "left",
+    *("job", "million rows", "s", "s a million", "CPU s", "CPU s a million"),
+    *("workers, MB", "driver's Java, MB", "driver's Python, MB", "left", "load"),
 )
-HEAD = f"| {' | '.join((*NAMES, 'load'))} |\n|{'---|' * (len(NAMES) + 1)}"
+HEAD = f"| {' | '.join(NAMES)} |\n|{'---|' * len(NAMES)}"
 
 
 def write(page: Path, found: Sequence[Measured]) -> None:
