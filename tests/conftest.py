@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,27 +46,13 @@ def spark() -> Iterator[SparkSession]:
     from godwit.pipeline.session import QUIET, Options, start
 
     quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseSerialGC"}
-    if os.environ.get("GODWIT_TESTS_SPARK") == "connect":
-        yield from _connected(quick)
+    # GODWIT_TESTS_SPARK=sc://127.0.0.1:PORT has a Spark Connect server do the work; `test_driver` starts one.
+    if remote := os.environ.get("GODWIT_TESTS_SPARK"):
+        connected = start(Options(master=remote, settings={"spark.sql.shuffle.partitions": "2"}))
+        yield connected
+        connected.stop()
         return
     # A task may fail three times, as on a cluster.
     running = start(Options(master="local[2,4]", name="tests", memory="1g", settings=quick))
-    yield running
-    running.stop()
-
-
-def _connected(settings: dict[str, str]) -> Iterator[SparkSession]:
-    """The same of a Spark Connect server: GODWIT_TESTS_SPARK=connect pytest tests/pipeline."""
-    from pyspark.sql import SparkSession
-
-    from godwit.pipeline.session import make_java_ready, prepare
-
-    make_java_ready()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.remote("local[2]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    running = builder.getOrCreate()
-    prepare(running)
     yield running
     running.stop()
