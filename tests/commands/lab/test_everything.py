@@ -57,3 +57,13 @@ def test_what_cannot_be_done_is_told(tmp_path: Path, words: list[str], told: str
 @pytest.mark.parametrize(("seconds", "told"), [(5, "5 s"), (90, "2 min"), (5400, "1.5 h")])
 def test_durations_are_told_in_the_unit_that_fits(seconds: float, told: str) -> None:
     assert duration(seconds) == told
+
+
+def test_a_library_that_the_report_needs_is_asked_for_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(everything, "find_spec", lambda name: None)
+    result = called("--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert "lab all needs scipy, which comes with godwit[lab]" in result.stderr
+    assert list(tmp_path.iterdir()) == []

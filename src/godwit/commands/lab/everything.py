@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import typer
@@ -31,6 +32,7 @@ def everything(options: EverythingOptions) -> int:
             _announce(studies, size, folder, reports)
         if options.plan:
             return 0
+        _check_libraries()
         status = 0 if report_only else _run(studies, size, folder, options.where.where)
         if status == INTERRUPTED:
             return status
@@ -41,6 +43,13 @@ def everything(options: EverythingOptions) -> int:
         raise InputError(f"{folder}: no run of size {size} is there; run without --report-only first")
     _write(folder, every, options.documents, reports)
     return status
+
+
+def _check_libraries() -> None:
+    """Before anything runs for minutes whose report could not be written."""
+    for library in ("scipy", "matplotlib"):
+        if find_spec(library) is None:
+            raise InputError(f"lab all needs {library}, which comes with godwit[lab]")
 
 
 def _chosen(only: list[str] | None) -> list[str]:
