@@ -19,13 +19,14 @@ from godwit.lab.adhoc.verdicts import judge
 from godwit.lab.claims import Finding, Point, Verdict, along
 from godwit.lab.results import Row
 
-PUBLISHED = Plan(seeds=10, first_seed=301, heavy=3000.0)
+PUBLISHED = Plan(seeds=10, first_seed=301, heavy=3000.0, heavy_seeds=10)
 """Settings with so many receptions a second are measured for a minute only: gossip with certainty among 300 nodes takes
 a hundred times what the default scenario takes."""
 SHORT = Plan(seeds=5, first_seed=301, warm_s=60.0, measure_s=100.0, heavy=1500.0, heavy_s=40.0)
 """About fifteen minutes of a core."""
 
 JITTERS_S: Mapping[str, float] = {"0 ms": 0.0, "0.02 ms": 2e-5, "0.05 ms": 5e-5, "0.1 ms": 1e-4}
+DEFAULT_NODES = 100
 SLOTS = "802.11 slots, gossip waits up to "
 NO_SLOTS = "no slots, gossip waits up to 10 ms"
 
@@ -41,11 +42,14 @@ def plans(base: Plan) -> dict[str, Plan]:
 
 
 def runs(base: Plan) -> list[Configuration]:
-    """Seed by seed over all readings, so that an interrupted run says something about each."""
-    every = [plan.runs() for plan in plans(base).values()]
-    seeds = range(base.first_seed, base.first_seed + base.seeds)
-    ordered = [run for seed in seeds for own in every for run in own if run.seed == seed]
-    return list(dict.fromkeys(ordered))
+    """The text's own reading first and whole, small networks before large ones; then the others, seed by seed.
+
+    Most claims are decided by the first; an interrupted run of the others still says something about each.
+    """
+    text, *others = (plan.runs() for plan in plans(base).values())
+    every = [run for own in others for run in own]
+    by_size = sorted(text, key=lambda run: (run.nodes > DEFAULT_NODES, run.seed))
+    return list(dict.fromkeys([*by_size, *sorted(every, key=lambda run: run.seed)]))
 
 
 def findings(base: Plan, rows: Sequence[Row[Configuration, Result]]) -> list[Finding]:
