@@ -42,6 +42,15 @@ class Parameter(msgspec.Struct, frozen=True):
     source: str
 
 
+class Awaited(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement that has no study yet; `study` is the one that will judge it."""
+
+    spec: str
+    name: str
+    text: str
+    study: str
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a study has to say about the rows that there are."""
 
