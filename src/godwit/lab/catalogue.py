@@ -20,7 +20,7 @@ AWAITED: Sequence[Awaited] = tuple(
         "sites": {
             "C12": "The average cost of a handover is below its theoretical upper bound.",
             "C13": "Costs: ping/pong above ping/pong by rendezvous, above incomplete and complete acyclic relocation.",
-            "C14": "Latency: the generic protocol takes 3.5 times incomplete and 4.4 times complete acyclic relocation.",
+            "C14": "Latency: the generic protocol takes 3.5 times incomplete, 4.4 times complete acyclic relocation.",
             "C15": "Mobility at the border has longer paths and higher incomplete cost; complete covers more often.",
             "C16": "The cost of incomplete acyclic relocation grows with the subscribers.",
             "C17": "That of the complete one is highest with 20 subscribers, then falls.",

@@ -75,10 +75,10 @@ def left_open(plan: Plan) -> list[list[Configuration]]:
 def findings(base: Plan, rows: Sequence[Row[Configuration, Result]]) -> list[Finding]:
     """Each claim over the readings in which it could be decided."""
     known = {name: Evidence(plan, rows) for name, plan in plans(base).items()}
-    return [_over(name, known) for name in CLAIMS]
+    return [over(name, known) for name in CLAIMS]
 
 
-def _over(name: str, known: Mapping[str, Evidence]) -> Finding:
+def over(name: str, known: Mapping[str, Evidence]) -> Finding:
     found = {reading: judge(name, evidence) for reading, evidence in known.items()}
     first = next(iter(found.values()))
     if name == "A1":

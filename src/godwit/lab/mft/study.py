@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from godwit.lab.claims import Claim, Dependence, Finding, Verdict, along, judged, undecided
+from godwit.lab.claims import Claim, Dependence, Finding, Point, Verdict, along, judged, undecided
 from godwit.lab.mft import area, energy, screening
 from godwit.lab.mft.area import AreaPlan
 from godwit.lab.mft.claims import CLAIMS
@@ -119,11 +119,13 @@ def _findings(plan: Plan, margins: Margins, by_reading: Mapping[str, Evidence], 
         elif name == "E17":
             found.append(area.finding(plan.area, rows))
         else:
-            found.append(_screened(name, margins, {reading: own[name] for reading, own in at_size.items()}, plan.quick))
+            found.append(
+                screened(name, margins, {reading: own[name] for reading, own in at_size.items()}, quick=plan.quick)
+            )
     return found
 
 
-def _screened(name: str, margins: Margins, at_size: Mapping[str, Finding], quick: bool) -> Finding:
+def screened(name: str, margins: Margins, at_size: Mapping[str, Finding], *, quick: bool) -> Finding:
     """By the screening where it says the same everywhere, else on what it hangs; the grids at size stand beside it."""
     claim, share = CLAIMS[name], margins.holding(name)
     if share is None:
@@ -136,7 +138,7 @@ def _screened(name: str, margins: Margins, at_size: Mapping[str, Finding], quick
     if share <= 1 - EVERYWHERE and decided <= {Verdict.NOT_REPRODUCED} and not quick:
         return judged(claim, False, numbers)
     if max(margins.explained(name).values()) < EXPLAINS:
-        return _by_dice(claim, decided, numbers)
+        return _by_dice(claim, at_size, numbers)
     factor = margins.decisive(name)
     curve = margins.curve(name, factor)
     told = along(claim, screening.NAMES[factor], curve, numbers)
@@ -149,12 +151,16 @@ def _screened(name: str, margins: Margins, at_size: Mapping[str, Finding], quick
     return Finding(claim, Verdict.DEPENDS, numbers, depends=depends)
 
 
-def _by_dice(claim: Claim, decided: set[Verdict], numbers: str) -> Finding:
+def _by_dice(claim: Claim, at_size: Mapping[str, Finding], numbers: str) -> Finding:
     """Nothing that was varied explains the sign, so that it is the world's: only many worlds at size can decide."""
-    if len(decided) == 1:
-        return judged(claim, Verdict.REPRODUCED in decided, numbers)
+    holds = {Verdict.REPRODUCED: True, Verdict.NOT_REPRODUCED: False}
+    points = [
+        Point(reading, holds[one.verdict], one.numbers) for reading, one in at_size.items() if one.verdict in holds
+    ]
+    if points:
+        return along(claim, "the reading of acknowledgements and retries", points, numbers, ordered=False)
     what = "none of the six factors explains its sign in one world, and the grids at size are too short"
-    return undecided(claim, what, "the published size, an hour of a core", numbers)
+    return undecided(claim, what, "C16 at three speeds, ten seeds of 500 s, ten minutes of a core", numbers)
 
 
 def _short(finding: Finding) -> str:
