@@ -31,7 +31,7 @@ class Pipe:
         self.wanted = tuple(filters)
         return 7
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         self.sent.append((tuple(to), content))
 
     def receive(self, sender: NodeId, message: Message) -> None:

@@ -10,8 +10,8 @@ from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import Delivery, Outlet
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
-from godwit.protocols.broker.session.rows import DONE_WITH, Ledger, size_b
-from godwit.protocols.broker.session.state import Item, Session
+from godwit.protocols.broker.session.rows import DONE_WITH, Ledger
+from godwit.protocols.broker.session.state import NUMBER_MAX, Item, Queue, Session
 from godwit.protocols.host import Host, Record
 
 BOUNDS = ("queue", "age")
@@ -58,7 +58,7 @@ class Deliveries:
             if session.durable:
                 self.ledger.put_item(session, item)
             session.queue.waiting.append(item)
-            session.queue.waiting_b += size_b(item)
+            session.queue.waiting_b += item.size_b
             self._bound(session)
         elif self._is_expired(item.publication):
             self._dropped(session, item, "expired")
@@ -167,7 +167,7 @@ class Deliveries:
         self._send(session, outlet, item)
 
     def _give_number(self, session: Session, item: Item) -> None:
-        item.number = session.queue.next_number()
+        item.number = next_number(session.queue)
         session.queue.flying[item.number] = item
 
     def _send(self, session: Session, outlet: Outlet, item: Item) -> None:
@@ -220,7 +220,7 @@ class Deliveries:
 
     def _next(self, session: Session) -> Item:
         item = session.queue.waiting.popleft()
-        session.queue.waiting_b -= size_b(item)
+        session.queue.waiting_b -= item.size_b
         return item
 
     def _bound(self, session: Session) -> None:
@@ -241,7 +241,7 @@ class Deliveries:
         for item in waiting:
             if not granted.matches(item.publication.values()):
                 queue.waiting.remove(item)
-                queue.waiting_b -= size_b(item)
+                queue.waiting_b -= item.size_b
                 self._dropped(session, item, "not_authorized")
         for number, item in flying:
             if not item.out and not item.received and not granted.matches(item.publication.values()):
@@ -278,3 +278,11 @@ class Deliveries:
         self.counts.delivered[qos] += 1
         if self.tracing:
             self.host.trace(Record("delivered", event=publication.id, client=session.client))
+
+
+def next_number(queue: Queue) -> int:
+    """A packet identifier that is free."""
+    while True:
+        queue.number = queue.number % NUMBER_MAX + 1
+        if queue.number not in queue.flying:
+            return queue.number

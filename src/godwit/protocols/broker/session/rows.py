@@ -337,6 +337,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session = Session(owner.partition("\0")[0], row.standing.epoch, row.carried)
     session.owner = owner
     session.standing = row.standing
+    session.outlive(row.carried.expiry_s)
     session.inflow.upstreams = list(row.upstreams)
     if row.carried.memory is not None:
         session.queue.number = row.carried.memory.born % NUMBER_MAX
@@ -404,12 +405,7 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
         session.queue.number = max(session.queue.number, row.number)
     else:
         session.queue.waiting.append(item)
-        session.queue.waiting_b += size_b(item)
-
-
-def size_b(item: Item) -> int:
-    """What a waiting delivery costs, about."""
-    return len(item.publication.payload) + len(item.publication.topic) + 64
+        session.queue.waiting_b += item.size_b
 
 
 def kept_of(item: Item) -> Kept:

@@ -233,7 +233,9 @@ class ProActive(Pooled):
         """Whom the subscriber has left hears of it once nothing is needed of it any more; who is asked for the context
         hears of it behind the question."""
         for place, epoch in record.untold[:]:
-            if not record.recalls and record.fetches.get(epoch, place) == place:
+            # A return asks nobody: what its record still waits for was asked for by the attachment before it.
+            asked = max((number for number in record.fetches if number <= epoch), default=epoch)
+            if not record.recalls and record.fetches.get(asked, place) == place:
                 record.untold.remove((place, epoch))
                 self.host.send(place, Moved(record.subscriber, epoch, self.graph.names))
 
