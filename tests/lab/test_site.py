@@ -91,7 +91,7 @@ def test_a_page_says_how_to_run_it_again_and_where_its_rows_come_from(told: site
         "abc123",
         "c0de",
         "a machine",
-        "3 of 3 rows of size quick",
+        "3 of 3 runs of size quick",
         "1 to 3",
         "dice/results.parquet",
         "Throws",
@@ -138,7 +138,7 @@ def test_what_a_large_plan_leaves_open_is_taken_from_a_smaller_one_which_is_name
         (Verdict.REPRODUCED, "size quick: seen in quick"),
     ]
     page = site.documents([found])["dice.md"]
-    assert "4 of 9 rows of size published, 4 of 9 rows of size short, 3 of 3 rows of size quick are there" in page
+    assert "4 of 9 runs of size published, 4 of 9 runs of size short, 3 of 3 runs of size quick are there" in page
     assert "--size short" in page
     alone = site.told(study, kept, "quick")
     assert alone is not None

@@ -58,8 +58,12 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> str:
-        """How many of the rows that its plans want are there."""
-        return ", ".join(f"{len(one.rows)} of {one.wanted} rows of size {one.size}" for one in self.sizes)
+        """How many of the runs that its plans want are there."""
+        return ", ".join(f"{one.runs} of {one.wanted} runs of size {one.size}" for one in self.sizes)
+
+    @property
+    def runs(self) -> int:
+        return len(set(map(self.study.ran, self.rows)))
 
     @property
     def counts(self) -> Counter[Verdict]:

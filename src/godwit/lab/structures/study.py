@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 
 from godwit.lab.claims import Claim, fair
 from godwit.lab.pages import Table
@@ -92,4 +93,5 @@ STUDY = Study(
     kept=Store,
     outcome=outcome,
     named=lambda one: EXPERIMENTS[one.experiment],
+    ran=attrgetter("setting"),
 )
