@@ -13,7 +13,7 @@ from godwit.commands.lab.experiments import GatheringOptions
 from godwit.commands.lab.lab import _command, _judged, _numbers, _sweeping, _tabled, _write_text
 from godwit.lab import pages
 from godwit.lab.gathering import report
-from godwit.lab.gathering.beyond import churn, growth, recorded, scale
+from godwit.lab.gathering.beyond import churn, growth, recorded, scale, tree_drive
 from godwit.lab.gathering.evidence import Evidence
 from godwit.lab.gathering.plan import QUICK, Plan, cost, named
 from godwit.lab.gathering.runs import Configuration, Result, run
@@ -83,8 +83,15 @@ def _recorded(data: str, minutes: float, out: str) -> int:
     for name in (recorded.TAXIS, recorded.CELLS, recorded.STATIONS, recorded.READINGS):
         if not (folder / name).is_file():
             raise InputError(f"--data {data}: there is no {name} in it")
-    done = recorded.driven(recorded.Recording(folder=data, minutes=minutes), _progress())
-    page = growth.recorded_page(done, f"godwit lab gathering --data DIR --minutes {minutes:g}")
+    say = _progress()
+    whole = recorded.Recording(folder=data, minutes=minutes)
+    part = recorded.Recording(folder=data, minutes=min(minutes, tree_drive.MINUTES), brokers=tree_drive.BROKERS)
+    runs = {
+        "ring, all brokers": recorded.RingDrive(whole, say).run(),
+        f"ring, {part.minutes:g} minutes": recorded.RingDrive(part, say).run(),
+        f"tree, {part.minutes:g} minutes": tree_drive.TreeDrive(part, say).run(),
+    }
+    page = growth.recorded_page(runs, f"godwit lab gathering --data DIR --minutes {minutes:g}")
     return _written(out, "recorded", page, {})
 
 

@@ -136,12 +136,15 @@ def swept(
 ) -> int:
     """Run what is missing and return the exit status: 1 where runs failed for good, 130 after Ctrl-C.
 
-    The costliest come first, so that none is left running alone at the end; the bar goes by what they cost.
+    On Spark the costliest come first, so that none is left running alone at the end; without it runs come in the order
+    that is wanted, which an interrupted run has the first part of. The bar goes by what they cost.
     """
     where.check()
     reports = Reports()
     wanted = list(dict.fromkeys(wanted))
-    missing = sorted(kept.missing(wanted), key=cost, reverse=True)
+    missing = list(kept.missing(wanted))
+    if where.spark is not False:
+        missing.sort(key=cost, reverse=True)
     before = len(wanted) - len(missing)
     reports.say(f"{len(wanted)} runs" + (f", {before} finished before" if before else ""))
     if isinstance(kept, Results) and kept.foreign:

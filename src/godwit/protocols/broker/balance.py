@@ -6,8 +6,8 @@ hear of all, if a little later. One that has more than its share sends clients t
 It picks the better of two drawn by chance, so that not all run to the same one, and counts each client that it sends
 there at once.
 
-Nobody is sent in circles: a broker sends away only while it has `MARGIN` more than the mean, and only to those below
-the mean; whoever is sent is announced there with `Sent` and let in; and nobody is sent away twice by the same broker
+Nobody is sent in circles. A broker sends away only while it has `MARGIN` more than the mean, and only to those below
+the mean. Whoever is sent is announced there with `Sent` and let in. And nobody is sent away twice by the same broker
 within `REMEMBER_S`, so that a client that cannot follow gets in when it tries again.
 """
 

@@ -176,6 +176,24 @@ def test_who_returns_before_its_context_has_come_keeps_that_context_where_it_is(
     play.teardown()
 
 
+@pytest.mark.feature("proactive-handoff F47", "proactive-handoff F24")
+@pytest.mark.parametrize("storm", [Storm, OurStorm, NearStorm, WeighedStorm])
+def test_a_context_that_was_taken_away_meanwhile_is_fetched_from_who_took_it(storm: type[Storm]) -> None:
+    """D waited for B's context when s called A, which had its own and told B so. Then s came back to D: B had nothing
+    any more, and nobody asked A."""
+    play = storm()
+    play.publish("P")
+    play.publish("Q")
+    play.vanish("t")
+    play.notice()
+    play.jump("s", "B")
+    play.stage.carry("B", "A", 2)
+    play.stage.carry("Q", "D")
+    play.slip("s", "D")
+    play.slip("s", "A")
+    play.teardown()
+
+
 @pytest.mark.feature("proactive-handoff F47")
 def test_the_text_alone_does_not_hold() -> None:
     with pytest.raises((AssertionError, KeyError)):
