@@ -108,9 +108,16 @@ class Balance:
         self._counted = (host.now(), burden().events)
         self._own = Load(burden().clients, 0.0)
         self._sent, self._expected = Remembered(host), Remembered(host)
+        self._started = False
 
     def start(self) -> None:
+        self._started = True
         self._tell()
+
+    def linked(self, peer: NodeId) -> None:
+        """A link has come up: who is there hears at once what this broker has to do, and not only when it is time."""
+        if self._started:
+            self.host.send(peer, self._load())
 
     def leave(self) -> None:
         """From now on nobody is let in, and the others know."""
@@ -227,8 +234,8 @@ class Balance:
         self._say()
         self.host.after(self.options.tell_s * self.host.random.uniform(0.9, 1.1), self._tell)
 
-    def _say(self) -> None:
-        load = Load(
+    def _load(self) -> Load:
+        return Load(
             self._burden().clients,
             self._own.events_per_s,
             self.address,
@@ -237,7 +244,9 @@ class Balance:
             self.address_ws,
             self.address_wss,
         )
-        passed_on = self._passed_on()
+
+    def _say(self) -> None:
+        load, passed_on = self._load(), self._passed_on()
         for peer in list(self._linked()):
             self.host.send(peer, load)
             if passed_on is not None:
