@@ -42,7 +42,7 @@ def outcome(rows: Sequence[Row], size: str) -> Outcome:
             f"{len(rows)} rows of {len({row.setting for row in rows})} settings, up to {replications} replications;"
             " published are 10, 60 (E12) and 20 (E13). Every structure was checked against a naive one in every run."
             " Where the source speaks of speed, covering and matching tests stand in for it. C12 to C19 are"
-            " judged by the study of sites, C20 to C23 by that of what lasts, C30 by that of capacity."
+            " judged by the study of relocation, C20 to C23 by that of what lasts, C30 by that of capacity."
         ),
         findings=found,
         tables=[_against_the_spec(rows), _run_table(rows)],
