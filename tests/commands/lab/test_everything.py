@@ -45,7 +45,7 @@ def test_everything_is_run_once_and_one_site_is_written(tmp_path: Path) -> None:
     [
         (["--size", "huge"], "--size huge: one of quick, short, published"),
         (["--only", "chess"], "--only chess: there is no such study; there are dice"),
-        (["--report-only"], "no run of size short is there"),
+        (["--report-only"], "no run of size short or smaller is there"),
     ],
 )
 def test_what_cannot_be_done_is_told(tmp_path: Path, words: list[str], told: str) -> None:

@@ -12,7 +12,7 @@ from godwit.commands.console import InputError, Reports
 from godwit.commands.lab.experiments import EverythingOptions
 from godwit.commands.pipeline.sweeping import INTERRUPTED, RESULTS, Where, alone_in, swept
 from godwit.lab import site
-from godwit.lab.catalogue import STUDIES
+from godwit.lab.catalogue import AWAITED, STUDIES
 from godwit.lab.results import ResultsError
 from godwit.lab.site import Told
 from godwit.lab.structures.rows import StoreError
@@ -40,7 +40,7 @@ def everything(options: EverythingOptions) -> int:
     except (ResultsError, StoreError) as error:
         raise InputError(str(error)) from None
     if not every:
-        raise InputError(f"{folder}: no run of size {size} is there; run without --report-only first")
+        raise InputError(f"{folder}: no run of size {size} or smaller is there; run without --report-only first")
     _write(folder, every, options.documents, reports)
     return status
 
@@ -103,11 +103,11 @@ def _told(one: Study, size: str, folder: Path, reports: Reports, report_only: bo
 
 def _write(folder: Path, every: Sequence[Told], documents: str | None, reports: Reports) -> None:
     try:
-        written = site.write(folder, every)
+        written = site.write(folder, every, AWAITED)
         if documents is not None:
             target = Path(documents)
             target.mkdir(parents=True, exist_ok=True)
-            for name, text in site.documents(every).items():
+            for name, text in site.documents(every, AWAITED).items():
                 (target / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
