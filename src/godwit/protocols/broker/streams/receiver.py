@@ -98,7 +98,8 @@ class Source:
 
 
 class Receiver:
-    """`on_content` gets everything once and in order, and `taken` says when it is done with.
+    """`on_content` gets everything once and in order, and `taken` says when it is done with. `on_reborn` is called
+    before the first from an origin that has lost its disk.
 
     What was sent to a former life of this broker is not taken: nobody knows whether that life had it. The answer names
     this one, and what is durable comes again.
@@ -112,6 +113,7 @@ class Receiver:
         counts: Counts,
         carry: Carry,
         on_content: Callable[[NodeId, int, Content], None],
+        on_reborn: Callable[[NodeId], None],
     ) -> None:
         self.host = host
         self.store = store
@@ -119,6 +121,7 @@ class Receiver:
         self.counts = counts
         self.carry = carry
         self.on_content = on_content
+        self.on_reborn = on_reborn
         self.life = 1 + host.random.getrandbits(60)
         self.sources: dict[NodeId, Source] = {}
         self._owed: dict[NodeId, bool] = {}
@@ -161,6 +164,14 @@ class Receiver:
             else:
                 self.asked(Ask(parcels.origin, parcels.stream, self.host.name))
 
+    def _follow(self, origin: NodeId, source: Source, stream: int) -> bool:
+        if source.stream == stream:
+            return True
+        if not source.follow(stream):
+            return False
+        self.on_reborn(origin)
+        return True
+
     def taken(self, origin: NodeId, number: int) -> None:
         """The broker has done with everything up to this number, and written what came of it."""
         source = self.sources.get(origin)
@@ -180,7 +191,7 @@ class Receiver:
         source = self.sources.get(origin)
         if source is None:
             source = self.sources[origin] = Source(stream)
-        if not source.follow(stream):
+        if not self._follow(origin, source, stream):
             return
         self._giving = source
         try:
