@@ -138,10 +138,13 @@ class ConnectionLimits(Strict, frozen=True):
 
 
 class Backlog(Strict, frozen=True):
-    """What may wait for one client that is away; what is beyond is dropped, the oldest first, counted and told."""
+    """What may wait for one client that is away or slow; what is beyond is dropped, the oldest first, counted and
+    told."""
 
     messages_max: Count = 100_000
     bytes_max: Count = 64 * 1024 * 1024
+    memory_bytes_max: Annotated[int, Meta(ge=0)] = 1024 * 1024
+    """What of that is in memory; the rest is on the disk only, until its turn comes."""
     age_max_s: Positive = 7 * 24 * 3600.0
 
 

@@ -431,7 +431,12 @@ def front_options(config: Config) -> Options:
 def limits(config: Config) -> Limits:
     """Of clients for whom the users file says nothing."""
     backlog = config.backlog
-    return Limits(queue_max=backlog.messages_max, queue_bytes_max=backlog.bytes_max, queue_age_max_s=backlog.age_max_s)
+    return Limits(
+        queue_max=backlog.messages_max,
+        queue_bytes_max=backlog.bytes_max,
+        queue_memory_max=backlog.memory_bytes_max,
+        queue_age_max_s=backlog.age_max_s,
+    )
 
 
 def habits(config: Config, name: str) -> GraphOptions:

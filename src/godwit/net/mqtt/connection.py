@@ -431,7 +431,7 @@ class Connection(Requests):
     def _take(self, data: bytes) -> None:
         """All whole packets of it; what remains waits."""
         counts = self.front.counts
-        packets, published = counts.packets_in, counts.publishes_in
+        packets = counts.packets_in
         try:
             self._take_packets(data)
             left = len(self._unread) if self._unread is not None else 0
@@ -439,9 +439,6 @@ class Connection(Requests):
             self._offer()
         except PacketError as error:
             self._fail(error)
-        else:
-            if counts.publishes_in != published and self.front.backlog_bytes > self.front.options.backlog_bytes_max:
-                self.front.slow_down(self)
 
     def _charge(self, packets: int, size: int) -> None:
         options = self.front.options
@@ -640,6 +637,10 @@ class Connection(Requests):
         if waiting:
             self._look_at(waiting)
         self.go_on_reading(Hold.OPENING)
+
+    def go_on_delivering(self) -> None:
+        if self._session is not None:
+            self.front.broker.go_on(self._session, self)
 
     def refused(self, reason: Reason, text: str) -> None:
         self._opening = None

@@ -24,7 +24,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
 
-from godwit.net.store.batch import CREATE, LOAD, NUMBERS, Batch
+from godwit.net.store.batch import CREATE, GET, LOAD, NUMBERS, Batch
 
 log = logging.getLogger("godwit.store")
 
@@ -99,6 +99,8 @@ class SqliteStore:
         except BaseException:
             self._lock.close()
             raise
+        self._reader: sqlite3.Connection | None = None
+        """For single rows: the thread may be in the midst of a transaction with the other one."""
         self._next = Batch()
         self._writing: Batch | None = None
         self._timer: asyncio.Handle | None = None
@@ -148,6 +150,20 @@ class SqliteStore:
             batch.overlay(kind, rows)
         return [(owner, number, value) for (owner, number), value in sorted(rows.items())]
 
+    def get(self, table: str, owner: str, number: int) -> bytes | None:
+        for batch in (self._next, self._writing):
+            if batch is not None:
+                decided, value = batch.find(table, owner, number)
+                if decided:
+                    return value
+        try:
+            if self._reader is None:
+                self._reader = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
+            found: tuple[bytes] | None = self._reader.execute(GET, (NUMBERS[table], owner, number)).fetchone()
+        except sqlite3.Error as error:
+            raise _told(self.path, error) from error
+        return found[0] if found is not None else None
+
     def settled(self, then: Callable[[], None]) -> None:
         self._next.waiting.append(partial(self.run, then))
         self._hurry()
@@ -174,8 +190,10 @@ class SqliteStore:
         await asyncio.to_thread(self._thread.join)
         if self._timer is not None:
             self._timer.cancel()
-        with suppress(sqlite3.Error):
-            self._connection.close()
+        for connection in (self._reader, self._connection):
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
         self._lock.close()
 
     @property

@@ -248,6 +248,11 @@ class Broker:
         follows all the same."""
         return self._switch.flows.released(session, number)
 
+    def go_on(self, session: Session, outlet: Outlet) -> None:
+        """What was delivered has left, and the outlet takes more."""
+        if session.outlet is outlet:
+            self._switch.flows.pump(session)
+
     def audience(self, topic: str) -> Audience:
         """Who wants this topic; keep it as long as the generation is the same."""
         return self._switch.directory.audience(topic)

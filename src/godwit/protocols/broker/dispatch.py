@@ -16,7 +16,7 @@ from godwit.protocols.broker.session.memory import is_own
 from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.retained import Retained
-from godwit.protocols.broker.session.rows import Ledger, kept_of, size_b
+from godwit.protocols.broker.session.rows import Ledger, kept_of
 from godwit.protocols.broker.session.state import PASSAGES_MAX, Body, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import Host, NodeId, Record, Timer
@@ -165,7 +165,7 @@ class Switch:
     def had(self, session: Session) -> tuple[Passage, ...]:
         """What a session has had of what bridges bring from the air, what waits for it not counted."""
         items = (*session.queue.waiting, *(item for items in session.inflow.held.values() for item in items))
-        waiting = {item.publication.passage for item in items}
+        waiting = {item.label.passage for item in items}
         known = dict(session.carried.passages)
         if not session.inflow.gates and session.carried.memory is None:
             known.update(dict.fromkeys(reversed(self.fabric.crossed(session.inflow.since))))
@@ -236,7 +236,7 @@ class Switch:
             self.forward(session, item, None)
         elif session.copy is not None:
             session.queue.waiting.append(item)
-            session.queue.waiting_b += size_b(item)
+            session.queue.waiting_b += item.size_b
             session.copy.holding.weigh(session.copy, item)
         else:
             if session.standing.copies:

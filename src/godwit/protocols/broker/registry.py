@@ -255,6 +255,7 @@ class Registry:
                 switch.share(group, switch.name, item.publication)
             else:
                 left += not item.received
+            item.discard()
         switch.counts.waiting -= len(session.queue.flying) + len(session.queue.waiting)
         session.queue.flying, session.inflow.held = {}, {}
         session.queue.waiting.clear()

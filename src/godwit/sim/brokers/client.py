@@ -41,6 +41,9 @@ class Connection:
     def refused(self, reason: Reason, text: str) -> None:
         self.client.on_closed(self, reason)
 
+    def takes_more(self) -> bool:
+        return True
+
     def deliver(self, delivery: Delivery) -> None:
         self.client.later(self, lambda: self.client.on_delivery(self, delivery))
 

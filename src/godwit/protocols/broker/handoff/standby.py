@@ -15,7 +15,7 @@ from godwit.protocols.broker.messages import Drop, Fetch, Given, Nothing, Reserv
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.parse import remembered
-from godwit.protocols.broker.session.rows import item_of, items_of, kept_of, size_b
+from godwit.protocols.broker.session.rows import item_of, items_of, kept_of
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
 from godwit.protocols.host import NodeId
 
@@ -103,7 +103,7 @@ class Holding:
     def weigh(self, copy: Copy, item: Item) -> None:
         """One more has come. Where that is too much, the copy goes when this turn is over: somebody may be in the midst
         of giving to all who want the same."""
-        cost, session = size_b(item), copy.session
+        cost, session = item.size_b, copy.session
         copy.bytes += cost
         self.bytes += cost
         if self.bytes > self.bytes_max or len(session.queue.waiting) > self.registry.limits.queue_max:

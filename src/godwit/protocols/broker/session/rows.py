@@ -14,7 +14,9 @@ import msgspec
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.messages import Carried, Kept
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.parse import remembered
+from godwit.protocols.broker.session.spill import Shelf, fetched
 from godwit.protocols.broker.session.state import (
     NUMBER_MAX,
     Body,
@@ -90,6 +92,39 @@ _subscription = msgspec.msgpack.Decoder(Subscription).decode
 _publication = msgspec.msgpack.Decoder(Publication).decode
 
 
+class OwnRow:
+    """A waiting publication is in the row of its delivery."""
+
+    __slots__ = ("owner", "position", "store")
+
+    def __init__(self, store: Store, owner: str, position: int) -> None:
+        self.store = store
+        self.owner = owner
+        self.position = position
+
+    def fetch(self) -> Publication:
+        row = self.store.get("queues", self.owner, self.position)
+        assert row is not None, f"no delivery ({self.owner!r}, {self.position})"
+        return _item_row(row).publication or DONE_WITH
+
+    def release(self) -> None: ...
+
+
+class BodyRow:
+    """It is in the row that all who wait for it share."""
+
+    __slots__ = ("number", "store")
+
+    def __init__(self, store: Store, number: int) -> None:
+        self.store = store
+        self.number = number
+
+    def fetch(self) -> Publication:
+        return fetched(self.store, "bodies", "", self.number)
+
+    def release(self) -> None: ...
+
+
 class Ledger:
     """Writes what changes. `writes` grows with every row, so that a caller can tell whether it must wait for any."""
 
@@ -102,6 +137,7 @@ class Ledger:
         self._changed: dict[Session, None] = {}
         """Sessions whose rows are written when the store writes next."""
         self._written: dict[Session, Written] = {}
+        self._shelf = Shelf(store)
         store.on_write = self._write_changed
 
     def body(self) -> Body:
@@ -170,7 +206,19 @@ class Ledger:
             self._bundled.get(session, {}).pop(item.position, None)
         self._put("queues", session.owner, item.position, _encode(_row_of(item, held)))
 
+    def spill(self, session: Session, item: Item) -> None:
+        """Its publication waits on the disk only."""
+        if item.is_away or session in self._bundled:
+            return
+        if not item.position:
+            item.put_away(self._shelf.put(item.label, item.body))
+        elif item.body is not None:
+            item.put_away(BodyRow(self.store, item.body.number))
+        else:
+            item.put_away(OwnRow(self.store, session.owner, item.position))
+
     def delete_item(self, session: Session, item: Item) -> None:
+        item.discard()
         if item.position:
             if self._bundled:
                 self._unbundle(session, item)
@@ -236,11 +284,14 @@ class Ledger:
         self._delete("queues", session.owner, 0)
 
     def forget(self, session: Session) -> None:
-        """Delete all its rows; in memory it stays as it is."""
+        """Delete all its rows; in memory it stays as it is, unless it has ended."""
         self._bundled.pop(session, None)
         self._changed.pop(session, None)
         self._written.pop(session, None)
+        has_ended = session.standing.state is State.ENDED
         for item in items_of(session):
+            if item.group is not None or not has_ended:
+                item.bring_back()
             self.delete_item(session, item)
         owner = session.owner
         for table in ("sessions", "gates", "subscriptions", "queues", "incoming"):
@@ -279,6 +330,9 @@ class Ledger:
                 if body is not None:
                     body.refs += 1
                 _add_item(sessions[owner], position, row, publication, body)
+                session = sessions[owner]
+                if session.queue.waiting_b > session.limits.queue_memory_max and not row.held and not row.number:
+                    self.spill(session, session.queue.waiting[-1])
         for number, (body, _) in bodies.items():
             if not body.refs:
                 self._delete("bodies", "", number)
@@ -404,12 +458,7 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
         session.queue.number = max(session.queue.number, row.number)
     else:
         session.queue.waiting.append(item)
-        session.queue.waiting_b += size_b(item)
-
-
-def size_b(item: Item) -> int:
-    """What a waiting delivery costs, about."""
-    return len(item.publication.payload) + len(item.publication.topic) + 64
+        session.queue.waiting_b += item.size_b
 
 
 def kept_of(item: Item) -> Kept:
