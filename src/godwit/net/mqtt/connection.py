@@ -141,7 +141,7 @@ class Requests(Delivering):
         """To what is offered to the broker when all that was read is looked through."""
         assert self._session is not None
         self.front.counts.publishes_in += 1
-        now, interval_s = self.front.broker.clock(), rich.message_expiry_interval if rich is not None else None
+        broker, interval_s = self.front.broker, rich.message_expiry_interval if rich is not None else None
         publication = Publication(
             self._client,
             self._session.next_sequence(),
@@ -149,8 +149,8 @@ class Requests(Delivering):
             payload,
             qos,
             bool(first & 1),
-            now,
-            None if interval_s is None else now + interval_s,
+            broker.clock(),
+            None if interval_s is None else broker.steady() + interval_s,
             NO_PROPERTIES if rich is None else properties_of(rich),
         )
         if qos:

@@ -79,7 +79,7 @@ class Front:
         self.counts = Counts()
         self.steer: Steer = lambda client, follows, over: None
         self.connections: set[Connection] = set()
-        self.forms = Forms(broker.clock)
+        self.forms = Forms(broker.steady)
         self.tick = 0
         self.output_share_bytes = self.options.output_bytes_max
         """What may wait for a client that does not read, as many as there are of them now."""

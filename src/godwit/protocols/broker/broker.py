@@ -39,6 +39,7 @@ from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import Cause, State
 from godwit.protocols.broker.session.state import Session
+from godwit.protocols.broker.steady import Steady
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import Host, NodeId, Record
 
@@ -76,16 +77,21 @@ class Broker:
         self.fabric = fabric
         self.clock = clock
         """Seconds since 1970."""
-        self._switch = Switch(host, store, fabric, clock, tracing)
+        steady = Steady(host, store, clock)
+        self.steady = steady.now
+        """For ages and expiry: about the same, but it goes on whatever becomes of the calendar."""
+        self._switch = Switch(host, store, fabric, clock, self.steady, tracing)
         self._registry = Registry(self._switch, Reunion(self._switch), limits or Limits())
         self._moves = Moves(self._registry, session_wait_s, self.publish, handoff, neighbors, copies_bytes_max)
         self._known: set[NodeId] = set()
         self._introduced = False
         self._load()
+        fabric.clock = self.steady
         fabric.on_content = self._on_content
         fabric.on_change = self._on_change
         host.after(0.0, self._on_change)
         host.after(CLEANING_S, self._clean)
+        steady.keep()
 
     @property
     def generation(self) -> int:
@@ -208,9 +214,9 @@ class Broker:
         return [self._registry.unsubscribe(session, key) for key in keys]
 
     def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
-        """Publications in their order, each with its packet id, 0 at QoS 0, made with `session.next_sequence()` and
-        `clock()`. For each above QoS 0 `outlet.accepted` follows once it is safe; QoS 2 with a packet id that was taken
-        before is only acknowledged again."""
+        """Publications in their order, each with its packet id, 0 at QoS 0, made with `session.next_sequence()`,
+        `clock()`, and `steady()` where it expires. For each above QoS 0 `outlet.accepted` follows once it is safe;
+        QoS 2 with a packet id that was taken before is only acknowledged again."""
         ledger, outlet = self._switch.ledger, session.outlet
         if outlet is None:
             return  # the session is somebody else's by now: the client says it again over its next connection
@@ -366,7 +372,7 @@ class Broker:
             case Reserved():
                 moves.reserving.on_reserved(origin, content)
             case messages.Retained(publication):
-                self._switch.retained.keep(publication, origin)
+                self._switch.retained.keep(publication, origin, self.steady())
         self.fabric.taken(origin, number)
 
     def _on_change(self) -> None:
@@ -397,7 +403,7 @@ class Broker:
 
     def _load(self) -> None:
         """All that was here before a crash. Connections are not, so that wills and expiry begin to count."""
-        now = self.clock()
+        now = self.steady()
         for owner, _, row in self.store.load("meta"):
             if owner == "brokers":
                 self._known = set(msgspec.msgpack.decode(row, type=list[str]))
@@ -426,7 +432,7 @@ class Broker:
             self._registry.rest(session)
 
     def _clean(self) -> None:
-        self._switch.retained.clean(self.clock())
+        self._switch.retained.clean(self.steady())
         self.host.after(CLEANING_S, self._clean)
 
 

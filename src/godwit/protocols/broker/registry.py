@@ -134,7 +134,7 @@ class Registry:
             session.become(Cause.LEFT)
             session.outlet = None
             session.kept_back.clear()
-            session.standing.left = self.switch.clock()
+            session.standing.left = self.switch.steady()
             self.switch.counts.connected -= 1
             self.switch.flows.detached(session)
             self.switch.directory.changed()
@@ -150,7 +150,7 @@ class Registry:
     def rest(self, session: Session) -> None:
         """Without a connection: until the client is back or its time is over."""
         switch = self.switch
-        left_s = session.expires_after(switch.clock())
+        left_s = session.expires_after(switch.steady())
         if left_s <= 0:
             self.end(session)
             return
@@ -163,7 +163,7 @@ class Registry:
 
     def _expire(self, session: Session) -> None:
         session.expiry_timer = None
-        if session.expires_after(self.switch.clock()) > 0:
+        if session.expires_after(self.switch.steady()) > 0:
             self.rest(session)
         else:
             self.end(session)
@@ -179,13 +179,13 @@ class Registry:
         if session.standing.state in OURS:
             self.switch.ledger.put_session(session)
         publication = will.publication
-        now, lasts_s = self.switch.clock(), (publication.expires or 0.0) - publication.time
+        lasts_s = (publication.expires or 0.0) - publication.time
         self.publish(
             msgspec.structs.replace(
                 publication,
                 sequence=session.next_sequence(),
-                time=now,
-                expires=None if publication.expires is None else now + lasts_s,
+                time=self.switch.clock(),
+                expires=None if publication.expires is None else self.switch.steady() + lasts_s,
             )
         )
 
@@ -327,7 +327,7 @@ class Registry:
         handling = wanted.retain_handling
         if wanted.group or handling is RetainHandling.NEVER or (handling is RetainHandling.IF_NEW and not new):
             return
-        found = self.switch.retained.find(wanted.topics, self.switch.clock())
+        found = self.switch.retained.find(wanted.topics, self.switch.steady())
         if condition is not None:
             found = [one for one in found if condition.matches(one.values())]
         if found:
@@ -345,7 +345,7 @@ class Registry:
                 if session.standing.state in OURS and qos == 0:
                     switch.flows.pass_on(session, one, True, identifiers)
                 elif qos:
-                    switch.take(session, Item(one, qos, True, identifiers))
+                    switch.take(session, Item(one, qos, True, identifiers, since=switch.steady()))
 
 
 def _is_covered(grant: Grant, wanted: Subscription, condition: FilterSet | None) -> bool:

@@ -37,8 +37,11 @@ class TreeFabric:
         self.options = options
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
+        self.clock: Callable[[], float] = host.now
         self.links: set[NodeId] = set()
-        self.streams = Streams(host, store, options.streams, self._pass_on, self._has_way, self._give)
+        self.streams = Streams(
+            host, store, options.streams, self._pass_on, self._has_way, self._give, lambda: self.clock()
+        )
         self._interests = Interests(store, host.now())
         self._said = Said(store, options.incarnation)
         self._incarnation = max(reserved(store, "boots") + 1, options.incarnation)
@@ -233,7 +236,7 @@ class TreeFabric:
             return
         if isinstance(frame, Parcels):
             for hop, runs in self._split(frame.runs, arrived).items():
-                self.host.send(hop, Parcels(frame.origin, frame.stream, tuple(runs), frame.hops + 1))
+                self.host.send(hop, Parcels(frame.origin, frame.stream, tuple(runs), frame.hops + 1, frame.sent))
             return
         way = self._onward(frame.to if isinstance(frame, Ask) else frame.origin, arrived)
         if way is not None:

@@ -137,7 +137,7 @@ class Holding:
         session.copy = None
         session.owner = copy_owner(session.client, copy.epoch)
         session.limits = self.registry.limits
-        session.carried.expiry_s, session.standing.left = copy.lasts_s, switch.clock()
+        session.carried.expiry_s, session.standing.left = copy.lasts_s, switch.steady()
         switch.counts.waiting += len(session.queue.flying) + len(session.queue.waiting)
         switch.flows.number_first(session)
         switch.ledger.save_together(session)

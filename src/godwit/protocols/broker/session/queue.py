@@ -236,7 +236,7 @@ class Deliveries:
         while session.queue.waiting:
             if len(session.queue.waiting) > limits.queue_max or session.queue.waiting_b > limits.queue_bytes_max:
                 reason = "queue"
-            elif now - session.queue.waiting[0].label.time > limits.queue_age_max_s:
+            elif now - session.queue.waiting[0].since > limits.queue_age_max_s:
                 reason = "age"
             else:
                 break
@@ -261,7 +261,7 @@ class Deliveries:
     def _staleness(self, session: Session, item: Item) -> str:
         if self._is_expired(item.label):
             return "expired"
-        if self.clock() - item.label.time > session.limits.queue_age_max_s:
+        if self.clock() - item.since > session.limits.queue_age_max_s:
             return "age"
         return ""
 

@@ -22,6 +22,8 @@ class Last(msgspec.Struct, frozen=True, array_like=True):
 
     publication: Publication
     origin: NodeId
+    since: float = 0.0
+    """Since when it is here, by the steady clock."""
 
     @property
     def stamp(self) -> tuple[float, str, int]:
@@ -50,9 +52,9 @@ class Retained:
             return publication
         return msgspec.structs.replace(publication, time=known.publication.time + TICK_S)
 
-    def keep(self, publication: Publication, origin: NodeId) -> None:
+    def keep(self, publication: Publication, origin: NodeId, since: float) -> None:
         """Take it unless a newer one is known; without payload the topic has none from now on."""
-        topic, last = publication.topic, Last(publication, origin)
+        topic, last = publication.topic, Last(publication, origin, since)
         known = self._lasts.get(topic)
         if known is None or known.stamp < last.stamp:
             self._lasts.put(topic, last)
@@ -71,7 +73,7 @@ class Retained:
         """Forget what has expired, and what was cleared long ago."""
         for last in self._lasts:
             one = last.publication
-            if not _is_good(one, now) and now > CLEARED_S + max(one.time, one.expires or 0.0):
+            if not _is_good(one, now) and now > CLEARED_S + max(last.since or one.time, one.expires or 0.0):
                 self._lasts.remove(one.topic)
                 self._store.delete("retained", one.topic, 0)
 

@@ -67,6 +67,7 @@ class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     held: NodeId = ""
     """The origin for whose earlier publications it must wait."""
     stamp: tuple[NodeId, int] | None = None
+    since: float = 0.0
 
 
 class Bundle(msgspec.Struct, frozen=True, array_like=True):
@@ -377,6 +378,7 @@ def _row_of(item: Item, held: NodeId) -> ItemRow:
         item.group,
         held,
         item.stamp,
+        item.since,
     )
 
 
@@ -447,6 +449,7 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
         body=body,
         group=row.group,
         stamp=row.stamp,
+        since=row.since,
     )
     item.position = position
     session.queue.position = max(session.queue.position, position)
@@ -464,7 +467,15 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
 def kept_of(item: Item) -> Kept:
     publication = DONE_WITH if item.received else item.publication
     return Kept(
-        publication, item.qos, item.retain, item.identifiers, item.number, item.received, item.group, item.stamp
+        publication,
+        item.qos,
+        item.retain,
+        item.identifiers,
+        item.number,
+        item.received,
+        item.group,
+        item.stamp,
+        item.since,
     )
 
 
@@ -478,6 +489,7 @@ def item_of(kept: Kept, *, under_way: bool) -> Item:
         received=kept.received and under_way,
         group=kept.group,
         stamp=kept.stamp,
+        since=kept.since,
     )
     # The old broker has the number on its disk until this one has: it comes again from there after a crash.
     item.safe = item.sent = under_way

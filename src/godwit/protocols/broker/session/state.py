@@ -58,6 +58,7 @@ class Item:
         "retain",
         "safe",
         "sent",
+        "since",
         "size_b",
         "stamp",
     )
@@ -74,6 +75,7 @@ class Item:
         body: Body | None = None,
         group: GroupKey | None = None,
         stamp: tuple[NodeId, int] | None = None,
+        since: float = 0.0,
     ) -> None:
         self.label = publication
         """The publication, or all but its content while that is not in memory."""
@@ -91,6 +93,8 @@ class Item:
         self.group = group
         self.stamp = stamp
         """The broker from whose stream it came, and its number there."""
+        self.since = since or publication.time
+        """Since when it waits for the client, here and at brokers where the session was before, by the steady clock."""
         self.position = 0
         """Its place in the session's queue, by which the store knows it."""
         self.safe = False
@@ -263,7 +267,7 @@ class Standing(msgspec.Struct):
     """The epoch at which it moved here."""
     state: State = State.START
     left: float | None = None
-    """When the connection ended, by the broker's clock; None while there is one."""
+    """When the connection ended, by the broker's steady clock; None while there is one."""
     will: Will | None = None
     announced: bool = False
     """The other brokers know that it is here."""

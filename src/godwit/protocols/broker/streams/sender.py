@@ -75,8 +75,10 @@ class Sender:
         counts: Counts,
         carry: Carry,
         has_way: Callable[[NodeId], bool],
+        clock: Callable[[], float],
     ) -> None:
         self.host = host
+        self.clock = clock
         self.store = store
         self.stream = stream
         self.options = options
@@ -217,7 +219,8 @@ class Sender:
             del self._busy[lane.to]
 
     def _send_runs(self, found: dict[int, list[tuple[Lane, int]]]) -> None:
-        frames = _Frames(partial(Parcels, self.host.name, self.stream), self.options.frame_b, self.carry)
+        frame = partial(Parcels, self.host.name, self.stream, sent=self.clock())
+        frames = _Frames(frame, self.options.frame_b, self.carry)
         for number in sorted(found):
             legs = found[number]
             frames.add(legs[0][0].parcels[number], legs)
