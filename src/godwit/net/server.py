@@ -352,6 +352,9 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     broker.prepare_with(IndexLoader().prepared)
     remembered = Remembered(key_in(config.folder), store) if config.access.remember else None
     access = Access(config.access.users, limits(config), remembered)
+    if isinstance(fabric, TreeFabric | Bridge):
+        tree = fabric.tree if isinstance(fabric, Bridge) else fabric
+        tree.streams.sender.on_restored = _tell_restored
     front = Front(broker, front_options(config), access.admit)
     # What others said, and what is on the disk now, may have made something to say to clients.
     links.on_read = store.after = front.flush
@@ -463,6 +466,15 @@ def near(config: Config, name: str) -> dict[str, float]:
     if name and name not in sites:
         log.warning("copies.places: %s does not say where %s stands, so nobody is near it", config.copies.places, name)
     return closeness(name, sites, config.copies.near_m)
+
+
+def _tell_restored(peer: str, numbers: int) -> None:
+    log.warning(
+        "%s has had more from this broker than its disk knows (%d numbers): the disk is a copy of an earlier one."
+        " What this broker took since the copy was made, and had not sent, is lost; everything else goes on",
+        peer,
+        numbers,
+    )
 
 
 def _tell_bound(session: Session, reason: str) -> None:

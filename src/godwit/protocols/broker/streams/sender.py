@@ -11,7 +11,7 @@ from godwit.protocols.broker.messages import Content
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken, encode
 from godwit.protocols.broker.streams.outbox import Lane, Outbox, Parcel
-from godwit.protocols.broker.streams.sequence import Numbers
+from godwit.protocols.broker.streams.sequence import LEAP, Numbers
 from godwit.protocols.host import Host, LocalError, NodeId, RemoteError
 
 
@@ -53,6 +53,8 @@ class Counts(msgspec.Struct):
     dropped_old: int = 0
     dropped_gone: int = 0
     """Kept for a receiver that was given up."""
+    restored: int = 0
+    """Receivers that knew more of this broker's stream than its disk did: that is a copy of an earlier one."""
     dropped_uncertain: int = 0
     """Not durable, and under way to a receiver that has restarted: it may have had them, and none comes twice."""
 
@@ -91,6 +93,8 @@ class Sender:
         self._started = self._awake = self._unsettled = False
         self._busy: dict[NodeId, Lane] = {}
         self._serial = host.random.getrandbits(31)
+        self.on_restored: Callable[[NodeId, int], None] = lambda receiver, numbers: None
+        """Called with a receiver that has had more of this stream than the disk knows, and how many numbers more."""
 
     def start(self) -> None:
         """The numbers are reserved on the disk: begin."""
@@ -137,16 +141,35 @@ class Sender:
         lane = self.outbox.lanes.get(taken.by)
         if taken.stream != self.stream:
             return  # It has not heard yet that this broker has lost its disk.
-        if not taken.number <= taken.given <= self.numbers.last:
-            raise RemoteError(f"{taken.by} has {taken.given} and confirms {taken.number} of {self.numbers.last}")
+        if taken.number > taken.given:
+            raise RemoteError(f"{taken.by} has {taken.given} and confirms {taken.number}")
+        if taken.given > self.numbers.last and not self._is_news(lane, taken):
+            raise RemoteError(f"{taken.by} has {taken.given} of {self.numbers.last}")
+        if taken.given > max(lane.sent_max if lane is not None else 0, self._first):
+            if not self._is_news(lane, taken):
+                raise RemoteError(f"{taken.by} says it has {taken.given}, which was not sent to it")
+            self._catch_up(lane, taken)
         if lane is None:
             return
-        if taken.given > max(lane.sent_max, self._first):
-            raise RemoteError(f"{taken.by} says it has {taken.given}, which was not sent to it")
         self._confirm(lane, taken)
         lane.ask_wait_s = 0.0
         lane.ask_at_s = self.host.now() + self.options.retry_s
         self._push(lane)
+
+    def _is_news(self, lane: Lane | None, taken: Taken) -> bool:
+        """Whether this can be what an earlier life has sent of which the disk knows nothing. Every start begins above
+        all that its disk has used before, so that disk is a copy."""
+        return (lane is None or not lane.sent_max) and taken.given <= self._first + LEAP
+
+    def _catch_up(self, lane: Lane | None, taken: Taken) -> None:
+        """The receiver would take what has lower numbers for repetitions."""
+        self.counts.restored += 1
+        self.numbers.skip_to(taken.given)
+        if lane is not None:
+            for parcel in [one for n, one in lane.parcels.items() if self._first < n <= taken.given]:
+                self.outbox.renumber(lane, parcel, self.numbers.next(), self.host.now())
+                self._unsettled = self._unsettled or parcel.durable
+        self.on_restored(taken.by, taken.given - self._first)
 
     def _confirm(self, lane: Lane, taken: Taken) -> None:
         if taken.life != lane.life:
