@@ -72,7 +72,7 @@ def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_experiment_that_cannot_run_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(**_: object) -> int:
+    def absent(*_: object) -> int:
         raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
 
     monkeypatch.setattr(structures, "structures", absent)

@@ -1,11 +1,11 @@
-"""The picture in docs/architecture.md is what the imports say."""
+"""docs/architecture.md: the picture is what the imports say, and the walks are as long as it says."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tools import house, tidy
+from tools import house, tidy, walk
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -20,6 +20,14 @@ def modules(folder: Path, files: dict[str, str]) -> tidy.Modules:
 
 def test_the_page_shows_the_house_as_it_is() -> None:
     assert house.main(["--check"]) == 0, "draw it again: make house"
+
+
+@pytest.mark.parametrize("name", walk.WALKS)
+def test_every_walk_has_the_length_that_the_page_says_within_a_tenth(name: str) -> None:
+    if name == "match":
+        pytest.importorskip("pyspark")
+    told = walk.counted(house.PAGE.read_text())
+    assert walk.WALKS[name]().figures() == pytest.approx(told[name], rel=0.1, abs=1), "make walk ARGS=--page"
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])

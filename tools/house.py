@@ -37,11 +37,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def redrawn(page: str, modules: tidy.Modules) -> str:
     """The page with the picture as the source is now."""
-    if page.count(BEGIN) != 1 or page.count(END) != 1:
-        raise PageError(f"the page must contain one line {BEGIN!r} and, below it, one line {END!r}")
-    before, _, rest = page.partition(BEGIN)
-    drawn = "\n".join((BEGIN, "", *picture(modules), "", END))
-    return f"{before}{drawn}{rest.partition(END)[2]}"
+    return replaced(page, BEGIN, END, picture(modules))
+
+
+def replaced(page: str, begin: str, end: str, lines: Iterable[str]) -> str:
+    """The page with these lines between two marks, each of which it must contain once."""
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise PageError(f"the page must contain one line {begin!r} and, below it, one line {end!r}")
+    before, _, rest = page.partition(begin)
+    told = "\n".join((begin, "", *lines, "", end))
+    return f"{before}{told}{rest.partition(end)[2]}"
 
 
 def picture(modules: tidy.Modules) -> Iterator[str]:

@@ -10,6 +10,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 PACKAGE = "godwit"
@@ -94,6 +95,11 @@ class Module:
     def is_package(self) -> bool:
         return self.path.name == "__init__.py"
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All of the tree, walked once however many checks look at it."""
+        return list(ast.walk(self.tree))
+
     def finding(self, line: int, text: str) -> str:
         return f"{self.path}:{line}: {text}"
 
@@ -114,7 +120,7 @@ def read(base: Path, folder: Path) -> dict[str, Module]:
 
 def imports(module: Module, known: Collection[str]) -> Iterator[tuple[int, str]]:
     """Line and dotted name of everything imported, wherever it stands; `from a import b` is b where b is a module."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

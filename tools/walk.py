@@ -1,25 +1,30 @@
-"""How far one thing travels through the code: `python -m tools.walk [NAME ...] [--hops]`.
+"""How far one thing travels through the code: `python -m tools.walk [NAME ...] [--hops | --page]`.
 
 Each walk runs one small thing and records every call of a function of godwit: how many calls, functions and files, and
-how often one call is in another file than the call before it. A reader makes the same changes of file.
+how often one call is in another file than the call before it. A reader makes the same changes of file. With `--page`
+the figures and the files of all walks go into docs/architecture.md; `tests/test_walk.py` wants them there.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby, pairwise
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
+from tools.house import PAGE, ROOT, replaced
+
+import godwit
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import Even, Trees, World
 
-ROOT = Path(__file__).resolve().parent.parent
-SOURCE = f"{ROOT / 'src' / 'godwit'}/"
+BEGIN, END = "<!-- counted by tools/walk.py: begin -->", "<!-- counted by tools/walk.py: end -->"
+SOURCE = f"{Path(godwit.__file__).parent}/"
 WORLD = ("sim/brokers/", "sim/engine.py", "sim/streams.py", "protocols/broker/store.py")
 """What stands for the network and the disk where the broker runs in the simulator: not part of what is walked."""
 SYNTHETIC = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
@@ -27,6 +32,14 @@ SYNTHETIC = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 Hop = tuple[str, str]
 """A file below src/godwit, and a function in it."""
+
+
+class Figures(NamedTuple):
+    calls: int
+    functions: int
+    files: int
+    changes: int
+    """How often one call is in another file than the call before it."""
 
 
 class Trail:
@@ -62,13 +75,13 @@ class Trail:
         if not name.startswith(self.world):
             self.hops.append((name, code.co_qualname))
 
-    @property
-    def changes(self) -> int:
-        return sum(one[0] != other[0] for one, other in pairwise(self.hops))
+    def figures(self) -> Figures:
+        changes = sum(one[0] != other[0] for one, other in pairwise(self.hops))
+        return Figures(len(self.hops), len(set(self.hops)), len(self.files()), changes)
 
-    def summary(self) -> tuple[int, int, int, int]:
-        """Calls, functions, files, changes of file."""
-        return len(self.hops), len(set(self.hops)), len({file for file, _ in self.hops}), self.changes
+    def files(self) -> list[str]:
+        """In the order in which they were first entered."""
+        return list(dict.fromkeys(file for file, _ in self.hops))
 
 
 def publication() -> Trail:
@@ -101,20 +114,23 @@ def match() -> Trail:
     import pyarrow as pa
 
     from godwit.filters.text import parse
-    from godwit.pipeline.match.deliveries import _Matcher
+    from godwit.pipeline.match.deliveries import SEEN, SUBSCRIPTION, UNREADABLE, _Matcher
     from godwit.pipeline.match.subscriptions import Part
     from godwit.tables.matching.index import Index
 
     index = Index()
     index.add(0, parse("speed > 10 AND kind = 'taxi'"))
     part = Part(index, pa.array(["s"]))
-    matcher = _Matcher((_Shipped(part),), ["key", "subscription"], ["speed", "kind"], 256)  # type: ignore[arg-type]
+    names = ["key", SUBSCRIPTION, SEEN, UNREADABLE]
+    matcher = _Matcher((_Shipped(part),), names, ["speed", "kind"], 256)  # type: ignore[arg-type]
     batch = pa.record_batch({"key": [1], "speed": [12.0], "kind": ["taxi"]})
     list(matcher.match_part(0, batch))
     trail = Trail()
     with trail.follow():
         found = list(matcher.match_part(0, batch))
-    assert [one for batch in found for one in batch.column(1).to_pylist()] == [["s"]]
+    assert ["s"] in [one for batch in found for one in batch.column(1).to_pylist()], (
+        "the walk of the match found nothing"
+    )
     return trail
 
 
@@ -166,19 +182,48 @@ def _told(hops: Sequence[Hop]) -> Iterator[str]:
         yield f"  {file}: {', '.join(function for _, function in stay)}"
 
 
+def block(trails: dict[str, Trail]) -> Iterator[str]:
+    """What docs/architecture.md says of the walks."""
+    yield "| walk | what is walked | calls | functions | files | changes of file |"
+    yield "|---|---|---|---|---|---|"
+    for name, trail in trails.items():
+        about = (WALKS[name].__doc__ or "").strip().replace("\n    ", " ")
+        yield f"| {name} | {about} | {' | '.join(f'{figure:,}' for figure in trail.figures())} |"
+    for name, trail in trails.items():
+        yield ""
+        yield f"The files of *{name}*, in the order in which they are first entered:"
+        yield from (f"`{file}`," for file in trail.files()[:-1])
+        yield f"`{trail.files()[-1]}`."
+
+
+def counted(page: str) -> dict[str, Figures]:
+    """The figures that a page shows, by walk."""
+    rows = re.findall(rf"^\| ({'|'.join(WALKS)}) \| [^|]* \| (.*) \|$", page, re.MULTILINE)
+    return {name: Figures(*(int(one.replace(",", "")) for one in told.split(" | "))) for name, told in rows}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="The way of one thing through the code, and how long it is.")
     parser.add_argument("walks", nargs="*", metavar="WALK", help=f"of {', '.join(WALKS)}; all without")
     parser.add_argument("--hops", action="store_true", help="print every hop too")
+    parser.add_argument("--page", action="store_true", help=f"write all walks into {PAGE.relative_to(ROOT)}")
     asked = parser.parse_args(arguments)
-    print(f"{'walk':<12} {'calls':>6} {'functions':>10} {'files':>6} {'changes of file':>16}")
+    unknown = [name for name in asked.walks if name not in WALKS]
+    if unknown:
+        parser.error(f"there is no walk {unknown[0]!r}; there are {', '.join(WALKS)}")
+    if asked.page and asked.walks:
+        parser.error("--page is about all walks: name none")
+    trails: dict[str, Trail] = {}
+    print(f"{'walk':<12} {'calls':>7} {'functions':>10} {'files':>6} {'changes of file':>16}")
     for name in asked.walks or WALKS:
-        trail = WALKS[name]()
-        calls, functions, files, changes = trail.summary()
+        trails[name] = trail = WALKS[name]()
+        calls, functions, files, changes = trail.figures()
         note = f"   session rows before the first delivery: {trail.rows.count('sessions')}" if name == "handoff" else ""
-        print(f"{name:<12} {calls:>6} {functions:>10} {files:>6} {changes:>16}{note}")
+        print(f"{name:<12} {calls:>7} {functions:>10} {files:>6} {changes:>16}{note}")
         for line in _told(trail.hops) if asked.hops else ():
             print(line)
+    if asked.page:
+        PAGE.write_text(replaced(PAGE.read_text(), BEGIN, END, block(trails)))
     return 0
 
 

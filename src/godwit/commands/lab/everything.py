@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from godwit.commands.console import InputError, Reports
+from godwit.commands.lab.experiments import EverythingOptions
 from godwit.commands.pipeline.sweeping import INTERRUPTED, RESULTS, Where, alone_in, swept
 from godwit.lab import site
 from godwit.lab.catalogue import STUDIES
@@ -19,26 +20,18 @@ from godwit.lab.studies import SIZES, Study
 HOUR_S, MINUTE_S = 3600.0, 60.0
 
 
-def everything(
-    *,
-    only: list[str] | None,
-    size: str,
-    out: str,
-    plan: bool,
-    report_only: bool,
-    documents: str | None,
-    where: Where,
-) -> int:
-    studies = [STUDIES[name] for name in _chosen(only)]
+def everything(options: EverythingOptions) -> int:
+    studies = [STUDIES[name] for name in _chosen(options.only)]
+    size, report_only = options.size, options.report_only
     if size not in SIZES:
         raise InputError(f"--size {size}: one of {', '.join(SIZES)}")
-    folder, reports = Path(out), Reports()
+    folder, reports = Path(options.out), Reports()
     try:
         if not report_only:
             _announce(studies, size, folder, reports)
-        if plan:
+        if options.plan:
             return 0
-        status = 0 if report_only else _run(studies, size, folder, where)
+        status = 0 if report_only else _run(studies, size, folder, options.where.where)
         if status == INTERRUPTED:
             return status
         every = [told for one in studies if (told := _told(one, size, folder, reports, report_only)) is not None]
@@ -46,7 +39,7 @@ def everything(
         raise InputError(str(error)) from None
     if not every:
         raise InputError(f"{folder}: no run of size {size} is there; run without --report-only first")
-    _write(folder, every, documents, reports)
+    _write(folder, every, options.documents, reports)
     return status
 
 

@@ -268,7 +268,8 @@ class Links:
         self._nonces: set[bytes] = set()
         self._told: dict[str, str] = {}
         self._servers: list[asyncio.Server] = []
-        self._beat: asyncio.TimerHandle | None = self.loop.call_later(options.heartbeat_s / 2, self._tick)
+        self._due_s = self.loop.time() + options.heartbeat_s / 2
+        self._beat: asyncio.TimerHandle | None = self.loop.call_at(self._due_s, self._tick)
 
     async def listen(self, host: str, port: int) -> int:
         """Accept peers there; the port, where 0 asked for a free one."""
@@ -396,8 +397,11 @@ class Links:
 
     def _tick(self) -> None:
         options, now = self.options, self.loop.time()
-        self._beat = self.loop.call_later(options.heartbeat_s / 2, self._tick)
+        # While this process stood still it did not listen either: what its peers said may wait to be read.
+        deaf_s, self._due_s = now - self._due_s, now + options.heartbeat_s / 2
+        self._beat = self.loop.call_at(self._due_s, self._tick)
         for name, link in list(self.up.items()):
+            link.heard_s = min(link.heard_s + deaf_s, now)
             if now - link.heard_s > options.idle_s:
                 log.warning("%s has been silent for %.1f s", name, now - link.heard_s)
                 link.abort()

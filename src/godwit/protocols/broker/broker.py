@@ -13,6 +13,7 @@ from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.handoff.coordinator import Moves
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
+from godwit.protocols.broker.handoff.directory import Directory
 from godwit.protocols.broker.handoff.reconcile import Reunion
 from godwit.protocols.broker.interest.subscribers import Audience as Audience
 from godwit.protocols.broker.messages import (
@@ -54,7 +55,8 @@ class Broker:
 
     It loads what the store has, and listens to the fabric from the start. `handoff` says how sessions follow their
     clients; with "proactive" the `neighbors` get copies of those that rest here (None: nobody does), and this broker
-    holds copies of others up to `copies_bytes_max`. `limits` are those of sessions whose clients have not been here
+    holds copies of others up to `copies_bytes_max`. The `directory` knows which broker has whose session (None: every
+    broker is told). `limits` are those of sessions whose clients have not been here
     since the start. With `tracing` every publication and delivery is a record of the host's trace.
     """
 
@@ -69,6 +71,7 @@ class Broker:
         handoff: Handoff = "proactive",
         neighbors: Foresight | None = None,
         copies_bytes_max: int = COPIES_BYTES_MAX,
+        directory: Directory | None = None,
         limits: Limits | None = None,
         tracing: bool = False,
     ) -> None:
@@ -82,7 +85,9 @@ class Broker:
         """For ages and expiry: about the same, but it goes on whatever becomes of the calendar."""
         self._switch = Switch(host, store, fabric, clock, self.steady, tracing)
         self._registry = Registry(self._switch, Reunion(self._switch), limits or Limits())
-        self._moves = Moves(self._registry, session_wait_s, self.publish, handoff, neighbors, copies_bytes_max)
+        self._moves = Moves(
+            self._registry, session_wait_s, self.publish, self._begin, handoff, neighbors, copies_bytes_max, directory
+        )
         self._known: set[NodeId] = set()
         self._introduced = False
         self._load()
@@ -96,7 +101,7 @@ class Broker:
     @property
     def generation(self) -> int:
         """Grows whenever an audience may have changed."""
-        return self._switch.directory.generation
+        return self._switch.audiences.generation
 
     @property
     def counts(self) -> Counts:
@@ -134,8 +139,8 @@ class Broker:
     @on_published.setter
     def on_published(self, listener: Callable[[Publication], None] | None) -> None:
         self._switch.on_published = listener
-        self._switch.directory.watched = self._switch.tracing or listener is not None
-        self._switch.directory.changed()
+        self._switch.audiences.watched = self._switch.tracing or listener is not None
+        self._switch.audiences.changed()
 
     def tell_bounds(self, listener: Callable[[Session, str], None]) -> None:
         """Call it with a session and a reason, `queue` or `age`, when a bound drops the first thing for that reason."""
@@ -144,7 +149,7 @@ class Broker:
     def prepare_with(self, prepared: Callable[[], bool]) -> None:
         """`prepared()` says whether the compiled index can be had at once, and has it loaded if not: until then
         conditions are asked one by one."""
-        self._switch.directory.prepare_with(prepared)
+        self._switch.audiences.prepare_with(prepared)
 
     def open(self, opening: Opening, outlet: Outlet) -> None:
         """A client wants in: `outlet.opened` or `outlet.refused` follows, now or later."""
@@ -167,6 +172,10 @@ class Broker:
         waiting = self._moves.stop_waiting(opening.client)
         if waiting is not None and waiting.outlet is not None:
             waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
+        self._begin(opening, outlet)
+
+    def _begin(self, opening: Opening, outlet: Outlet) -> None:
+        """A session that is new, here and everywhere."""
         session = self._registry.create(opening, self._moves.new_epoch(opening.client), clean=opening.clean)
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
@@ -194,7 +203,8 @@ class Broker:
             session.standing.will = None
         self._registry.detach(session)
         if expiry_s is not None:
-            was_durable, session.carried.expiry_s = session.durable, expiry_s
+            was_durable = session.durable
+            session.outlive(expiry_s)
             if was_durable and not session.durable:
                 self._switch.ledger.forget(session)
         if session.standing.will is not None and session.standing.will.delay_s == 0:
@@ -261,7 +271,7 @@ class Broker:
 
     def audience(self, topic: str) -> Audience:
         """Who wants this topic; keep it as long as the generation is the same."""
-        return self._switch.directory.audience(topic)
+        return self._switch.audiences.audience(topic)
 
     def _hurry(self, session: Session) -> None:
         """What a client was told at once should not stay long without the disk."""
@@ -298,7 +308,7 @@ class Broker:
         switch = self._switch
         if publication.qos == 2 and number in session.queue.incoming:
             return Reason.OK
-        problem = switch.directory.audience(publication.topic).problem
+        problem = switch.audiences.audience(publication.topic).problem
         if problem:
             self.counts.refuse("topic_name_invalid")
             return Reason.TOPIC_NAME_INVALID
@@ -378,7 +388,7 @@ class Broker:
     def _on_change(self) -> None:
         """Brokers or their interests are not what they were."""
         brokers = set(self.fabric.sources(ANYTHING))
-        self._switch.directory.follow(self.fabric.interests)
+        self._switch.audiences.follow(self.fabric.interests)
         new, gone = brokers - self._known, self._known - brokers
         if new or gone:
             self._known = brokers

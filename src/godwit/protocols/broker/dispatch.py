@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
-from godwit.protocols.broker.interest.subscribers import Audience, Directory, Found, Group, takers_of
-from godwit.protocols.broker.messages import Content, Forwarded
+from godwit.protocols.broker.interest.subscribers import Audience, Audiences, Found, Group, takers_of
+from godwit.protocols.broker.messages import Forwarded
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import is_own
-from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.retained import Retained
 from godwit.protocols.broker.session.rows import Ledger, kept_of
 from godwit.protocols.broker.session.state import PASSAGES_MAX, Body, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
-from godwit.protocols.host import Host, NodeId, Record, Timer
+from godwit.protocols.host import Host, NodeId, Timer
 
 
 class Switch:
@@ -46,8 +45,8 @@ class Switch:
         self.counts = Counts()
         self.ledger = Ledger(store)
         self.flows = Deliveries(host, self.ledger, self.counts, steady, tracing)
-        self.directory = Directory()
-        self.directory.watched = tracing
+        self.audiences = Audiences()
+        self.audiences.watched = tracing
         self.retained = Retained(store)
         self.stamp: tuple[NodeId, int] | None = None
         """The broker from whose stream comes what is being spread, and its number there. What is published here has a
@@ -60,25 +59,10 @@ class Switch:
         self._statement: int | None = None
         self._restating: Timer | None = None
 
-    def trace(self, kind: str, **facts: str) -> None:
-        if self.tracing:
-            self.host.trace(Record(kind, **facts))  # type: ignore[arg-type]
-
-    def say(self, to: Iterable[NodeId], content: Content) -> None:
-        """To other brokers, durably."""
-        names = tuple(to)
-        if names:
-            self.ledger.writes += 1
-            self.fabric.send(names, content, durable=True)
-
-    def sources(self, session: Session) -> Set[NodeId]:
-        """The other brokers that may send something that this session wants."""
-        return self.fabric.sources(filters_of(session.subscriptions.values()))
-
     def add_sub(self, sub: Sub) -> None:
         self._subs[sub] = None
         self.counts.subscriptions += 1
-        self.directory.add(sub)
+        self.audiences.add(sub)
         if self._wants is not None:
             self._wants.add(sub)
             self._restate_soon()
@@ -86,9 +70,14 @@ class Switch:
     def remove_sub(self, sub: Sub) -> None:
         del self._subs[sub]
         self.counts.subscriptions -= 1
-        self.directory.remove(sub)
+        self.audiences.remove(sub)
         if self._wants is not None and self._wants.remove(sub):
             self._restate_soon()
+
+    def withdraw(self, session: Session) -> None:
+        """It wants nothing any longer."""
+        for sub in session.subscriptions.values():
+            self.remove_sub(sub)
 
     def restate(self) -> int:
         """Tell the other brokers what this one wants, if that has changed; the number of the statement."""
@@ -114,13 +103,13 @@ class Switch:
     def spread(self, origin: NodeId, publications: Sequence[Publication]) -> None:
         """To all who want them, in order. The origin is the broker that took them from their publisher; only that one
         sends them to others."""
-        audiences = [self.directory.audience(one.topic) for one in publications]
+        audiences = [self.audiences.audience(one.topic) for one in publications]
         contingent = [at for at, audience in enumerate(audiences) if audience.contingent]
         if not contingent:
             for one, audience in zip(publications, audiences, strict=True):
                 self._spread(origin, one, audience, None)
             return
-        looked_into = self.directory.look_into([publications[at] for at in contingent])
+        looked_into = self.audiences.look_into([publications[at] for at in contingent])
         found = dict(zip(contingent, looked_into, strict=True))
         for at, one in enumerate(publications):
             self._spread(origin, one, audiences[at], found.get(at))
@@ -165,10 +154,10 @@ class Switch:
 
     def repeat(self, origin: NodeId, publication: Publication) -> None:
         """Another bridge's copy of what was taken here before: only for sessions that move, and have not had that."""
-        audience = self.directory.audience(publication.topic)
+        audience = self.audiences.audience(publication.topic)
         subs = list(audience.subs)
         if audience.contingent:
-            subs += self.directory.look_into([publication])[0].subs
+            subs += self.audiences.look_into([publication])[0].subs
         for taker in takers_of([sub for sub in subs if not sub.session.plain], publication.publisher):
             qos, retain = min(publication.qos, taker.qos), publication.retain and taker.as_published
             self.give(taker.session, origin, publication, qos, retain, taker.identifiers)
@@ -269,13 +258,15 @@ class Switch:
     def forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
         """For a shadow: on to where the session went, with `born` where another had kept that which went into it."""
         standing = shadow.standing
-        self.say((standing.moved_to,), Forwarded(shadow.client, standing.next_epoch, kept_of(item), born))
+        self.ledger.writes += 1
+        self.fabric.send((standing.moved_to,), Forwarded(shadow.client, standing.next_epoch, kept_of(item), born))
 
     def _follow(self, session: Session, item: Item, origin: NodeId) -> None:
         """What the session has taken, to the holders of its copies that do not get it otherwise."""
         standing = session.standing
         to = [holder for holder, turned in standing.copies.items() if origin not in turned]
-        self.say(to, Forwarded(session.client, standing.copied, kept_of(item)))
+        self.ledger.writes += bool(to)
+        self.fabric.send(to, Forwarded(session.client, standing.copied, kept_of(item)))
 
 
 def takes(session: Session, origin: NodeId) -> bool:

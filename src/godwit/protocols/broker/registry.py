@@ -65,8 +65,7 @@ class Registry:
         session = Session(opening.client, epoch)
         session.become(Cause.OPENED)
         session.carried.clean, session.carried.started = clean, epoch if clean else 0
-        session.carried.expiry_s = opening.expiry_s
-        session.sequence = self.first_sequence()
+        session.outlive(opening.expiry_s)
         self.add(session)
         self.switch.ledger.put_session(session)
         return session
@@ -93,17 +92,21 @@ class Registry:
             present = False
             self._forget_incoming(session)
         session.become(Cause.ADMITTED)
+        session.outlive(opening.expiry_s)
         session.outlet, session.standing.reserved_for = outlet, ""
+        session.sequence = session.sequence or self.first_sequence()
         session.limits = opening.limits
-        session.carried.expiry_s, session.standing.left = opening.expiry_s, None
+        session.standing.left = None
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
         session.standing.will = opening.will
         session.carried.token = self._token(session) if session.durable else ""
-        self._keep(session, was_durable)
         self.restrict(session, opening.grant)
+        self._keep(session, was_durable)
         self.switch.counts.connected += 1
-        self.switch.directory.changed()
-        self.switch.trace("attached", client=session.client, note="present" if present else "new")
+        self.switch.audiences.changed()
+        if self.switch.tracing:
+            note = "present" if present else "new"
+            self.switch.host.trace(Record("attached", client=session.client, note=note))
         outlet.opened(session, present)
         self.switch.flows.attached(session)
 
@@ -137,8 +140,9 @@ class Registry:
             session.standing.left = self.switch.steady()
             self.switch.counts.connected -= 1
             self.switch.flows.detached(session)
-            self.switch.directory.changed()
-            self.switch.trace("detached", client=session.client)
+            self.switch.audiences.changed()
+            if self.switch.tracing:
+                self.switch.host.trace(Record("detached", client=session.client))
 
     def hang_up(self, session: Session, reason: Reason, text: str) -> None:
         """End the connection from here."""
@@ -146,6 +150,15 @@ class Registry:
         if outlet is not None:
             self.detach(session)
             outlet.closed(reason, text)
+
+    def let_go(self, session: Session) -> None:
+        """The client is at another broker. Its will is only said where it asked for no delay."""
+        will = session.standing.will
+        self.cancel_timers(session)
+        if session.outlet is not None and will is not None and will.delay_s == 0:
+            self.say_will(session)
+        session.standing.will = None
+        self.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
 
     def rest(self, session: Session) -> None:
         """Without a connection: until the client is back or its time is over."""
@@ -213,7 +226,8 @@ class Registry:
             return
         was_shadow, was_durable = session.standing.state is State.SHADOW, session.durable
         if was_shadow:
-            self._withdraw(session)  # first: what a shadow wants is wanted for a while yet, what a session wants is not
+            # First: what a shadow wants is wanted for a while yet, what a session wants is not.
+            self.switch.withdraw(session)
         session.become(Cause.OVER)
         self.cancel_timers(session)
         if not was_shadow:
@@ -228,12 +242,8 @@ class Registry:
         if was_durable or self.switch.ledger.is_changed(session):
             self.switch.ledger.forget(session)
         if not was_shadow:
-            self._withdraw(session)
+            self.switch.withdraw(session)
         self._hand_over(session)
-
-    def _withdraw(self, session: Session) -> None:
-        for sub in session.subscriptions.values():
-            self.switch.remove_sub(sub)
 
     def add_shadow(self, session: Session) -> None:
         self.shadows.setdefault(session.client, {})[session.standing.epoch] = session
@@ -249,7 +259,7 @@ class Registry:
     def _hand_over(self, session: Session) -> None:
         switch, left = self.switch, 0
         for item in items_of(session):
-            group = switch.directory.group(item.group) if item.group is not None else None
+            group = switch.audiences.group(item.group) if item.group is not None else None
             # At QoS 2 a member that may have it keeps it: another one's would be a second (MQTT-4.8.2-5).
             if group is not None and not item.received and not (item.qos == 2 and item.sent):
                 switch.share(group, switch.name, item.publication)

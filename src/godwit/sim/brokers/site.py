@@ -113,6 +113,7 @@ class Site:
             handoff=world.handoff,
             neighbors=self.neighbors,
             copies_bytes_max=world.copies_bytes_max,
+            directory=world.directory(self, host, self.fabric),
             tracing=world.tracing,
         )
         world.started(self)

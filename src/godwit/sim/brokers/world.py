@@ -12,6 +12,7 @@ from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.base import Fabric
 from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
+from godwit.protocols.broker.handoff.directory import Directory
 from godwit.protocols.broker.messages import Content
 from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.broker.streams.sender import StreamOptions
@@ -66,6 +67,10 @@ class World:
 
     def fabric(self, site: Site, host: SimHost, store: MemoryStore) -> Fabric:
         return Wire(site, host, store)
+
+    def directory(self, site: Site, host: SimHost, fabric: Fabric) -> Directory | None:
+        """None: every broker is told where sessions are."""
+        return None
 
     def started(self, site: Site) -> None:
         for other in self.sites.values():

@@ -20,6 +20,7 @@ class Pipe:
     def __init__(self) -> None:
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
+        self.clock: Callable[[], float] = lambda: 0.0
         self.wanted: tuple[Filter, ...] = ()
         self.sent: list[tuple[tuple[NodeId, ...], Content]] = []
 
@@ -31,7 +32,7 @@ class Pipe:
         self.wanted = tuple(filters)
         return 7
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         self.sent.append((tuple(to), content))
 
     def receive(self, sender: NodeId, message: Message) -> None:

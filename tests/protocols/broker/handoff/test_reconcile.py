@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.protocols.broker.apart import Apart
 
 from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.sim.brokers.apart import Apart
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import World
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.protocols.broker.chaos import Chaos, Wild
 from tests.protocols.broker.resting import copies, nothing_is_left, places, resting_world, talk
 
+from godwit.sim.brokers.chaos import Chaos, Wild
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import Even, Paced, Slow, World
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.protocols.broker.api import Limits, Subscription
-from godwit.protocols.broker.interest.subscribers import Directory
+from godwit.protocols.broker.interest.subscribers import Audiences
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.parse import understood
 from godwit.protocols.broker.session.state import Session, Sub
@@ -31,10 +31,10 @@ wishes = st.lists(st.tuples(st.sampled_from(TOPIC_FILTERS), st.sampled_from(COND
 told = st.lists(st.tuples(st.sampled_from(TOPICS), st.sampled_from(PAYLOADS)), min_size=1, max_size=6)
 
 
-def subscribed(directory: Directory, number: int, topics: str, condition: str) -> Sub:
+def subscribed(audiences: Audiences, number: int, topics: str, condition: str) -> Sub:
     wanted = Subscription(str(number), topics, condition)
     sub = Sub(Session(f"c{number}", 1), wanted, understood(wanted, Limits()), 1)
-    directory.add(sub)
+    audiences.add(sub)
     return sub
 
 
@@ -44,10 +44,10 @@ def wants(sub: Sub, publication: Publication) -> bool:
     return right_topic and (sub.condition is None or sub.condition.matches(publication.values()))
 
 
-def found(directory: Directory, publications: list[Publication]) -> list[set[Sub]]:
+def found(audiences: Audiences, publications: list[Publication]) -> list[set[Sub]]:
     return [
-        {*directory.audience(one.topic).subs, *looked.subs}
-        for one, looked in zip(publications, directory.look_into(publications), strict=True)
+        {*audiences.audience(one.topic).subs, *looked.subs}
+        for one, looked in zip(publications, audiences.look_into(publications), strict=True)
     ]
 
 
@@ -55,31 +55,31 @@ def found(directory: Directory, publications: list[Publication]) -> list[set[Sub
 def test_what_is_found_is_what_asking_everybody_gives(
     wished: list[tuple[str, str]], said: list[tuple[str, bytes]], data: st.DataObject
 ) -> None:
-    directory = Directory()
-    subs = [subscribed(directory, number, *wish) for number, wish in enumerate(wished)]
+    audiences = Audiences()
+    subs = [subscribed(audiences, number, *wish) for number, wish in enumerate(wished)]
     publications = [Publication("p", number, *one) for number, one in enumerate(said)]
-    assert found(directory, publications) == [{sub for sub in subs if wants(sub, one)} for one in publications]
+    assert found(audiences, publications) == [{sub for sub in subs if wants(sub, one)} for one in publications]
     left = data.draw(st.sets(st.sampled_from(subs))) if subs else set()
     for sub in left:
-        directory.remove(sub)
+        audiences.remove(sub)
     stayed = [sub for sub in subs if sub not in left]
-    assert found(directory, publications) == [{sub for sub in stayed if wants(sub, one)} for one in publications]
+    assert found(audiences, publications) == [{sub for sub in stayed if wants(sub, one)} for one in publications]
 
 
 def test_content_is_looked_at_only_where_somebody_of_that_topic_asks_for_it() -> None:
-    directory = Directory()
-    subscribed(directory, 1, "a/#", "x > 1")
-    subscribed(directory, 2, "b/#", "")
-    assert directory.audience("a/b").contingent
-    assert not directory.audience("b/b").contingent
+    audiences = Audiences()
+    subscribed(audiences, 1, "a/#", "x > 1")
+    subscribed(audiences, 2, "b/#", "")
+    assert audiences.audience("a/b").contingent
+    assert not audiences.audience("b/b").contingent
 
 
 def test_who_wants_long_topics_is_not_remembered() -> None:
     """One user without any right could else make a broker remember a gigabyte of them."""
     tracemalloc.start()
-    directory = Directory()
+    audiences = Audiences()
     for number in range(300):
-        directory.audience(f"{number}/" + "x" * 60_000)
+        audiences.audience(f"{number}/" + "x" * 60_000)
     held_b, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held_b < 1_000_000

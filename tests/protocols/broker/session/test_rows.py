@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.queue import next_number
 from godwit.protocols.broker.session.rows import DONE_WITH, Ledger, items_of
 from godwit.protocols.broker.session.state import Item, Session
 from godwit.protocols.broker.store import Disk, MemoryStore
@@ -19,13 +20,13 @@ def at_once(disk: Disk) -> MemoryStore:
 def session_with(dice: Random, ledger: Ledger) -> Session:
     """Something under way, something waiting, something kept back; some of it for others too."""
     session = Session("s", 1)
-    session.carried.expiry_s = 60.0
+    session.outlive(60.0)
     made = [Item(Publication("p", at, "a/x", b"%d" % at, 2), 2) for at in range(dice.randint(0, 12))]
     for item in made:
         item.body = ledger.body() if dice.random() < 0.3 else None
         kind = dice.choice(("flying", "waiting", "waiting", "held"))
         if kind == "flying":
-            item.number = session.queue.next_number()
+            item.number = next_number(session.queue)
             session.queue.flying[item.number] = item
         elif kind == "waiting":
             session.queue.waiting.append(item)
@@ -39,7 +40,7 @@ def step(dice: Random, ledger: Ledger, session: Session) -> None:
     match dice.choice(("launch", "launch", "received", "acknowledged", "taken", "released")):
         case "launch" if session.queue.waiting:
             item = session.queue.waiting.popleft()
-            item.number = session.queue.next_number()
+            item.number = next_number(session.queue)
             session.queue.flying[item.number] = item
             ledger.put_item(session, item)
         case "received" if session.queue.flying:

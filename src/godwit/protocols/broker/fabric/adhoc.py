@@ -123,7 +123,7 @@ class AdhocFabric:
         self.core.state(FilterSet(tuple(filters)))
         return self._statement
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         """Whatever `durable` says: nothing is on a disk until it has come to a session."""
         if AIR in to and isinstance(content, Publication):
             self.publish(msgspec.structs.replace(content, passage=self.next_passage()))

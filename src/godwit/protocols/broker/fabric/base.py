@@ -42,8 +42,8 @@ class Medium(Protocol):
     def want(self, filters: Iterable[Filter]) -> int:
         """State all that this broker wants, in place of what it said before; the number of this statement."""
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
-        """To these brokers, one copy where they share the way."""
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
+        """To these brokers, one copy where they share the way; nothing where there are none."""
 
     def receive(self, sender: NodeId, message: Message) -> None:
         """What came over a link, or from the air."""
@@ -129,7 +129,7 @@ class Alone:
     def sent(self) -> int:
         return 0
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         pass
 
     def taken(self, origin: NodeId, number: int) -> None:
@@ -164,7 +164,7 @@ class Streamless(Alone):
     def want(self, filters: Iterable[Filter]) -> int:
         return self.medium.want(filters)
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         self.medium.send(to, content, durable=durable)
 
     def receive(self, sender: NodeId, message: Message) -> None:

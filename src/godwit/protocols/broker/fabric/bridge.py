@@ -78,7 +78,7 @@ class Bridge:
     def sent(self) -> int:
         return self.tree.sent
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         names = tuple(to)
         linked = tuple(name for name in names if name != AIR)
         if isinstance(content, Publication) and AIR in names and content.passage is None and self._crosses(content):

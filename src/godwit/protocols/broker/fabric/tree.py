@@ -143,7 +143,7 @@ class TreeFabric:
     def sent(self) -> int:
         return self.streams.sender.numbers.last
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         self.streams.send(to, content, durable=durable)
 
     def taken(self, origin: NodeId, number: int) -> None:

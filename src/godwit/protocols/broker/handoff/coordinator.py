@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Copying, Foresight, Handoff
 from godwit.protocols.broker.handoff.cutover import Turning
-from godwit.protocols.broker.handoff.directory import At, Places, at_of
+from godwit.protocols.broker.handoff.directory import NOWHERE, At, Directory, Everywhere, Places
 from godwit.protocols.broker.handoff.publisher_order import Offered, Speaking
 from godwit.protocols.broker.handoff.standby import Holding, Reserving, Taking
 from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
@@ -22,6 +21,8 @@ from godwit.protocols.host import NodeId, Timer
 
 ASKED_MAX = 16
 """So many brokers may send a fetch on to another before the client gets a new session."""
+
+EPOCH_DIGITS_MAX = 19
 
 
 class Waiting:
@@ -51,19 +52,24 @@ class Moves:
         registry: Registry,
         session_wait_s: float,
         publish: Callable[[Session, Offered], None],
+        begin: Callable[[Opening, Outlet], None],
         handoff: Handoff = "proactive",
         neighbors: Foresight | None = None,
         copies_bytes_max: int = COPIES_BYTES_MAX,
+        directory: Directory | None = None,
     ) -> None:
         self.registry = registry
         self.switch = registry.switch
         self.fabric = registry.switch.fabric
         self.name = registry.switch.name
         self.session_wait_s = session_wait_s
+        self.begin = begin
+        """Gives a client a new session where nobody has one."""
         self.follows = handoff != "durable"
         """Whether sessions go where their clients go."""
         proactive = handoff == "proactive"
         self.places = Places(registry.switch.store)
+        self.directory: Directory = directory if directory is not None else Everywhere(self.fabric)
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
         self.speaking = Speaking(registry, session_wait_s, publish)
@@ -82,12 +88,19 @@ class Moves:
         """Fetch the session from wherever it is; False where no broker is known to have one."""
         if self._replace_waiting(opening, outlet):
             return True
+        if self.directory.complete or not self.follows:
+            return self._open_at_place(opening, outlet)
+        waiting = self._wait(opening, outlet, NOWHERE)
+        self.directory.ask(opening.client, partial(self._answered, waiting))
+        return True
+
+    def _open_at_place(self, opening: Opening, outlet: Outlet) -> bool:
         at = self._at(opening)
         if not self.follows or at.broker == self.name or not self.fabric.is_known(at.broker):
             return False
-        copy = self.holding.get(opening.client, at.broker)
-        if copy is not None and opening.token and opening.token == copy.session.carried.token:
-            self.taking.open(copy, opening, outlet)
+        copy = self.registry.copies.get(opening.client)
+        if copy is not None and copy.source == at.broker and opening.token == copy.session.carried.token != "":
+            self.taking.open(copy, self.new_epoch(opening.client), opening, outlet)
             return True
         self.wait_for(opening, outlet, at)
         return True
@@ -96,26 +109,51 @@ class Moves:
         """Ask there for the session, unless that has been done."""
         waiting = self.waiting.get(opening.client)
         if waiting is None:
-            timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
-            waiting = self.waiting[opening.client] = Waiting(opening, outlet, at, timer)
+            waiting = self._wait(opening, outlet, at)
             self._fetch(opening.client, at.broker)
         return waiting
 
+    def _wait(self, opening: Opening, outlet: Outlet | None, at: At) -> Waiting:
+        timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
+        waiting = self.waiting[opening.client] = Waiting(opening, outlet, at, timer)
+        return waiting
+
+    def _answered(self, waiting: Waiting, at: At | None) -> None:
+        """The directory has said where the session is, or cannot."""
+        client, outlet = waiting.opening.client, waiting.outlet
+        if at is not None and at.broker != self.name:
+            self.places.put(client, at)
+        if self.waiting.get(client) is not waiting or waiting.source:
+            return  # it has come, or is being fetched from where somebody else said that it is
+        self.stop_waiting(client)
+        if waiting.wanted_by is not None:
+            epoch, to = waiting.wanted_by
+            self.fabric.send((to,), Nothing(client, epoch, *self._lead(client)))
+            if outlet is not None:
+                outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+        elif outlet is not None and not self._open_at_place(waiting.opening, outlet):
+            self.begin(waiting.opening, outlet)
+
+    def _lead(self, client: str) -> tuple[NodeId, int]:
+        """Where somebody who asks in vain may ask next."""
+        at = self.places.known.get(client)
+        return (at.broker, at.epoch) if at is not None else ("", 0)
+
     def is_elsewhere(self, session: Session, opening: Opening) -> bool:
         """Whether the client has been let in at another broker since it was here, and nobody has told this one yet."""
-        told = at_of(opening.token) if opening.token else None
+        told = _told(opening.token) if opening.token else None
         return told is not None and At(session.standing.epoch, self.name) < told and self.fabric.is_known(told.broker)
 
     def send_after(self, session: Session, opening: Opening) -> None:
         """To where its client was let in since, so that the newer session there is the one that goes on."""
-        told = at_of(opening.token)
+        told = _told(opening.token)
         assert told is not None
         self.leaving.transfer(session, told.broker, session.standing.epoch + 1)
 
     def _at(self, opening: Opening) -> At:
         """Where the session is: as the client knows, as the others have said, or as a copy of it shows."""
         at, copy = self.places.known.get(opening.client), self.registry.copies.get(opening.client)
-        told = at_of(opening.token) if opening.token else None
+        told = _told(opening.token) if opening.token else None
         session = self.registry.sessions.get(opening.client)
         if session is not None and not self.is_elsewhere(session, opening):
             return At(session.standing.epoch, self.reserving.holder(session))
@@ -178,24 +216,25 @@ class Moves:
             session.standing.announced = True
             self.switch.ledger.put_session(session)
             place = Place(session.client, session.standing.epoch, clean=clean, claims=session.carried.claims)
-            self._send(self.fabric.sources(ANYTHING), place)
-            self.registry.reunion.ask(session, self.fabric.sources(ANYTHING))
-        elif clean and known is not None:
-            self._send(self.fabric.sources(ANYTHING), Place(session.client, session.standing.epoch, gone=True))
+            self.directory.tell(place)
+            if session.carried.memory is not None:
+                self.registry.reunion.ask(session, self.fabric.sources(ANYTHING))
+        elif clean and (known is not None or not self.directory.complete):
+            self.directory.tell(Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
 
     def ended(self, session: Session) -> None:
         """It was here, and is nowhere else."""
         self.copying.drop(session)
         if session.standing.announced:
-            self._send(self.fabric.sources(ANYTHING), Place(session.client, session.standing.epoch, gone=True))
+            self.directory.tell(Place(session.client, session.standing.epoch, gone=True))
 
     def _fetch(self, client: str, source: NodeId) -> None:
         copy, epoch = self.holding.get(client, source), self.next_epoch(client)
         if copy is not None:
             self.reserving.ask(copy, epoch)
             self.holding.commit(copy)
-        self._send((source,), Fetch(client, epoch, copy.epoch if copy is not None else 0))
+        self.fabric.send((source,), Fetch(client, epoch, copy.epoch if copy is not None else 0))
         if copy is not None:
             self.reserving.written_soon(copy)
 
@@ -244,22 +283,21 @@ class Moves:
         session, waiting = self.registry.sessions.get(fetch.client), self.waiting.get(fetch.client)
         if not self.follows:
             session = None
-        if session is not None and self.reserving.holder(session) not in ("", origin) and not fetch.held:
+        if session is not None and not fetch.held and self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, fetch.epoch, origin)
         elif session is not None and fetch.copy == session.standing.copied and origin in session.standing.copies:
             self.leaving.give(session, origin, fetch.epoch)
         elif session is not None and fetch.held:
             # The client was let in there and is here again, though it does not know of there: that was in vain.
-            self._send((origin,), Nothing(fetch.client, fetch.epoch, self.name, session.standing.epoch))
+            self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch, self.name, session.standing.epoch))
         elif session is not None:
             self.leaving.transfer(session, origin, fetch.epoch)
         elif waiting is not None and waiting.source != origin and not fetch.held:
             waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
         else:
-            at = self.places.known.get(fetch.client) if waiting is None else None
-            lead = (at.broker, at.epoch) if at is not None else ("", 0)
+            lead = self._lead(fetch.client) if waiting is None else ("", 0)
             self.reserving.renounce(fetch.client, origin)
-            self._send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
+            self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
 
     # A session arrives, or nothing does
 
@@ -270,7 +308,7 @@ class Moves:
                 waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
             return
         if waiting is not None:
-            session.carried.expiry_s = waiting.opening.expiry_s or session.carried.expiry_s
+            session.outlive(waiting.opening.expiry_s or session.carried.expiry_s)
         self.announce(session)
         self.let_in(session, waiting, present=True)
 
@@ -343,7 +381,7 @@ class Moves:
         self.holding.met(to)
         for session in self.registry.sessions.values():
             if session.standing.announced and to:
-                self._send(to, Place(session.client, session.standing.epoch, claims=session.carried.claims))
+                self.directory.greet(to, Place(session.client, session.standing.epoch, claims=session.carried.claims))
                 self.registry.reunion.ask(session, to, session.subscriptions)
 
     def given_up(self, broker: NodeId) -> None:
@@ -370,8 +408,13 @@ class Moves:
         if session.inflow.is_unconfirmed and not session.standing.announced:
             self.taking.expect(session)
 
-    def _send(self, to: Iterable[NodeId], content: messages.Content) -> None:
-        self.switch.say(to, content)
+
+def _told(token: str) -> At | None:
+    """Where a session was when its client was given this token; None where it is no token of ours. A client may show
+    anything: it decides who is asked for the session, and nothing else."""
+    epoch, _, rest = token.removeprefix(UNSURE).partition(".")
+    _, _, broker = rest.partition(".")
+    return At(int(epoch), broker) if broker and epoch.isdecimal() and len(epoch) < EPOCH_DIGITS_MAX else None
 
 
 def _is_good(copy: Copy, opening: Opening) -> bool:

@@ -10,9 +10,10 @@ import msgspec
 from godwit.protocols.broker.messages import Copy, Drop, Forwarded, Through, Turned, Uncopied
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
+from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.rows import kept_of
 from godwit.protocols.broker.session.state import Session
-from godwit.protocols.host import NodeId
+from godwit.protocols.host import NodeId, Record
 
 Handoff = Literal["durable", "reactive", "proactive"]
 """How a session follows its client: not at all, each broker keeping one of its own; fetched when the client appears
@@ -40,6 +41,19 @@ class Foresight(Protocol):
         """A session has come from there."""
 
 
+class Nobody:
+    """The foresight of a broker that has no neighbors."""
+
+    def likely(self, before: NodeId) -> tuple[NodeId, ...]:
+        return ()
+
+    def went(self, to: NodeId, copied: Collection[NodeId], before: NodeId) -> None:
+        pass
+
+    def came(self, source: NodeId) -> None:
+        pass
+
+
 class Copying:
     """A session is copied when its client has left it and all that was passed on to it from elsewhere is here. Until a
     broker has turned to a copy too, what the session takes from it goes on to the copy; then the copy gets that by
@@ -54,8 +68,8 @@ class Copying:
         self.registry = registry
         self.switch = registry.switch
         self.next_epoch = next_epoch
-        self.neighbors = neighbors
-        self.makes = makes
+        self.neighbors = neighbors if neighbors is not None else Nobody()
+        self.makes = makes and neighbors is not None
         self._due: dict[Session, None] = {}
         self._left = BURST
         self._paced = False
@@ -100,7 +114,6 @@ class Copying:
         self._work()
 
     def _make(self, session: Session) -> None:
-        assert self.neighbors is not None
         switch, client = self.switch, session.client
         likely = self.neighbors.likely(session.standing.came_from)
         to = [one for one in likely if switch.fabric.is_known(one)]
@@ -109,11 +122,12 @@ class Copying:
         session.standing.copied = epoch = self.next_epoch(client)
         session.standing.copies = {holder: set() for holder in to}
         switch.ledger.put_session(session)
-        switch.say(to, self._content(session))
+        switch.fabric.send(to, self._content(session))
         for item in session.queue.waiting:
-            switch.say(to, Forwarded(client, epoch, kept_of(item)))
+            switch.fabric.send(to, Forwarded(client, epoch, kept_of(item)))
         switch.counts.copies_made += len(to)
-        switch.trace("copied", client=client, peer=" ".join(to))
+        if switch.tracing:
+            switch.host.trace(Record("copied", client=client, peer=" ".join(to)))
 
     def _content(self, session: Session) -> Copy:
         switch = self.switch
@@ -126,7 +140,7 @@ class Copying:
             tuple(sub.wanted for sub in session.subscriptions.values()),
             tuple(sorted(session.queue.incoming)),
             tuple(kept_of(item) for item in session.queue.flying.values()),
-            tuple(sorted({switch.name, *switch.sources(session)})),
+            tuple(sorted({switch.name, *switch.fabric.sources(filters_of(session.subscriptions.values()))})),
         )
 
     def on_turned(self, origin: NodeId, turned: Turned) -> None:
@@ -138,7 +152,7 @@ class Copying:
         if has_turned is not None and origin not in has_turned:
             has_turned.add(origin)
             self.switch.ledger.put_session(session)
-            self.switch.say((turned.copy,), Through(turned.client, turned.epoch, origin))
+            self.switch.fabric.send((turned.copy,), Through(turned.client, turned.epoch, origin))
 
     def on_uncopied(self, origin: NodeId, uncopied: Uncopied) -> None:
         session = self.registry.sessions.get(uncopied.client)
@@ -152,18 +166,10 @@ class Copying:
     def drop(self, session: Session, *, but: NodeId = "") -> None:
         """The copies are good no longer. Whoever writes the session next writes that too."""
         if session.standing.copies:
-            self.switch.say(
+            self.switch.fabric.send(
                 [one for one in session.standing.copies if one != but], Drop(session.client, session.standing.copied)
             )
             session.standing.copies = {}
-
-    def went(self, session: Session, to: NodeId) -> None:
-        if self.neighbors is not None:
-            self.neighbors.went(to, tuple(session.standing.copies), session.standing.came_from)
-
-    def came(self, source: NodeId) -> None:
-        if self.neighbors is not None:
-            self.neighbors.came(source)
 
     def given_up(self, broker: NodeId) -> None:
         """It holds no copy any more, and counts as turned to all others."""

@@ -46,7 +46,7 @@ class Turning:
             self.registry.reunion.expect(session, way.epoch)
             interest = self.switch.restate()
             turn = Turn(session.client, way.epoch, way.source, interest, way.chain, way.copy, way.lines)
-            self.switch.say(to, turn)
+            self.fabric.send(to, turn)
 
     def on_turn(self, origin: NodeId, turn: Turn) -> None:
         if self.fabric.heard(origin) >= turn.interest:
@@ -59,7 +59,7 @@ class Turning:
         shadows = self.registry.shadows.get(turn.client, {}).values()
         passed_to = next((one.standing.moved_to for one in shadows if one.standing.moved_to != by), "")
         turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines, passed_to)
-        self.switch.say(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
+        self.fabric.send(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
         self.on_turned(self.name, self.fabric.sent, turned)
 
     def on_turned(self, origin: NodeId, number: int, turned: Turned) -> None:
@@ -115,23 +115,21 @@ class Turning:
             self.go_on(session)
         if session.standing.state is State.SHADOW and self._is_through(session, origin):
             session.standing.owed.discard(origin)
-            self.switch.say((session.standing.moved_to,), Through(session.client, session.standing.next_epoch, origin))
+            self.fabric.send((session.standing.moved_to,), Through(session.client, session.standing.next_epoch, origin))
         if session.standing.state is State.SHADOW:
             self.end_if_done(session)
         if session.standing.state is not State.ENDED:
             self.switch.ledger.put_session(session)
-        if not session.inflow.upstreams and not session.inflow.gates:
+        if session.outlet is None and not session.inflow.upstreams and not session.inflow.gates:
             self.registry.moves.copying.rested(session)
 
     def _leave_behind(self, session: Session) -> None:
         """Gates that are passed and ways that are done with. A copy keeps both, to tell whom it has heard of."""
-        if not session.inflow.is_unconfirmed:
-            passed = [origin for origin, gate in session.inflow.gates.items() if gate.begun and gate.through]
-            for origin in passed:
-                del session.inflow.gates[origin]
-            if passed:
-                session.inflow.since = self.switch.host.now()
-                self.switch.directory.changed()
+        inflow, passed = session.inflow, list[NodeId]()
+        if not inflow.is_unconfirmed:
+            passed = [origin for origin, gate in inflow.gates.items() if gate.begun and gate.through]
+        for origin in passed:
+            del inflow.gates[origin]
         for way in [way for way in session.inflow.upstreams if not way.origins and not way.copy]:
             session.inflow.upstreams.remove(way)
             self._asked.pop((session.client, way.epoch, way.source), None)
@@ -139,6 +137,9 @@ class Turning:
             session.carried.claims = ()
         if not _is_arriving(session):
             self._arriving.pop(session, None)
+        if passed:
+            inflow.since = self.switch.host.now()
+            self.switch.audiences.changed()
 
     def end_if_done(self, shadow: Session) -> None:
         """A shadow that owes nothing to anybody."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
 import msgspec
 
-from godwit.protocols.broker.api import UNSURE
-from godwit.protocols.broker.messages import Turn
+from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
+from godwit.protocols.broker.messages import Place, Turn
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
-
-EPOCH_DIGITS_MAX = 19
 
 
 class At(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -19,12 +20,43 @@ class At(msgspec.Struct, frozen=True, array_like=True, order=True):
     broker: NodeId
 
 
-def at_of(token: str) -> At | None:
-    """Where a session was when its client was given this token; None where it is no token of ours. A client may show
-    anything: it decides who is asked for the session, and nothing else."""
-    epoch, _, rest = token.removeprefix(UNSURE).partition(".")
-    _, _, broker = rest.partition(".")
-    return At(int(epoch), broker) if broker and epoch.isdecimal() and len(epoch) < EPOCH_DIGITS_MAX else None
+NOWHERE = At(0, "")
+
+
+class Directory(Protocol):
+    """Who is told which broker has a client's session, and can be asked. What is known here is in `Places`."""
+
+    complete: bool
+    """Whether what has been said here is all that anybody could say, so that nobody need be asked."""
+
+    def ask(self, client: str, then: Callable[[At | None], None]) -> None:
+        """`then(at)` follows once, now or later, with what others know of this client; None where nobody knows more
+        than was said here. Whoever asks waits no longer than for a session."""
+
+    def tell(self, place: Place) -> None:
+        """A session is at this broker, or is no more. Besides those who can be asked, whoever had the session before
+        hears of it, and whoever has asked for it lately: its client may wait there still."""
+
+    def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
+        """Brokers that were not known when that was told."""
+
+
+class Everywhere:
+    """Every broker is told of every session, so that nobody asks."""
+
+    complete = True
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric = fabric
+
+    def ask(self, client: str, then: Callable[[At | None], None]) -> None:
+        then(None)
+
+    def tell(self, place: Place) -> None:
+        self.fabric.send(self.fabric.sources(ANYTHING), place)
+
+    def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
+        self.fabric.send(brokers, place)
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):

@@ -38,14 +38,14 @@ class Speaking:
         """The client goes on at another broker: whoever may still get something that it said here tells that one when
         it has all; these, and those whom this broker still waits for."""
         hearers = self._hearers(session, to)
-        self.switch.say(sorted(hearers), Said(session.client, epoch, to))
+        self.switch.fabric.send(sorted(hearers), Said(session.client, epoch, to))
         return tuple(sorted(session.carried.unheard.union((epoch, hearer) for hearer in hearers)))
 
     def leave_copy(self, session: Session, to: NodeId, copied: int) -> set[tuple[int, NodeId]]:
         """The same where the session is not sent: they tell this broker, and this one tells the other when all have.
         So it does not matter where the client is by then, nor whom it has let in before it could know of them."""
         hearers = self._hearers(session, to)
-        self.switch.say(sorted(hearers), Said(session.client, copied, self.switch.name))
+        self.switch.fabric.send(sorted(hearers), Said(session.client, copied, self.switch.name))
         return session.carried.unheard.union((copied, hearer) for hearer in hearers)
 
     def _hearers(self, session: Session, to: NodeId) -> set[NodeId]:
@@ -55,7 +55,7 @@ class Speaking:
     def tell_if_heard(self, shadow: Session) -> None:
         standing = shadow.standing
         if not shadow.carried.unheard and standing.state is State.SHADOW:
-            self.switch.say((standing.moved_to,), Heard(shadow.client, standing.next_epoch, self.switch.name))
+            self.switch.fabric.send((standing.moved_to,), Heard(shadow.client, standing.next_epoch, self.switch.name))
 
     def heard_for(self, shadow: Session, heard: set[tuple[int, NodeId]]) -> bool:
         """Whether a shadow has waited for this."""
@@ -74,14 +74,14 @@ class Speaking:
     def on_said(self, origin: NodeId, said: Said) -> None:
         """It came behind all that the client said there."""
         if said.to != self.switch.name:
-            self.switch.say((said.to,), Heard(said.client, said.epoch, self.switch.name))
+            self.switch.fabric.send((said.to,), Heard(said.client, said.epoch, self.switch.name))
 
     def on_heard(self, heard: Heard, session: Session | None, elsewhere: NodeId | None) -> None:
         """For the session, wherever it is: it may have moved on, or this may have come before it."""
         if session is not None:
             self._forget(session, {(heard.epoch, heard.broker)})
         elif elsewhere is not None and self.switch.fabric.is_known(elsewhere) and heard.hops < HOPS_MAX:
-            self.switch.say((elsewhere,), msgspec.structs.replace(heard, hops=heard.hops + 1))
+            self.switch.fabric.send((elsewhere,), msgspec.structs.replace(heard, hops=heard.hops + 1))
 
     def given_up(self, session: Session, broker: NodeId) -> None:
         self._forget(session, {one for one in session.carried.unheard if one[1] == broker})
@@ -104,5 +104,7 @@ class Speaking:
         self.switch.ledger.put_session(session)
         if not session.carried.unheard:
             offered, session.kept_back = session.kept_back, []
-            self.publish(session, offered)
-            self.registry.moves.copying.rested(session)
+            if offered:
+                self.publish(session, offered)
+            if session.outlet is None:
+                self.registry.moves.copying.rested(session)

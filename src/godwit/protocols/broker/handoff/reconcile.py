@@ -99,7 +99,7 @@ class Reunion:
         if memory is not None:
             memory.mark += 1
             self.expect(session, memory.mark, keys)
-            switch.say(sorted(to), Turn(session.client, memory.mark, switch.name, switch.restate()))
+            switch.fabric.send(sorted(to), Turn(session.client, memory.mark, switch.name, switch.restate()))
 
     def expect(self, session: Session, mark: int, keys: Iterable[str] | None = None) -> None:
         """Brokers are asked, under this mark or epoch, to turn to these subscriptions, or to all. This one does it at
@@ -170,7 +170,7 @@ class Reunion:
         keys = _keys(session)
         if all(keys <= memory.firsts.get(broker, {}).keys() for broker in others):
             session.carried.memory, session.inflow.since = None, self.switch.host.now()
-            self.switch.directory.changed()
+            self.switch.audiences.changed()
             self._write(session)
 
     def must_wait(self, session: Session, item: Item, born: int) -> bool:

@@ -14,7 +14,7 @@ from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
-from godwit.protocols.broker.session.parse import remembered
+from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.rows import item_of, items_of, kept_of
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
 from godwit.protocols.host import NodeId
@@ -73,7 +73,8 @@ class Holding:
         for kept in content.kept:
             session.queue.flying[kept.number] = item_of(kept, under_way=True)
             session.queue.number = kept.number
-        origins = {*content.origins, self.switch.name, *self.switch.sources(session)}
+        sources = self.switch.fabric.sources(filters_of(session.subscriptions.values()))
+        origins = {*content.origins, self.switch.name, *sources}
         session.inflow.gates = {name: Gate() for name in sorted(origins)}
         session.inflow.upstreams.append(Upstream(content.epoch, origin, (), origins, main=True, copy=True))
         return session
@@ -116,7 +117,7 @@ class Holding:
 
     def _say_not(self, source: NodeId, client: str, epoch: int) -> None:
         self.switch.counts.copies_refused += 1
-        self.switch.say((source,), Uncopied(client, epoch))
+        self.switch.fabric.send((source,), Uncopied(client, epoch))
 
     def on_drop(self, origin: NodeId, drop: Drop) -> None:
         """Where the session has been asked for, the answer says what becomes of the copy."""
@@ -131,13 +132,14 @@ class Holding:
             return
         session, switch = copy.session, self.switch
         session.become(Cause.ASKED)
+        session.outlive(copy.lasts_s)
         self.bytes -= copy.bytes
         if copy.expiry_timer is not None:
             copy.expiry_timer.cancel()
         session.copy = None
         session.owner = copy_owner(session.client, copy.epoch)
         session.limits = self.registry.limits
-        session.carried.expiry_s, session.standing.left = copy.lasts_s, switch.steady()
+        session.standing.left = switch.steady()
         switch.counts.waiting += len(session.queue.flying) + len(session.queue.waiting)
         switch.flows.number_first(session)
         switch.ledger.save_together(session)
@@ -150,7 +152,6 @@ class Holding:
         del registry.copies[session.client]
         self.switch.counts.copies -= 1
         session.standing.epoch = epoch
-        session.sequence = registry.first_sequence()
         registry.sessions[session.client] = session
         self.switch.counts.sessions += 1
         self.switch.counts.copies_used += 1
@@ -161,8 +162,7 @@ class Holding:
         session, switch = copy.session, self.switch
         del self.registry.copies[session.client]
         was_committed = session.standing.state is State.COMMITTED
-        for sub in session.subscriptions.values():
-            switch.remove_sub(sub)
+        switch.withdraw(session)
         session.become(Cause.OVER)
         switch.counts.copies -= 1
         if was_committed:
@@ -209,13 +209,12 @@ class Taking:
         self.registry = moves.registry
         self.switch = moves.switch
 
-    def open(self, copy: Copy, opening: Opening, outlet: Outlet) -> None:
+    def open(self, copy: Copy, epoch: int, opening: Opening, outlet: Outlet) -> None:
         """The client is here and shows that it was nowhere else since the copy was made. So nobody else can get the
         session, and the client need not wait until the source says that. The other brokers hear of it afterwards: if
         the client does not learn that it is in, and tries elsewhere, they must go by what the source says."""
-        epoch = self.moves.new_epoch(opening.client)
         session = self._take_up(copy, epoch, given=False)
-        self.switch.say((copy.source,), Fetch(opening.client, epoch, copy.epoch, held=True))
+        self.switch.fabric.send((copy.source,), Fetch(opening.client, epoch, copy.epoch, held=True))
         self.expect(session)
         self.registry.attach(session, opening, outlet, present=True)
 
@@ -242,7 +241,7 @@ class Taking:
             self.registry.reunion.begin_with(session, copy)
         session.carried.unheard, session.standing.came_from = {(copy.epoch, copy.source)}, copy.source
         self.moves.speaking.arrive(session)
-        self.moves.copying.came(copy.source)
+        self.moves.copying.neighbors.came(copy.source)
         return session
 
     def expect(self, session: Session) -> None:
@@ -422,7 +421,7 @@ class Reserving:
             session.become(Cause.RESERVED)
             session.standing.reserved_for = origin
             self.switch.ledger.put_session(session)
-            self.switch.say((origin,), Reserved(reserve.client, reserve.copy))
+            self.switch.fabric.send((origin,), Reserved(reserve.client, reserve.copy))
 
     def holder(self, session: Session) -> NodeId:
         """Who must be asked before anybody has this session; empty where nobody must."""

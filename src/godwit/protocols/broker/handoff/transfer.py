@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from godwit.protocols.broker import messages
-from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.handoff.copies import Copying
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import At, Places
@@ -16,10 +16,10 @@ from godwit.protocols.broker.messages import Claim, Forwarded, Given, Turn
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import lines_of, merge
-from godwit.protocols.broker.session.parse import remembered
+from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
-from godwit.protocols.host import NodeId
+from godwit.protocols.host import NodeId, Record
 
 if TYPE_CHECKING:
     from godwit.protocols.broker.handoff.coordinator import Moves
@@ -45,7 +45,9 @@ class Leaving:
         epoch = self._begin(session, to, epoch)
         unheard = self.speaking.leave(session, to, epoch)
         chain = {one for way in session.inflow.upstreams for one in (*way.chain, way.source)} - {to}
-        origins = {self.name, to, *switch.sources(session)}.union(*(way.origins for way in session.inflow.upstreams))
+        origins = {self.name, to, *switch.fabric.sources(filters_of(session.subscriptions.values()))}.union(
+            *(way.origins for way in session.inflow.upstreams)
+        )
         # Whoever has made a copy and not confirmed it is waited for last of all.
         origins |= {way.source for way in session.inflow.upstreams if way.copy}
         carried = msgspec.structs.replace(
@@ -63,27 +65,34 @@ class Leaving:
             tuple(sorted(chain)),
         )
         waiting = [kept_of(item) for item in session.queue.waiting]
-        self._become_shadow(session, to, epoch, origins)
+        self._leave(session, to, epoch, origins)
         self.places.put(client, At(epoch, to))
-        switch.say((to,), moved)
+        switch.fabric.send((to,), moved)
         for kept in waiting:
-            switch.say((to,), Forwarded(client, epoch, kept))
+            switch.fabric.send((to,), Forwarded(client, epoch, kept))
+        self._pass_on(session)
         self.turning.go_on(session)
-        switch.trace("moved", client=client, peer=to)
+        if switch.tracing:
+            switch.host.trace(Record("moved", client=client, peer=to))
 
     def give(self, session: Session, to: NodeId, epoch: int) -> None:
         """The copy that `to` holds is the session from now on: only what it does not get by itself is passed on."""
         switch, client, copied = self.switch, session.client, session.standing.copied
-        origins = {self.name, to, *switch.sources(session)} - session.standing.copies[to]
+        origins = {
+            self.name,
+            to,
+            *switch.fabric.sources(filters_of(session.subscriptions.values())),
+        } - session.standing.copies[to]
         epoch = self._begin(session, to, max(epoch, copied + 1))
         unheard = self.speaking.leave_copy(session, to, copied)
-        self._become_shadow(session, to, copied, origins)
-        session.carried.unheard = unheard  # it is written with the shadow
+        self._leave(session, to, copied, origins)
+        session.carried.unheard = unheard
         self.places.put(client, At(epoch, to))
-        switch.say((to,), Given(client, epoch, copied, tuple(sorted(origins))))
+        switch.fabric.send((to,), Given(client, epoch, copied, tuple(sorted(origins))))
         self.speaking.tell_if_heard(session)
-        self.turning.end_if_done(session)
-        switch.trace("moved", client=client, peer=to, note="copy")
+        self._pass_on(session)
+        if switch.tracing:
+            switch.host.trace(Record("moved", client=client, peer=to, note="copy"))
 
     def _begin(self, session: Session, to: NodeId, epoch: int) -> int:
         """Nobody is connected any more, nobody else holds a copy; the epoch at the next place."""
@@ -95,26 +104,22 @@ class Leaving:
         # Nor under that of any copies, by which brokers may still turn to those; the last have the highest.
         standing, least = session.standing, known.epoch + 1 if known is not None else 0
         epoch = max(epoch, standing.epoch + 1, standing.copied + 1, least)
-        self.copying.went(session, to)
+        self.copying.neighbors.went(to, tuple(session.standing.copies), session.standing.came_from)
         self.copying.drop(session, but=to)
-        self._hang_up(session)
+        self.registry.let_go(session)
         return epoch
 
-    def _hang_up(self, session: Session) -> None:
-        """The client is at another broker. Its will is only said where it asked for no delay."""
-        connected, will = session.outlet is not None, session.standing.will
-        self.registry.cancel_timers(session)
-        if connected and will is not None and will.delay_s == 0:
-            self.registry.say_will(session)
-        session.standing.will = None
-        self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+    def _sources(self, session: Session) -> Set[NodeId]:
+        """The other brokers that may send something that it wants."""
+        return self.switch.fabric.sources(filters_of(session.subscriptions.values()))
 
     def claims(self, session: Session) -> tuple[Claim, ...]:
         """The copies by which the session came that may still be thought of as such."""
         own = [Claim(way.source, way.epoch, self.name) for way in session.inflow.upstreams if way.copy]
         return tuple(dict.fromkeys((*session.carried.claims, *own)))
 
-    def _become_shadow(self, session: Session, to: NodeId, epoch: int, origins: set[NodeId]) -> None:
+    def _leave(self, session: Session, to: NodeId, epoch: int, origins: set[NodeId]) -> None:
+        """From now on it is only a shadow of itself."""
         switch = self.switch
         switch.ledger.forget(session)
         del self.registry.sessions[session.client]
@@ -126,11 +131,18 @@ class Leaving:
         session.owner = shadow_owner(session.client, session.standing.epoch)
         session.standing.open_origins, session.standing.owed = set(origins), set(origins)
         session.carried.unheard, session.carried.claims, session.standing.reserved_for = set(), (), ""
-        self.registry.add_shadow(session)
-        switch.ledger.save(session)
-        switch.directory.changed()
         switch.counts.sessions -= 1
         switch.counts.moved_out += 1
+
+    def _pass_on(self, shadow: Session) -> None:
+        """The shadow stays as long as it owes anything to anybody: perhaps not at all."""
+        if shadow.standing.owed or shadow.carried.unheard:
+            self.registry.add_shadow(shadow)
+            self.switch.ledger.save(shadow)
+            self.switch.audiences.changed()
+        else:
+            self.switch.withdraw(shadow)
+            shadow.become(Cause.OVER)
 
 
 # How a session arrives where there may be another of the same client: docs/broker.md, "A session moves".
@@ -160,7 +172,7 @@ class Arriving:
         session = self._installed(moved, way)
         self.switch.counts.moved_in += 1
         self.switch.counts.handoffs_missed += waiting is not None
-        self.moves.copying.came(origin)
+        self.moves.copying.neighbors.came(origin)
         self.moves.turning.turn_all(session, way)
         if (waiting is not None and waiting.outlet is not None) or not self._follows(session):
             self.moves.arrive(session, waiting)
@@ -203,7 +215,7 @@ class Arriving:
         if session.carried.clean and session.carried.started != moved.carried.started:
             to = sorted(filter(self.switch.fabric.is_known, way.origins))
             turn = Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain, lines=way.lines)
-            self.switch.say(to, turn)
+            self.switch.fabric.send(to, turn)
             self.moves.turning.make_turn(self.switch.name, msgspec.structs.replace(turn, interest=0))
             return
         self.moves.copying.drop(session)

@@ -133,7 +133,7 @@ def takers_of(subs: Iterable[Sub], publisher: str | None) -> list[Taker]:
     return list(found.values())
 
 
-class Directory:
+class Audiences:
     """All subscriptions of a broker, and what the others want."""
 
     def __init__(self) -> None:
@@ -164,22 +164,22 @@ class Directory:
             self._cached = {}
 
     def add(self, sub: Sub) -> None:
+        self.changed()
         if sub.wanted.group:
             self._join(sub)
         elif sub.condition is not None:
             sub.asked = self._ask(sub.wanted.topics, sub.condition, sub)
         else:
             self._plain.add(sub.wanted.topics, sub, sub)
-        self.changed()
 
     def remove(self, sub: Sub) -> None:
+        self.changed()
         if sub.wanted.group:
             self._leave(sub)
         elif sub.condition is not None:
             self._ask_no_more(sub.wanted.topics, sub.asked)
         else:
             self._plain.remove(sub.wanted.topics, sub)
-        self.changed()
 
     def group(self, key: GroupKey) -> Group | None:
         return self._groups.get(key)

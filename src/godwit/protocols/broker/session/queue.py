@@ -11,7 +11,7 @@ from godwit.protocols.broker.api import Delivery, Outlet
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.rows import DONE_WITH, Ledger
-from godwit.protocols.broker.session.state import Item, Session
+from godwit.protocols.broker.session.state import NUMBER_MAX, Item, Queue, Session
 from godwit.protocols.host import Host, Record
 
 BOUNDS = ("queue", "age")
@@ -174,7 +174,7 @@ class Deliveries:
 
     def _give_number(self, session: Session, item: Item) -> None:
         item.bring_back()
-        item.number = session.queue.next_number()
+        item.number = next_number(session.queue)
         session.queue.flying[item.number] = item
 
     def _send(self, session: Session, outlet: Outlet, item: Item) -> None:
@@ -292,3 +292,11 @@ def _has_room(session: Session, outlet: Outlet) -> bool:
     """Whether another delivery may leave. What cannot waits here, where a bound counts it, and not with the outlet."""
     queue = session.queue
     return queue.window < session.inflight_max and queue.window_b < WINDOW_B_MAX and outlet.takes_more()
+
+
+def next_number(queue: Queue) -> int:
+    """A packet identifier that is free."""
+    while True:
+        queue.number = queue.number % NUMBER_MAX + 1
+        if queue.number not in queue.flying:
+            return queue.number

@@ -393,6 +393,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session = Session(owner.partition("\0")[0], row.standing.epoch, row.carried)
     session.owner = owner
     session.standing = row.standing
+    session.outlive(row.carried.expiry_s)
     session.inflow.upstreams = list(row.upstreams)
     if row.carried.memory is not None:
         session.queue.number = row.carried.memory.born % NUMBER_MAX

@@ -222,15 +222,6 @@ class Queue:
         self.dropped: dict[str, int] = {}
         """What the bounds of its limits cost it here, by reason."""
 
-    def next_number(self) -> int:
-        """A packet identifier that is free."""
-        number, flying = self.number, self.flying
-        while True:
-            number = number % NUMBER_MAX + 1
-            if number not in flying:
-                self.number = number
-                return number
-
     def clear(self) -> None:
         self.flying, self.waiting_b = {}, 0
         self.waiting.clear()
@@ -300,6 +291,7 @@ class Session:
         "carried",
         "client",
         "copy",
+        "durable",
         "expiry_timer",
         "grant",
         "inflight_max",
@@ -326,6 +318,8 @@ class Session:
         self.standing = Standing(epoch, epoch)
         self.copy: Copy | None = None
         """What it is only a copy of."""
+        self.durable = False
+        """It has rows on the disk. A copy that nobody has asked for is in memory only."""
 
         self.outlet: Outlet | None = None
         self.grant: Grant = ALL
@@ -351,6 +345,12 @@ class Session:
         """The next step of its life; `LocalError` where it cannot take that, and nothing has changed."""
         state = TRANSITIONS[self.standing.state].get(cause)
         self.standing.state = state if state is not None else refused(self.standing.state, cause)
+        self.durable = _has_rows(self)
+
+    def outlive(self, expiry_s: float) -> None:
+        """It stays so long when its client has left."""
+        self.carried.expiry_s = expiry_s
+        self.durable = _has_rows(self)
 
     @property
     def plain(self) -> bool:
@@ -364,12 +364,6 @@ class Session:
         was out of reach."""
         memory = self.carried.memory
         return memory.born if memory is not None else 0
-
-    @property
-    def durable(self) -> bool:
-        """It has rows on the disk. A copy that nobody has asked for is in memory only."""
-        state = self.standing.state
-        return state is State.SHADOW or (self.carried.expiry_s > 0 and state not in (State.STANDBY, State.ENDED))
 
     def passes(self, passage: tuple[str, int]) -> bool:
         """Whether it is the first of its name that this session takes; it is remembered."""
@@ -394,6 +388,11 @@ class Session:
     @property
     def everlasting(self) -> bool:
         return self.carried.expiry_s == inf
+
+
+def _has_rows(session: Session) -> bool:
+    state = session.standing.state
+    return state is State.SHADOW or (session.carried.expiry_s > 0 and state not in (State.STANDBY, State.ENDED))
 
 
 class Copy:

@@ -103,7 +103,7 @@ class Sender:
         self._wake()
         self.host.after(self.options.retry_s, self._tick)
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         names = tuple(dict.fromkeys(to))
         if self.host.name in names:
             raise LocalError(f"{self.host.name} cannot send to itself")

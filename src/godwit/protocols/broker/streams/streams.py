@@ -56,7 +56,7 @@ class Streams:
         """How many contents are kept for each broker that has some to confirm."""
         return {to: len(lane.parcels) for to, lane in self.sender.outbox.lanes.items() if lane.parcels}
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool) -> None:
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         self.sender.send(to, content, durable=durable)
 
     def taken(self, origin: NodeId, number: int) -> None:

@@ -7,12 +7,11 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from random import Random
 
-from tests.protocols.broker.chaos import Chaos
-
 from godwit.protocols.broker.api import Delivery
 from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.publication import Publication
+from godwit.sim.brokers.chaos import Chaos
 from godwit.sim.brokers.client import Client, Connection
 
 EventId = tuple[str, int]
