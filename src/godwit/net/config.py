@@ -39,6 +39,7 @@ from godwit.net.address import Address, AddressError
 from godwit.net.peers.dialler import PORT as PEERS_PORT
 from godwit.net.peers.handshake import NAME_MAX
 from godwit.net.store.sqlite import Sync
+from godwit.protocols.broker.api import Capacity
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.handoff.prediction import HABITS
 from godwit.protocols.neighbors.nearness import NEAR_M
@@ -68,7 +69,9 @@ class Listen(Strict, frozen=True):
     ws: tuple[str, ...] = ()
     wss: tuple[str, ...] = ()
     status: str = ""
-    """Metrics, health and status over HTTP."""
+    """Metrics, health and status over HTTP, for this machine."""
+    status_public: bool = False
+    """The status may be asked from other machines: it names clients and neighbors to whoever asks."""
     advertise: str = ""
     """Where clients reach this broker over `mqtt`, if that is not where it listens: other brokers send them there."""
     advertise_tls: str = ""
@@ -146,6 +149,14 @@ class Backlog(Strict, frozen=True):
     memory_bytes_max: Annotated[int, Meta(ge=0)] = 1024 * 1024
     """What of that is in memory; the rest is on the disk only, until its turn comes."""
     age_max_s: Positive = 7 * 24 * 3600.0
+
+
+class CapacityTable(Strict, frozen=True):
+    """What all clients together may cost; new ones beyond it are refused, counted and told why."""
+
+    sessions_max: Count = Capacity().sessions_max
+    retained_max: Annotated[int, Meta(ge=0)] = Capacity().retained_max
+    retained_bytes_max: Annotated[int, Meta(ge=0)] = Capacity().retained_bytes_max
 
 
 class Copies(Strict, frozen=True):
@@ -249,6 +260,7 @@ class Config(Strict, frozen=True):
     access: AccessFile = AccessFile()
     limits: ConnectionLimits = ConnectionLimits()
     backlog: Backlog = Backlog()
+    capacity: CapacityTable = CapacityTable()
     copies: Copies = Copies()
     balance: Balance = Balance()
     archive: Archive | None = None
@@ -385,6 +397,11 @@ def _check(config: Config) -> None:
     for key in ("status", "advertise", "advertise_tls"):
         if text := getattr(listen, key):
             address(text, f"listen.{key}")
+    if listen.status and not listen.status_public and not is_loopback(address(listen.status, "listen.status").host):
+        raise ConfigError(
+            f"listen.status: {listen.status} can be reached from other machines, and names clients to whoever asks;"
+            " right would be 127.0.0.1, or status_public = true beside it"
+        )
     for scheme in ("ws", "wss"):
         _check_url(f"listen.advertise_{scheme}", getattr(listen, f"advertise_{scheme}"), scheme)
     if config.limits.packet_bytes_max > config.limits.output_bytes_max:

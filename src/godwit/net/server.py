@@ -34,7 +34,7 @@ from godwit.net.peers.dialler import PORT, Dialler
 from godwit.net.peers.links import Club, LinkOptions, Links
 from godwit.net.preload import IndexLoader, ParserLoader
 from godwit.net.store.sqlite import SqliteStore
-from godwit.protocols.broker.api import Limits
+from godwit.protocols.broker.api import Capacity, Limits
 from godwit.protocols.broker.balance import Balance
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric.adhoc import AdhocFabric
@@ -343,6 +343,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         neighbors=neighbors,
         copies_bytes_max=config.copies.bytes_max,
         limits=limits(config),
+        capacity=capacity(config),
         tracing=traced,
     )
     broker.tell_bounds(_tell_bound)
@@ -440,6 +441,11 @@ def limits(config: Config) -> Limits:
         queue_memory_max=backlog.memory_bytes_max,
         queue_age_max_s=backlog.age_max_s,
     )
+
+
+def capacity(config: Config) -> Capacity:
+    table = config.capacity
+    return Capacity(**{name: getattr(table, name) for name in table.__struct_fields__})
 
 
 def habits(config: Config, name: str) -> GraphOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mqtt5
@@ -18,6 +18,7 @@ from godwit.net.mqtt.codec import Kind, length_field
 from godwit.net.mqtt.connection import TAKES, State
 from godwit.net.mqtt.options import Hold, Options
 from godwit.protocols.broker.api import ALL, Limits, Reason, RefusedError
+from godwit.protocols.broker.store import MemoryStore
 
 QOS = [mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE]
 LIMITS = Options(packet_bytes_max=20_000, inflight_max=5, topic_alias_max=3, connect_wait_s=1.0)
@@ -604,6 +605,33 @@ def test_whoever_asks_and_does_not_read_the_answers_is_not_read_either() -> None
         broker.ask(connection.resume_writing)
         for _ in range(40_000):
             assert asking.raw() == b"\xd0\0"
+
+
+def test_a_client_is_told_that_its_session_or_will_is_kept_once_the_disk_has_it() -> None:
+    with served() as broker, Raw(broker.port) as lasting, Raw(broker.port) as willing, Raw(broker.port) as passing:
+        store = broker.broker.store
+        assert isinstance(store, MemoryStore)
+        waiting: list[Callable[[], None]] = []
+        later = store.later
+
+        def slow(call: Callable[[], None]) -> None:
+            waiting.append(call)
+
+        def write() -> None:
+            store.later = later
+            for call in waiting:
+                call()
+
+        broker.ask(lambda: setattr(store, "later", slow))
+        lasting.send(mqtt5.ConnectPacket("lasting", session_expiry_interval=100).write(), b"\xc0\0")
+        willing.send(mqtt5.ConnectPacket("willing", will=mqtt5.Will(topic="gone", payload=b"x")).write())
+        passing.connect("passing")
+        assert pings(passing)
+        assert broker.ask(lambda: broker.counts.bytes_out) < 200, "only the one that needs no disk was answered"
+        broker.ask(write)
+        assert isinstance(lasting.packet(), mqtt5.ConnAckPacket)
+        assert lasting.raw() == b"\xd0\0"
+        assert isinstance(willing.packet(), mqtt5.ConnAckPacket)
 
 
 def refusing(who: Credentials) -> Admitted:

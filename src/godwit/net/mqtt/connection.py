@@ -619,6 +619,10 @@ class Connection(Requests):
         if not said:
             self.front.later(self.hang_up)
             return
+        if session.durable or session.standing.will is not None:
+            # Whoever is told that its session or its will is kept must find it so after a crash.
+            self.gate()
+            self.front.broker.store.settled(self.ungate)
         self.send(said)
         self.front.counts.connected += 1
         keep_alive_s = keep_alive_of(packet, self.version, options)

@@ -19,6 +19,7 @@ class Output(asyncio.Protocol):
 
     __slots__ = (
         "_awaited",
+        "_gated",
         "_held",
         "_moved",
         "_pieces",
@@ -41,6 +42,8 @@ class Output(asyncio.Protocol):
         self._held: list[bytes] = []
         self._pieces: list[bytes] = []
         self._pieces_bytes = 0
+        self._gated = False
+        """Nothing leaves before the disk has what the first of it says."""
         self._awaited = False
         """Somebody has more for the client, and waits until it takes that."""
         self._moved = 0
@@ -75,7 +78,17 @@ class Output(asyncio.Protocol):
         self._pieces_bytes += len(data)
         counts.packets_out += count
 
+    def gate(self) -> None:
+        """What is said from now on leaves once `ungate` is called, in its order."""
+        self._gated = True
+
+    def ungate(self) -> None:
+        self._gated = False
+        self.flush()
+
     def flush(self) -> None:
+        if self._gated:
+            return
         pieces, self._pieces, self._pieces_bytes = self._pieces, [], 0
         if not pieces or self.transport is None or self.transport.is_closing():
             return
@@ -130,7 +143,7 @@ class Output(asyncio.Protocol):
         """Write what was said, and close; or do not even wait for that."""
         if self.transport is None:
             return
-        if not at_once and not self.ended:
+        if not at_once and not self.ended and not self._gated:
             self.flush()
             # What the transport does not take any more would keep the connection open for a client that does not read.
             at_once = self.paused

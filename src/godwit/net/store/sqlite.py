@@ -74,6 +74,10 @@ class StoreError(Exception):
     """The disk does not do what it must; the text says where, why and what to do."""
 
 
+class LostError(Exception):
+    """The file is not where it was."""
+
+
 class SqliteStore:
     """`protocols.broker.store.Store` in a directory that no other broker has open. Make and use it on a running loop.
 
@@ -99,6 +103,8 @@ class SqliteStore:
         except BaseException:
             self._lock.close()
             raise
+        found = os.stat(self.path)
+        self._inode = (found.st_dev, found.st_ino)
         self._reader: sqlite3.Connection | None = None
         """For single rows: the thread may be in the midst of a transaction with the other one."""
         self._next = Batch()
@@ -302,6 +308,8 @@ class SqliteStore:
     def _failed(self, batch: Batch) -> Exception | None:
         """Write it; what went wrong, with nothing written."""
         connection = self._connection
+        if not self._is_there():
+            return LostError("was deleted or replaced while the broker runs")
         try:
             connection.execute("BEGIN IMMEDIATE")
             for text, many, values in batch.statements():
@@ -312,6 +320,14 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
             return error
         return None
+
+    def _is_there(self) -> bool:
+        """SQLite would go on writing to a file that has no name any more, and all of it would be gone with the end."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._inode
 
     def _tell(self, call: Callable[..., None], *arguments: Any) -> None:
         with suppress(RuntimeError):
@@ -423,4 +439,6 @@ def _code(error: Exception) -> int:
 
 def _told(path: Path, error: Exception) -> StoreError:
     advice = ADVICE.get(_code(error), "check the disk, then start the broker again")
+    if isinstance(error, LostError):
+        advice = "stop the broker, put the file or a copy of it back (godwit restore), and start it again"
     return StoreError(f"{path}: {error}: {advice}")

@@ -99,6 +99,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     queue_age_max_s: float = 7 * 24 * 3600.0
 
 
+class Capacity(msgspec.Struct, frozen=True, kw_only=True):
+    """What all clients together may cost; what would be more is refused with a reason, and counted."""
+
+    sessions_max: int = 250_000
+    retained_max: int = 250_000
+    """Topics with a retained publication."""
+    retained_bytes_max: int = 256 * 1024 * 1024
+
+
 TOKEN = "godwit-token"
 """The user property by which an MQTT client is given a token, and shows it."""
 

@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from godwit.protocols.broker import messages
-from godwit.protocols.broker.api import Grant, Limits, Opening, Outlet, Reason, Subscription
+from godwit.protocols.broker.api import Capacity, Grant, Limits, Opening, Outlet, Reason, Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.handoff.coordinator import Moves
@@ -73,6 +73,7 @@ class Broker:
         copies_bytes_max: int = COPIES_BYTES_MAX,
         directory: Directory | None = None,
         limits: Limits | None = None,
+        capacity: Capacity = Capacity(),  # noqa: B008
         tracing: bool = False,
     ) -> None:
         self.host = host
@@ -88,6 +89,7 @@ class Broker:
         self._moves = Moves(
             self._registry, session_wait_s, self.publish, self._begin, handoff, neighbors, copies_bytes_max, directory
         )
+        self.capacity = self._switch.retained.capacity = capacity
         self._known: set[NodeId] = set()
         self._introduced = False
         self._load()
@@ -95,6 +97,7 @@ class Broker:
         fabric.on_content = self._on_content
         fabric.on_change = self._on_change
         host.after(0.0, self._on_change)
+        host.after(0.0, self._say_orphans)
         host.after(CLEANING_S, self._clean)
         steady.keep()
 
@@ -176,6 +179,11 @@ class Broker:
 
     def _begin(self, opening: Opening, outlet: Outlet) -> None:
         """A session that is new, here and everywhere."""
+        if len(self._registry.sessions) >= self.capacity.sessions_max:
+            self.counts.refuse("sessions_full")
+            most = self.capacity.sessions_max
+            outlet.refused(Reason.QUOTA_EXCEEDED, f"this broker has {most} sessions, and takes no new ones")
+            return
         session = self._registry.create(opening, self._moves.new_epoch(opening.client), clean=opening.clean)
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
@@ -316,6 +324,9 @@ class Broker:
         if grant is not None and not grant.matches(publication.values()):
             self.counts.refuse("not_authorized")
             return Reason.NOT_AUTHORIZED
+        if publication.retain and not switch.retained.takes(publication):
+            self.counts.refuse("retained_full")
+            return Reason.QUOTA_EXCEEDED
         if publication.qos == 2:
             session.queue.incoming.add(number)
             if session.durable:
@@ -382,7 +393,10 @@ class Broker:
             case Reserved():
                 moves.reserving.on_reserved(origin, content)
             case messages.Retained(publication):
-                self._switch.retained.keep(publication, origin, self.steady())
+                if self._switch.retained.takes(publication):
+                    self._switch.retained.keep(publication, origin, self.steady())
+                else:
+                    self.counts.refuse("retained_full")
         self.fabric.taken(origin, number)
 
     def _on_change(self) -> None:
@@ -436,6 +450,10 @@ class Broker:
                 self._moves.speaking.arrive(session)
                 self.host.after(0.0, partial(self._rest, session))
             self._moves.loaded(session)
+
+    def _say_orphans(self) -> None:
+        for client, will in self._switch.ledger.orphans():
+            self._registry.say_orphan(client, will)
 
     def _rest(self, session: Session) -> None:
         if session.standing.state in (State.RESTING, State.RESERVED):

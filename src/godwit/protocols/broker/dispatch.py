@@ -131,7 +131,10 @@ class Switch:
             self.share(group, origin, publication)
         if publication.retain:
             self.ledger.writes += 1
-            self.retained.keep(publication, origin, self.steady())
+            if self.retained.takes(publication):
+                self.retained.keep(publication, origin, self.steady())
+            else:
+                self.counts.refuse("retained_full")
         if own:
             self.stamp = None
             self._send(publication, audience, found)

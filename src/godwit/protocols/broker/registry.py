@@ -18,6 +18,7 @@ from godwit.protocols.broker.api import (
     Reason,
     RetainHandling,
     Subscription,
+    Will,
 )
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.publication import Publication
@@ -102,6 +103,7 @@ class Registry:
         session.carried.token = self._token(session) if session.durable else ""
         self.restrict(session, opening.grant)
         self._keep(session, was_durable)
+        self.switch.ledger.put_will(session.client, None if session.durable else opening.will)
         self.switch.counts.connected += 1
         self.switch.audiences.changed()
         if self.switch.tracing:
@@ -158,6 +160,7 @@ class Registry:
         if session.outlet is not None and will is not None and will.delay_s == 0:
             self.say_will(session)
         session.standing.will = None
+        self.switch.ledger.put_will(session.client, None)
         self.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
 
     def rest(self, session: Session) -> None:
@@ -191,12 +194,20 @@ class Registry:
             return
         if session.standing.state in OURS:
             self.switch.ledger.put_session(session)
+        self._publish_will(will, session.next_sequence())
+
+    def say_orphan(self, client: str, will: Will) -> None:
+        """The will of a client that was connected when the broker crashed, and whose session is gone by that."""
+        self.switch.ledger.put_will(client, None)
+        self._publish_will(will, self.first_sequence())
+
+    def _publish_will(self, will: Will, sequence: int) -> None:
         publication = will.publication
         lasts_s = (publication.expires or 0.0) - publication.time
         self.publish(
             msgspec.structs.replace(
                 publication,
-                sequence=session.next_sequence(),
+                sequence=sequence,
                 time=self.switch.clock(),
                 expires=None if publication.expires is None else self.switch.steady() + lasts_s,
             )
@@ -236,6 +247,7 @@ class Registry:
             self.switch.counts.sessions -= 1
             self.moves.ended(session)
             self.say_will(session)
+            self.switch.ledger.put_will(session.client, None)
             self.switch.said_to.pop(session.client, None)
         else:
             self._remove_shadow(session)

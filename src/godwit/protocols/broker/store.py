@@ -26,6 +26,7 @@ TABLES = (
     "air",  # what came from brokers without infrastructure: (where it entered, number there)
     "logins",  # how to recognise a password that was right: (user, 0)
     "gates",  # what a session that moves, or is copied, knows of single brokers: (client, n), shadows as in sessions
+    "wills",  # of clients whose sessions end with the connection: (client, 0)
     "spilled",  # publications that wait for slow clients and are not in memory, of this start only: ("", n)
 )
 

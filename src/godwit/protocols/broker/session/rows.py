@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from godwit.protocols.broker.api import Subscription
+from godwit.protocols.broker.api import Subscription, Will
 from godwit.protocols.broker.messages import Carried, Kept
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import State
@@ -90,6 +90,7 @@ _origin_row = msgspec.msgpack.Decoder(OriginRow).decode
 _item_row = msgspec.msgpack.Decoder(ItemRow).decode
 _bundle = msgspec.msgpack.Decoder(Bundle).decode
 _subscription = msgspec.msgpack.Decoder(Subscription).decode
+_will = msgspec.msgpack.Decoder(Will).decode
 _publication = msgspec.msgpack.Decoder(Publication).decode
 
 
@@ -138,6 +139,7 @@ class Ledger:
         self._changed: dict[Session, None] = {}
         """Sessions whose rows are written when the store writes next."""
         self._written: dict[Session, Written] = {}
+        self._wills: set[str] = set()
         self._shelf = Shelf(store)
         store.on_write = self._write_changed
 
@@ -234,6 +236,21 @@ class Ledger:
             body.refs -= 1
             if not body.refs:
                 self._delete("bodies", "", body.number)
+
+    def put_will(self, client: str, will: Will | None) -> None:
+        """The will of a client whose session has no rows; None: it has none any more."""
+        if will is not None:
+            self._wills.add(client)
+            self._put("wills", client, 0, _encode(will))
+        elif client in self._wills:
+            self._wills.discard(client)
+            self._delete("wills", client, 0)
+
+    def orphans(self) -> list[tuple[str, Will]]:
+        """Wills of clients that were connected when the broker crashed. Their rows stay until `put_will` says so."""
+        found = [(client, _will(row)) for client, _, row in self.store.load("wills")]
+        self._wills.update(client for client, _ in found)
+        return found
 
     def put_incoming(self, session: Session, number: int) -> None:
         self._put("incoming", session.owner, number, b"")
