@@ -39,10 +39,13 @@ class Steady:
         return self._base + self._host.now()
 
     def keep(self) -> None:
-        """Note on the disk what the clocks show, from now on every while."""
+        """Note on the disk what the clocks show, every while from now on."""
+        self._host.after(NOTED_S, self._note)
+
+    def _note(self) -> None:
         note = Note(self.now(), self._calendar())
         self._store.put("meta", "clock", 0, msgspec.msgpack.encode(note))
-        self._host.after(NOTED_S, self.keep)
+        self.keep()
 
     def _begun(self) -> float:
         """A calendar that was set back says nothing of how long this broker was down."""
