@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pty
+import select
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,6 +103,45 @@ def test_top_shows_clients_and_counts_once(broker: Process) -> None:
     assert shown.exit_code == 0
     assert "north" in shown.stdout
     assert "published" in shown.stdout
+
+
+def test_top_can_be_read_by_programs(broker: Process) -> None:
+    shown = called("top", broker.at("status").removeprefix("http://"), "--json")
+    assert json.loads(shown.stdout)["name"] == "north"
+
+
+def test_top_is_left_with_q_and_leaves_the_terminal_as_it_was(broker: Process) -> None:
+    terminal, other = pty.openpty()
+    before = termios.tcgetattr(other)
+    command = [sys.executable, "-m", "godwit", "top", broker.at("status").removeprefix("http://")]
+    with subprocess.Popen(command, stdin=other, stdout=other, stderr=other, env={**os.environ, "TERM": "xterm"}) as top:
+        seen = b""
+        while b"q quit" not in seen:
+            seen += os.read(terminal, 65_536)
+        os.write(terminal, b"s")
+        while b"clients by dropped" not in seen:
+            seen += os.read(terminal, 65_536)
+        os.write(terminal, b"q")
+        while top.poll() is None:
+            if select.select([terminal], [], [], 0.05)[0]:
+                os.read(terminal, 65_536)
+        assert top.returncode == 0
+    assert termios.tcgetattr(other) == before
+    os.close(terminal)
+    os.close(other)
+
+
+def test_top_at_a_terminal_says_that_it_goes_on_trying_until_it_is_told_how_long() -> None:
+    terminal, other = pty.openpty()
+    command = [sys.executable, "-m", "godwit", "top", "127.0.0.1:1", "--every", "0.1", "--wait", "0.2"]
+    with subprocess.Popen(command, stdin=other, stdout=other, stderr=subprocess.PIPE, text=True) as top:
+        _, said = top.communicate(timeout=ANSWER_S)
+    os.close(terminal)
+    os.close(other)
+    assert top.returncode == 2
+    first, last = said.splitlines()
+    assert first.endswith("; trying again")
+    assert "is a broker with `--status` listening there?" in last
 
 
 def test_rates_are_what_has_come_since(broker: Process) -> None:

@@ -29,6 +29,7 @@ def test_all_errors_are_of_one_family(kind: type[Exception]) -> None:
         (NOBODY, True),
         (NO_NETWORK, False),
         (ssl.SSLError("bad certificate"), True),
+        (UnicodeError("label empty or too long"), True),
         (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), False),
         (TimeoutError(), False),
         (BusyError("too many clients"), False),

@@ -8,7 +8,7 @@
 It speaks MQTT 5. A lost broker is replaced by the next one of the list, and the session follows: what is awaited goes
 on as if nothing had happened. While no broker can be reached that is told, by the logger `godwit.client` and to
 `on_trouble`. An event counts as taken when the loop asks for the next one, when `ack()` is called, or when the `with`
-block is left without an exception; one that was not taken comes again to the next program of this name.
+block is left without an exception. One that was not taken comes again to the next program of this name.
 
 Programs without asyncio write `with` instead of `async with`: `godwit.client.thread`.
 """

@@ -43,7 +43,9 @@ class BusyError(ConnectionError):
 
 def is_final(error: Exception) -> bool:
     """Whether trying once more is of no use: the name is nobody's, or the two sides do not trust each other."""
-    return isinstance(error, ssl.SSLError) or (isinstance(error, socket.gaierror) and error.errno in NO_SUCH_NAME)
+    if isinstance(error, ssl.SSLError | UnicodeError):
+        return True  # the latter says that a name cannot even be asked for
+    return isinstance(error, socket.gaierror) and error.errno in NO_SUCH_NAME
 
 
 def why(error: Exception, connect_s: float) -> str:
@@ -57,6 +59,8 @@ def why(error: Exception, connect_s: float) -> str:
             known = getattr(error, "reason", None)  # those that we made ourselves have none
             reason = known.lower().replace("_", " ") if known else str(error)
             return f"TLS: {reason}{'; does it speak TLS there?' if 'wrong version' in reason else ''}"
+        case UnicodeError():
+            return "the name cannot be resolved: it is none"
         case socket.gaierror():
             return f"the name cannot be resolved: {error.strerror}"
         case BusyError():
