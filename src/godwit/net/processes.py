@@ -18,7 +18,8 @@ import msgspec
 from godwit.net.ops.report import Report
 
 START_S = 180.0
-SETTINGS: Mapping[str, object] = {"handoff_wait_s": 60}
+WAIT_S = 60.0
+SETTINGS: Mapping[str, object] = {"handoff_wait_s": WAIT_S}
 """On a busy machine a killed broker takes long to come back; whoever knocks elsewhere waits for its session."""
 AGREE_S = 120.0
 RESTING = 0.04
