@@ -22,7 +22,7 @@ demo: $(CORE) ## three brokers, people who roam between them, one broker killed:
 
 test: $(DEV) ## check, then all tests
 	@# The index is compiled meanwhile, once, where otherwise several tests at a time would each compile it.
-	@$(BIN)/python -c 'from godwit.net.preload import warm; warm()' & $(MAKE) --no-print-directory check && wait
+	@$(BIN)/python -m tools.warm & $(MAKE) --no-print-directory check && wait
 	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 2 --dist loadgroup
 
 check: $(DEV) ## style (ruff) and types (mypy --strict)

@@ -7,7 +7,9 @@ draws the same examples every time, so that a red run means a change and not the
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +23,12 @@ settings.register_profile("dev", deadline=None, max_examples=60, suppress_health
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, max_examples=100)
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+# A shell that starts the suite in the background has it ignore Ctrl-C, and all that it starts: tests send Ctrl-C.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("spark"))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,13 +45,13 @@ def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     from godwit.pipeline.session import QUIET, Options, start
 
-    # Small frames, and many of them: what is compiled for them is hardly ever used twice.
-    quick = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    }
+    quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseSerialGC"}
+    # GODWIT_TESTS_SPARK=sc://127.0.0.1:PORT has a Spark Connect server do the work; `test_driver` starts one.
+    if remote := os.environ.get("GODWIT_TESTS_SPARK"):
+        connected = start(Options(master=remote, settings={"spark.sql.shuffle.partitions": "2"}))
+        yield connected
+        connected.stop()
+        return
     # A task may fail three times, as on a cluster.
     running = start(Options(master="local[2,4]", name="tests", memory="1g", settings=quick))
     yield running

@@ -22,15 +22,27 @@ def test_the_version_is_that_of_the_package() -> None:
     assert result.stdout == f"godwit {godwit.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [["filter", "explain"], ["match"], ["demo"]])
+SINGLE = [[one.name or str(getattr(one.callback, "__name__", ""))] for one in app.registered_commands]
+
+
+@pytest.mark.parametrize("command", [["filter", "explain"], ["neighbors", "show"], *SINGLE])
 def test_every_command_has_help_with_examples(command: list[str]) -> None:
     result = CliRunner().invoke(app, [*command, "--help"])
     assert result.exit_code == 0
     assert "Examples:" in result.stdout
-    assert f"godwit {' '.join(command)} " in result.stdout
+    assert f"godwit {' '.join(command)}" in result.stdout
 
 
-@pytest.mark.parametrize("group", [[], ["filter"], ["lab"]])
+def test_help_is_by_task_and_serve_comes_first() -> None:
+    lines = CliRunner().invoke(app, ["--help"]).stdout.splitlines()
+    at = lines.index("Run brokers:")
+    assert lines[at + 1].split()[0] == "serve"
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings[:3] == ["Options:", "Run brokers:", "Publish and subscribe:"]
+    assert "More:" not in headings, "a new command belongs to a task of commands/help.py"
+
+
+@pytest.mark.parametrize("group", [["filter"], ["lab"]])
 def test_a_group_without_a_command_shows_its_help(group: list[str]) -> None:
     result = CliRunner().invoke(app, group)
     assert "Usage: " in result.output
@@ -72,7 +84,7 @@ def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_experiment_that_cannot_run_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(**_: object) -> int:
+    def absent(*_: object) -> int:
         raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
 
     monkeypatch.setattr(structures, "structures", absent)

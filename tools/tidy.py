@@ -10,6 +10,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 PACKAGE = "godwit"
@@ -22,6 +23,7 @@ ROWS = (
     ("protocols",),
     ("tables",),
     ("filters", "events"),
+    ("errors",),
 )
 """The house from the top floor down; a room may use itself and every floor below."""
 
@@ -39,7 +41,7 @@ STOREYS = {
         ("session",),
         ("streams", "balance"),
         ("messages",),
-        ("api", "publication", "senml", "topics", "store"),
+        ("api", "publication", "senml", "topics", "store", "steady"),
     )
 }
 """Packages with floors of their own, from the top down: a room may use itself, its floor and every floor below."""
@@ -47,7 +49,7 @@ STOREYS = {
 MODULES_MAX = 15
 """More than so many modules in one package are a drawer, not a room."""
 
-PURE = ("events", "filters", "tables", "protocols")
+PURE = ("errors", "events", "filters", "tables", "protocols")
 """Rooms that are told the time, given their dice, and leave all input and output to the floors above."""
 
 FORBIDDEN = {
@@ -94,6 +96,11 @@ class Module:
     def is_package(self) -> bool:
         return self.path.name == "__init__.py"
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All of the tree, walked once however many checks look at it."""
+        return list(ast.walk(self.tree))
+
     def finding(self, line: int, text: str) -> str:
         return f"{self.path}:{line}: {text}"
 
@@ -114,7 +121,7 @@ def read(base: Path, folder: Path) -> dict[str, Module]:
 
 def imports(module: Module, known: Collection[str]) -> Iterator[tuple[int, str]]:
     """Line and dotted name of everything imported, wherever it stands; `from a import b` is b where b is a module."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

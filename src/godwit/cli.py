@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from godwit import __version__
+from godwit.commands.backup import backup, restore
 from godwit.commands.city.city import city
 from godwit.commands.command import command
 from godwit.commands.demo.demo import demo
 from godwit.commands.explain import filters
 from godwit.commands.explore.explore import explore
+from godwit.commands.help import Tasks
 from godwit.commands.lab.experiments import lab
 from godwit.commands.match.match import match
 from godwit.commands.neighbors import neighbors
@@ -24,7 +26,8 @@ from godwit.commands.top import top
 app = typer.Typer(
     name="godwit",
     help="Content-based publish/subscribe for things that move.",
-    epilog="Begin with: godwit demo",
+    epilog="Begin with: godwit demo, or godwit serve in one terminal and godwit top in another",
+    cls=Tasks,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -50,6 +53,8 @@ def root(
 ) -> None: ...
 
 
+command(app)(backup)
+command(app)(restore)
 command(app)(match)
 command(app)(city)
 command(app)(demo)

@@ -31,8 +31,8 @@ for host in a b c; do
 done
 {subscriber} > got &
 hearer=$!
-sleep 3
-{publisher}
+# Said until it is heard: how long a wish takes over two hops depends on the machine.
+while kill -0 $hearer 2> gone; do {publisher}; sleep 0.3; done
 wait $hearer
 cat got
 kill $(jobs -p)

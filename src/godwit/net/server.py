@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from godwit.filters.filters import Filter
-from godwit.net import tls
+from godwit.net import rehearsal, tls
 from godwit.net.access import Access, SecurityError
 from godwit.net.address import Address
 from godwit.net.config import Config, ConfigError, Fabric, address
@@ -34,7 +34,7 @@ from godwit.net.peers.dialler import PORT, Dialler
 from godwit.net.peers.links import Club, LinkOptions, Links
 from godwit.net.preload import IndexLoader, ParserLoader
 from godwit.net.store.sqlite import SqliteStore
-from godwit.protocols.broker.api import Limits
+from godwit.protocols.broker.api import Capacity, Limits
 from godwit.protocols.broker.balance import Balance
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric.adhoc import AdhocFabric
@@ -343,6 +343,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         neighbors=neighbors,
         copies_bytes_max=config.copies.bytes_max,
         limits=limits(config),
+        capacity=capacity(config),
         tracing=traced,
     )
     broker.tell_bounds(_tell_bound)
@@ -352,6 +353,9 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     broker.prepare_with(IndexLoader().prepared)
     remembered = Remembered(key_in(config.folder), store) if config.access.remember else None
     access = Access(config.access.users, limits(config), remembered)
+    if isinstance(fabric, TreeFabric | Bridge):
+        tree = fabric.tree if isinstance(fabric, Bridge) else fabric
+        tree.streams.sender.on_restored = _tell_restored
     front = Front(broker, front_options(config), access.admit)
     # What others said, and what is on the disk now, may have made something to say to clients.
     links.on_read = store.after = front.flush
@@ -396,8 +400,8 @@ def _radio(parts: Parts) -> Service | None:
 
 
 def check(config: Config) -> None:
-    """What `load` cannot see without opening files: certificates, users and neighbors. `ConfigError` or
-    `SecurityError`."""
+    """What `load` cannot see without touching the machine: certificates, users, neighbors, and in `rehearsal` ports,
+    names and folders. `ConfigError`, `SecurityError` or `ServeError`."""
     club(config)
     tls_for_clients(config)
     Access(config.access.users)
@@ -407,6 +411,12 @@ def check(config: Config) -> None:
         except files.NeighborsError as error:
             raise ConfigError(f"copies.neighbors: {error}") from None
     near(config, "")
+    for key, where in rehearsal.listening(config):
+        try:
+            rehearsal.listen(where)
+        except OSError as error:
+            raise ServeError(f"{key}: {where}: {reason_of(error, where)}") from None
+    rehearsal.look_up(config)
 
 
 def club(config: Config) -> Club:
@@ -431,7 +441,17 @@ def front_options(config: Config) -> Options:
 def limits(config: Config) -> Limits:
     """Of clients for whom the users file says nothing."""
     backlog = config.backlog
-    return Limits(queue_max=backlog.messages_max, queue_bytes_max=backlog.bytes_max, queue_age_max_s=backlog.age_max_s)
+    return Limits(
+        queue_max=backlog.messages_max,
+        queue_bytes_max=backlog.bytes_max,
+        queue_memory_max=backlog.memory_bytes_max,
+        queue_age_max_s=backlog.age_max_s,
+    )
+
+
+def capacity(config: Config) -> Capacity:
+    table = config.capacity
+    return Capacity(**{name: getattr(table, name) for name in table.__struct_fields__})
 
 
 def habits(config: Config, name: str) -> GraphOptions:
@@ -460,6 +480,15 @@ def near(config: Config, name: str) -> dict[str, float]:
     return closeness(name, sites, config.copies.near_m)
 
 
+def _tell_restored(peer: str, numbers: int) -> None:
+    log.warning(
+        "%s has had more from this broker than its disk knows (%d numbers): the disk is a copy of an earlier one."
+        " What this broker took since the copy was made, and had not sent, is lost; everything else goes on",
+        peer,
+        numbers,
+    )
+
+
 def _tell_bound(session: Session, reason: str) -> None:
     """Once for each session and reason: the counts tell how much it is."""
     limits = session.limits
@@ -467,7 +496,8 @@ def _tell_bound(session: Session, reason: str) -> None:
         "queue": f"more than {limits.queue_max} messages or {limits.queue_bytes_max} bytes",
         "age": f"something for more than {limits.queue_age_max_s:g} s",
     }[reason]
-    log.warning("for client %r waits %s; the oldest is dropped ([backlog])", session.client, bound)
+    extra = {"client": session.client, "bound": reason}
+    log.warning("for client %r waits %s; the oldest is dropped ([backlog])", session.client, bound, extra=extra)
 
 
 def made_up_name() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -191,7 +192,7 @@ async def answered(address: str, data: bytes) -> bytes:
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(data)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         answer = await reader.read()
     writer.close()
     return answer
@@ -258,11 +259,27 @@ def test_a_malformed_message_costs_that_link_only() -> None:
     played(scene)
 
 
+def test_a_broker_that_stood_still_does_not_take_its_peers_for_dead() -> None:
+    async def scene() -> None:
+        a, b = Station("a"), Station("b")
+        b.dialler.dial(await a.listen())
+        await until(lambda: a.peers and b.peers)
+        for _ in range(2):
+            time.sleep(QUICK.idle_s * 1.5)
+            await asyncio.sleep(QUICK.heartbeat_s)
+        assert (a.changes, b.changes) == ([("linked", "b")], [("linked", "a")])
+        await a.stop()
+        await b.stop()
+
+    played(scene)
+
+
 def test_a_peer_without_the_secret_stays_outside_and_is_complained_about_once(caplog: pytest.LogCaptureFixture) -> None:
     async def scene() -> None:
         a, b = Station("a", Club(secret=b"sesame")), Station("b", Club(secret=b"barley"))
         b.dialler.dial(await a.listen())
-        await asyncio.sleep(0.5)
+        await until(lambda: len(caplog.records) >= 2)
+        await asyncio.sleep(0.3)
         assert not a.changes
         assert not b.changes
         await a.stop()

@@ -23,7 +23,7 @@ from godwit.protocols.gathering.areas import Disc
 from godwit.protocols.gathering.messages import Condition, Item, Matched, Notice, Pub, Sub, Subscription, Unsub
 from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.topology.pastry.messages import Destination
-from godwit.protocols.topology.pastry.node import RingOptions
+from godwit.protocols.topology.pastry.node import PastryNode, RingOptions
 
 EXACT = msgspec.structs.replace(QUIET, exact=True)
 POINTS = st.tuples(st.floats(0, 99.9), st.floats(0, 99.9))
@@ -55,6 +55,7 @@ def test_with_holes_in_every_table_the_way_is_longer_and_the_destinations_are_th
     gathering, _ = world(40, seed, EXACT)
     dice = Random(seed)
     for broker in gathering.brokers.values():
+        assert isinstance(broker.ring, PastryNode)
         broker.ring.table.drop(lambda row, column: dice.random() < 0.5)
     area = Disc((50.0, 50.0), 15.0)
     install(gathering, next(iter(gathering.brokers)), area)

@@ -13,6 +13,7 @@ from godwit.protocols.gathering.membership import STAGES, Stage, Step
 from godwit.protocols.gathering.messages import Ready, Unsub
 from godwit.protocols.host import LocalError
 from godwit.protocols.topology.pastry.keys import apart, number_of
+from godwit.protocols.topology.pastry.node import PastryNode
 from godwit.sim.ring.gathering import Gathering
 
 pytestmark = pytest.mark.feature("data-gathering F8")
@@ -24,6 +25,7 @@ def agreed_leaves(gathering: Gathering) -> bool:
     for broker in gathering.brokers.values():
         at = numbers.index(broker.number)
         around = {numbers[(at + step) % len(numbers)] for step in range(-4, 5)} - {broker.number}
+        assert isinstance(broker.ring, PastryNode)
         if {known.number for known in broker.ring.leaves.members()} != around:
             return False
     return True

@@ -49,6 +49,9 @@ BODIES: list[Any] = [
     m.CareOfMoved((m.CareOf("a", KEY, 1),)),
     REPLICA,
     m.Entrusted(REPLICA),
+    m.Stored("a#1", CELL),
+    m.Change(KEY, PEER, 3, SUBSCRIPTION, base=REPLICA),
+    m.Copied(3, whole=False),
 ]
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from random import Random
 
 from godwit.protocols.gathering.areas import Area
+from godwit.protocols.gathering.broker import Overlay
 from godwit.protocols.gathering.maps import Map, generate
 from godwit.protocols.gathering.messages import Item, Pub, Sub, Subscription
 from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.gathering.space import Box, Point
 from godwit.protocols.host import NodeId, Record
-from godwit.protocols.topology.pastry.node import RingOptions
+from godwit.protocols.topology.pastry.node import PastryNode, RingOptions
 from godwit.sim.ring.gathering import Gathering
 
 QUIET = Rules(recheck_s=0.0)
@@ -40,9 +41,9 @@ def chart(brokers: int, seed: int, space: Box | None = None) -> Map:
     return generate(brokers, dice) if space is None else generate(brokers, dice, space)
 
 
-def world(brokers: int, seed: int, rules: Rules = QUIET) -> tuple[Gathering, Facts]:
+def world(brokers: int, seed: int, rules: Rules = QUIET, overlay: Overlay = PastryNode) -> tuple[Gathering, Facts]:
     facts = Facts()
-    gathering = Gathering(seed, rules, recorder=facts)
+    gathering = Gathering(seed, rules, recorder=facts, overlay=overlay)
     gathering.deploy(chart(brokers, seed).sites)
     return gathering, facts
 

@@ -14,7 +14,7 @@ from godwit.tables.compiled.checks import CHECKED, function_name
 
 ROOT = Path(__file__).resolve().parents[3]
 FAULTS, FUZZING = "tests.tables.compiled.faults", "tests.tables.compiled.fuzzing"
-SECONDS = 4
+SECONDS = (2, pytest.param(60, marks=pytest.mark.explore))
 
 # Less optimised code is compiled in half the time; without any, numba would not keep it for the next run.
 MODE = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1"}
@@ -40,8 +40,9 @@ def test_it_finds_every_planted_fault_and_none_in_the_property_tests_of_the_inde
 
 
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is not installed")
-def test_filters_and_events_made_of_any_bytes_touch_no_memory_but_theirs() -> None:
-    ran = run(FUZZING, str(SECONDS))
+@pytest.mark.parametrize("seconds", SECONDS)
+def test_filters_and_events_made_of_any_bytes_touch_no_memory_but_theirs(seconds: int) -> None:
+    ran = run(FUZZING, str(seconds))
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert "stat::number_of_executed_units" in ran.stderr
 

@@ -78,15 +78,7 @@ def everything(options: EverythingOptions) -> int:
     """
     from godwit.commands.lab import everything as work
 
-    return work.everything(
-        only=options.only,
-        size=options.size,
-        out=options.out,
-        plan=options.plan,
-        report_only=options.report_only,
-        documents=options.documents,
-        where=options.where.where,
-    )
+    return work.everything(options)
 
 
 class StructuresOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,14 +110,7 @@ def structures(options: StructuresOptions) -> int:
     """
     from godwit.commands.lab import structures as work
 
-    return work.structures(
-        quick=options.quick,
-        only=options.only,
-        replications=options.replications,
-        seed=options.seed,
-        out=options.out,
-        where=options.where.where,
-    )
+    return work.structures(options)
 
 
 class MftOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,18 +147,7 @@ def mft(options: MftOptions) -> int:
     """
     from godwit.commands.lab import lab as work
 
-    return work.mft(
-        quick=options.quick,
-        sizes=options.sizes,
-        speeds=options.speeds,
-        seeds=options.seeds,
-        protocols=options.protocols,
-        workload=options.workload,
-        seconds=options.seconds,
-        out=options.out,
-        report_only=options.report_only,
-        where=options.where.where,
-    )
+    return work.mft(options)
 
 
 class CompareTreesOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,14 +176,7 @@ def compare_trees(options: CompareTreesOptions) -> int:
     """
     from godwit.commands.lab import lab as work
 
-    return work.compare_trees(
-        sizes=options.sizes,
-        speeds=options.speeds,
-        seeds=options.seeds,
-        seconds=options.seconds,
-        out=options.out,
-        where=options.where.where,
-    )
+    return work.compare_trees(options)
 
 
 class AdhocOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,14 +207,7 @@ def adhoc(options: AdhocOptions) -> int:
     """
     from godwit.commands.lab import lab as work
 
-    return work.adhoc(
-        quick=options.quick,
-        seeds=options.seeds,
-        seconds=options.seconds,
-        out=options.out,
-        report_only=options.report_only,
-        where=options.where.where,
-    )
+    return work.adhoc(options)
 
 
 class ConvergenceOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -271,7 +231,7 @@ def convergence(options: ConvergenceOptions) -> int:
     """
     from godwit.commands.lab import lab as work
 
-    return work.convergence(seeds=options.seeds, out=options.out, where=options.where.where)
+    return work.convergence(options)
 
 
 class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -324,19 +284,7 @@ def handoff(options: HandoffOptions) -> int:
     """
     from godwit.commands.lab import lab as work
 
-    return work.handoff(
-        quick=options.quick,
-        experiments=options.experiments,
-        subscribers=options.subscribers,
-        base=options.base,
-        seeds=options.seeds,
-        schemes=options.schemes,
-        seconds=options.seconds,
-        out=options.out,
-        report_only=options.report_only,
-        deployed=options.deployed,
-        where=options.where.where,
-    )
+    return work.handoff(options)
 
 
 class RacesOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -358,7 +306,7 @@ def races(options: RacesOptions) -> int:
     """
     from godwit.commands.lab import lab as work
 
-    return work.races(seeds=options.seeds, out=options.out, where=options.where.where)
+    return work.races(options)
 
 
 class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -404,18 +352,44 @@ def gathering(options: GatheringOptions) -> int:
     """
     from godwit.commands.lab import gathering as work
 
-    return work.gathering(
-        quick=options.quick,
-        sizes=options.sizes,
-        seeds=options.seeds,
-        defects=options.defects,
-        scale=options.scale,
-        data=options.data,
-        minutes=options.minutes,
-        out=options.out,
-        report_only=options.report_only,
-        where=options.where.where,
-    )
+    return work.gathering(options)
+
+
+class RelocationOptions(msgspec.Struct, frozen=True, kw_only=True):
+    quick: Quick = False
+    seeds: Seeds = None
+    handovers: Annotated[int | None, typer.Option(min=1, metavar="N", help="Moves of each run; 100.")] = None
+    trials: Annotated[
+        bool, typer.Option("--trials", help="Only random trials: which ways to move lose events, which networks do.")
+    ] = False
+    out: Out = "lab-relocation"
+    report_only: ReportOnly = False
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "relocation", extra="lab")
+def relocation(options: RelocationOptions) -> int:
+    """Subscribers that move in a routing network: every published way, its cost, its latency, and what it loses.
+
+    Ten topologies of a hundred brokers, a hundred moves each, replayed by each protocol; beside them random trials of
+    every safe and unsafe variant, and the deployed handoff.
+
+    Examples:
+
+        godwit lab relocation --quick
+
+        godwit lab relocation --seeds 3 --handovers 40 --out mine
+
+        godwit lab relocation --trials --out trials
+
+    Writes results.parquet, one row for each run, report.html and report.md; --trials writes trials.md.
+    The same command goes on where an interrupted one stopped: what this version has finished is not run again.
+
+    Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
+    """
+    from godwit.commands.lab import relocation as work
+
+    return work.relocation(options)
 
 
 class RecordedOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -442,14 +416,7 @@ def recorded(options: RecordedOptions) -> int:
     """
     from godwit.commands.lab import recorded as work
 
-    return work.recorded(
-        moves=options.moves,
-        learn=options.learn,
-        skip=options.skip,
-        hours=options.hours,
-        out=options.out,
-        where=options.where.where,
-    )
+    return work.recorded(options)
 
 
 class ModelsOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,11 +9,11 @@ import msgspec
 import typer
 
 from godwit.commands.console import InputError, Reports
+from godwit.commands.lab.experiments import GatheringOptions
 from godwit.commands.lab.lab import _command, _judged, _numbers, _sweeping, _tabled, _write_text
-from godwit.commands.pipeline.sweeping import Where
 from godwit.lab import pages
 from godwit.lab.gathering import report
-from godwit.lab.gathering.beyond import churn, growth, recorded, scale
+from godwit.lab.gathering.beyond import churn, growth, recorded, scale, tree_drive
 from godwit.lab.gathering.evidence import Evidence
 from godwit.lab.gathering.plan import QUICK, Plan, cost, named
 from godwit.lab.gathering.runs import Configuration, Result, run
@@ -25,33 +25,22 @@ RACES = 6
 """Races for each seed: sixty where there are ten maps."""
 
 
-def gathering(
-    *,
-    quick: bool,
-    sizes: str | None,
-    seeds: int | None,
-    defects: bool,
-    scale: bool,
-    data: str | None,
-    minutes: float,
-    out: str,
-    report_only: bool,
-    where: Where,
-) -> int:
-    if defects + scale + (data is not None) > 1:
+def gathering(options: GatheringOptions) -> int:
+    quick, defects = options.quick, options.defects
+    if defects + options.scale + (options.data is not None) > 1:
         raise InputError("--defects, --scale and --data are three experiments: give one of them")
-    if scale:
-        return _scale(quick, out)
-    if data is not None:
-        return _recorded(data, minutes, out)
+    if options.scale:
+        return _scale(quick, options.out)
+    if options.data is not None:
+        return _recorded(options.data, options.minutes, options.out)
     said = {
-        "sizes": _numbers("--sizes", sizes, int, lambda size: 2 <= size <= 256, "2 to 256 brokers"),
-        "seeds": seeds,
+        "sizes": _numbers("--sizes", options.sizes, int, lambda size: 2 <= size <= 256, "2 to 256 brokers"),
+        "seeds": options.seeds,
     }
     plan = _planned(QUICK if quick else Plan(), said, defects=defects)
     command = _command("gathering", quick, said) + " --defects" * defects
     wanted = plan.runs()
-    sweep = _sweeping(wanted, run, where, cost, named)
+    sweep = _sweeping(wanted, run, options.where.where, cost, named)
 
     def kept(path: Path) -> Kept:
         return Results(path, Configuration, Result)
@@ -66,8 +55,8 @@ def gathering(
         return paged(results), drawn(Evidence(plan, results.of(wanted)))
 
     if defects:
-        return _tabled(out, "defects", kept, sweep, paged)
-    return _judged(out, kept, wanted, None if report_only else sweep, reported)
+        return _tabled(options.out, "defects", kept, sweep, paged)
+    return _judged(options, kept, wanted, sweep, reported)
 
 
 def _planned(plan: Plan, said: Mapping[str, object], *, defects: bool) -> Plan:
@@ -94,8 +83,15 @@ def _recorded(data: str, minutes: float, out: str) -> int:
     for name in (recorded.TAXIS, recorded.CELLS, recorded.STATIONS, recorded.READINGS):
         if not (folder / name).is_file():
             raise InputError(f"--data {data}: there is no {name} in it")
-    done = recorded.driven(recorded.Recording(folder=data, minutes=minutes), _progress())
-    page = growth.recorded_page(done, f"godwit lab gathering --data DIR --minutes {minutes:g}")
+    say = _progress()
+    whole = recorded.Recording(folder=data, minutes=minutes)
+    part = recorded.Recording(folder=data, minutes=min(minutes, tree_drive.MINUTES), brokers=tree_drive.BROKERS)
+    runs = {
+        "ring, all brokers": recorded.RingDrive(whole, say).run(),
+        f"ring, {part.minutes:g} minutes": recorded.RingDrive(part, say).run(),
+        f"tree, {part.minutes:g} minutes": tree_drive.TreeDrive(part, say).run(),
+    }
+    page = growth.recorded_page(runs, f"godwit lab gathering --data DIR --minutes {minutes:g}")
     return _written(out, "recorded", page, {})
 
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import typer
 
 from godwit.commands.console import InputError
+from godwit.commands.lab.experiments import (
+    AdhocOptions,
+    CompareTreesOptions,
+    ConvergenceOptions,
+    HandoffOptions,
+    MftOptions,
+    RacesOptions,
+)
 from godwit.commands.pipeline.sweeping import INTERRUPTED, Where, opened, swept
 from godwit.lab import convergencetable, pages
 from godwit.lab.adhoc import plan as adhoc_plan
@@ -44,130 +52,102 @@ MFT_FIELDS = {"speeds": "speeds_mps", "seconds": "publish_s"}
 MEASURE_FIELDS = {"seconds": "measure_s"}
 
 
-def mft(
-    *,
-    quick: bool,
-    sizes: str | None,
-    speeds: str | None,
-    seeds: int | None,
-    protocols: str | None,
-    workload: str,
-    seconds: float | None,
-    out: str,
-    report_only: bool,
-    where: Where,
-) -> int:
-    if workload not in ("unicast", "multicast"):
-        raise InputError(f"--workload {workload}: unicast or multicast")
-    said = _mft_said(sizes, speeds, seeds, seconds) | {
-        "protocols": _names("--protocols", protocols, PROTOCOLS),
-        "workload": workload if workload != Grid().workload else None,
+def mft(options: MftOptions) -> int:
+    if options.workload not in ("unicast", "multicast"):
+        raise InputError(f"--workload {options.workload}: unicast or multicast")
+    said = _mft_said(options) | {
+        "protocols": _names("--protocols", options.protocols, PROTOCOLS),
+        "workload": options.workload if options.workload != Grid().workload else None,
     }
-    grid = _planned(QUICK if quick else Grid(), said, MFT_FIELDS)
+    grid = _planned(QUICK if options.quick else Grid(), said, MFT_FIELDS)
 
     def reported(results: Results) -> tuple[pages.Page, Mapping[str, bytes]]:
         from godwit.lab.mft.figures import drawn
 
-        page = report.page(grid, results, _command("mft", quick, said))
+        page = report.page(grid, results, _command("mft", options.quick, said))
         return page, drawn(report.evidence_of(grid, results))
 
-    sweep = _sweeping(grid.all(), run, where, _mft_cost, _mft_name)
-    return _judged(out, Results, grid.cells(), None if report_only else sweep, reported)
+    sweep = _sweeping(grid.all(), run, options.where.where, _mft_cost, _mft_name)
+    return _judged(options, Results, grid.cells(), sweep, reported)
 
 
-def compare_trees(
-    *, sizes: str | None, speeds: str | None, seeds: int | None, seconds: float | None, out: str, where: Where
-) -> int:
-    said = _mft_said(sizes, speeds, seeds, seconds)
+def compare_trees(options: CompareTreesOptions) -> int:
+    said = _mft_said(options)
     comparison = _planned(trees.Comparison(), said, MFT_FIELDS)
-    sweep = _sweeping(comparison.all(), run, where, _mft_cost, _mft_name)
+    sweep = _sweeping(comparison.all(), run, options.where.where, _mft_cost, _mft_name)
     return _tabled(
-        out, "trees", Results, sweep, lambda done: trees.page(comparison, done, _command("trees", False, said))
+        options.out, "trees", Results, sweep, lambda done: trees.page(comparison, done, _command("trees", False, said))
     )
 
 
-def convergence(*, seeds: int, out: str, where: Where) -> int:
+def convergence(options: ConvergenceOptions) -> int:
+    seeds = options.seeds
     wanted = convergencetable.batches(seeds)
-    sweep = _sweeping(wanted, convergencetable.count, where, named=lambda one: f"{one.protocol}, {one.mix}")
+    sweep = _sweeping(
+        wanted, convergencetable.count, options.where.where, named=lambda one: f"{one.protocol}, {one.mix}"
+    )
 
     def kept(path: Path) -> AnyResults[convergencetable.Batch, convergencetable.Counted]:
         return AnyResults(path, convergencetable.Batch, convergencetable.Counted)
 
-    return _tabled(out, "convergence", kept, sweep, lambda done: convergencetable.page(seeds, _results(done, wanted)))
+    return _tabled(
+        options.out, "convergence", kept, sweep, lambda done: convergencetable.page(seeds, _results(done, wanted))
+    )
 
 
-def races(*, seeds: int, out: str, where: Where) -> int:
+def races(options: RacesOptions) -> int:
+    seeds = options.seeds
     wanted = racetable.batches(seeds)
-    sweep = _sweeping(wanted, racetable.count, where, named=lambda one: f"{one.variant}, {one.column}")
+    sweep = _sweeping(wanted, racetable.count, options.where.where, named=lambda one: f"{one.variant}, {one.column}")
 
     def kept(path: Path) -> AnyResults[racetable.Batch, Outcome]:
         return AnyResults(path, racetable.Batch, Outcome)
 
-    return _tabled(out, "races", kept, sweep, lambda done: racetable.page(seeds, _results(done, wanted)))
+    return _tabled(options.out, "races", kept, sweep, lambda done: racetable.page(seeds, _results(done, wanted)))
 
 
-def handoff(
-    *,
-    quick: bool,
-    experiments: str | None,
-    subscribers: str | None,
-    base: int | None,
-    seeds: int | None,
-    schemes: str | None,
-    seconds: float | None,
-    out: str,
-    report_only: bool,
-    deployed: bool,
-    where: Where,
-) -> int:
-    if deployed:
-        if base is not None:
-            raise InputError(f"--base {base}: nothing but the number of subscribers varies in X2 and X10; leave it out")
-        return _deployed(quick, experiments, subscribers, seeds, schemes, seconds, out, report_only)
+def handoff(options: HandoffOptions) -> int:
+    if options.deployed:
+        return _deployed(options)
     said: Said = {
-        "experiments": _names("--experiments", experiments, handoff_grid.EXPERIMENTS),
-        "subscribers": _numbers("--subscribers", subscribers, int, lambda k: 0 < k <= 1000, "1 to 1000"),
-        "base": base,
-        "seeds": seeds,
-        "schemes": _names("--schemes", schemes, handoff_runs.SCHEMES),
-        "seconds": seconds,
+        "experiments": _names("--experiments", options.experiments, handoff_grid.EXPERIMENTS),
+        "subscribers": _numbers("--subscribers", options.subscribers, int, lambda k: 0 < k <= 1000, "1 to 1000"),
+        "base": options.base,
+        "seeds": options.seeds,
+        "schemes": _names("--schemes", options.schemes, handoff_runs.SCHEMES),
+        "seconds": options.seconds,
     }
-    grid = _planned(handoff_grid.QUICK if quick else handoff_grid.Grid(), said, MEASURE_FIELDS)
+    grid = _planned(handoff_grid.QUICK if options.quick else handoff_grid.Grid(), said, MEASURE_FIELDS)
 
     def reported(results: HandoffResults) -> tuple[pages.Page, Mapping[str, bytes]]:
         from godwit.lab.handoff.figures import drawn
 
-        page = handoff_report.page(grid, results, _command("handoff", quick, said))
+        page = handoff_report.page(grid, results, _command("handoff", options.quick, said))
         return page, drawn(handoff_report.evidence_of(grid, results))
 
+    where = options.where.where
     sweep = _sweeping(
         grid.cells(), handoff_runs.run, where, _handoff_cost, lambda one: f"K={one.subscribers} {one.scheme}"
     )
-    return _judged(out, HandoffResults, grid.cells(), None if report_only else sweep, reported)
+    return _judged(options, HandoffResults, grid.cells(), sweep, reported)
 
 
-def _deployed(
-    quick: bool,
-    experiments: str | None,
-    subscribers: str | None,
-    seeds: int | None,
-    schemes: str | None,
-    seconds: float | None,
-    out: str,
-    report_only: bool,
-) -> int:
+def _deployed(options: HandoffOptions) -> int:
     """X2 and X10 with broker processes. They need the processors for themselves, so one run follows the other."""
-    if experiments is not None:
-        raise InputError(f"--experiments {experiments}: X2 and X10 are deployed, always both; leave it out")
+    if options.base is not None:
+        told = "nothing but the number of subscribers varies in X2 and X10; leave it out"
+        raise InputError(f"--base {options.base}: {told}")
+    if options.experiments is not None:
+        raise InputError(f"--experiments {options.experiments}: X2 and X10 are deployed, always both; leave it out")
     said: Said = {
-        "subscribers": _numbers("--subscribers", subscribers, int, lambda k: 0 < k <= 200, "1 to 200"),
-        "seeds": seeds,
-        "schemes": _names("--schemes", schemes, evaluation.SCHEMES),
-        "seconds": seconds,
+        "subscribers": _numbers("--subscribers", options.subscribers, int, lambda k: 0 < k <= 200, "1 to 200"),
+        "seeds": options.seeds,
+        "schemes": _names("--schemes", options.schemes, evaluation.SCHEMES),
+        "seconds": options.seconds,
     }
-    grid = _planned(evaluation.QUICK if quick else evaluation.Grid(), said, MEASURE_FIELDS)
+    grid = _planned(evaluation.QUICK if options.quick else evaluation.Grid(), said, MEASURE_FIELDS)
     sweep = _sweeping(
-        [] if report_only else grid.cells(),
+        [] if options.report_only else grid.cells(),
         evaluation.run,
         Where(spark=False),
         named=lambda one: f"K={one.subscribers} {one.scheme} {one.pattern}",
@@ -175,15 +155,15 @@ def _deployed(
 
     def paged(results: AnyResults[evaluation.Configuration, evaluation.Result]) -> pages.Page:
         if not results.of(grid.cells()):
-            raise InputError(f"{out}: no run of this plan is there")
-        return evaluation.page(grid, results, _command("handoff --deployed", quick, said))
+            raise InputError(f"{options.out}: no run of this plan is there")
+        return evaluation.page(grid, results, _command("handoff --deployed", options.quick, said))
 
-    return _tabled(out, "deployed", evaluation.results, sweep, paged)
+    return _tabled(options.out, "deployed", evaluation.results, sweep, paged)
 
 
-def adhoc(*, quick: bool, seeds: int | None, seconds: float | None, out: str, report_only: bool, where: Where) -> int:
-    said: Said = {"seeds": seeds, "seconds": seconds}
-    plan = _planned(adhoc_plan.QUICK if quick else adhoc_plan.Plan(), said, MEASURE_FIELDS)
+def adhoc(options: AdhocOptions) -> int:
+    said: Said = {"seeds": options.seeds, "seconds": options.seconds}
+    plan = _planned(adhoc_plan.QUICK if options.quick else adhoc_plan.Plan(), said, MEASURE_FIELDS)
     wanted = plan.runs()
 
     def kept(path: Path) -> AnyResults[adhoc_runs.Configuration, adhoc_runs.Result]:
@@ -196,10 +176,11 @@ def adhoc(*, quick: bool, seeds: int | None, seconds: float | None, out: str, re
 
         rows = results.of(wanted)
         evidence = AdhocEvidence(plan, rows)
-        return adhoc_report.page(evidence, len(rows), _command("adhoc", quick, said)), drawn(evidence)
+        return adhoc_report.page(evidence, len(rows), _command("adhoc", options.quick, said)), drawn(evidence)
 
+    where = options.where.where
     sweep = _sweeping(wanted, adhoc_runs.run, where, _adhoc_cost, lambda one: f"{one.nodes} nodes, {one.protocol}")
-    return _judged(out, kept, wanted, None if report_only else sweep, reported)
+    return _judged(options, kept, wanted, sweep, reported)
 
 
 def models() -> int:
@@ -217,18 +198,28 @@ def _sweeping(
     return lambda results: swept(wanted, results, work, where, cost=cost, named=named)
 
 
+class JudgedOptions(Protocol):
+    """What all experiments with claims are told."""
+
+    @property
+    def out(self) -> str: ...
+    @property
+    def report_only(self) -> bool: ...
+
+
 def _judged(
-    out: str,
+    options: JudgedOptions,
     kept: Callable[[Path], K],
     wanted: Sequence[Any],
-    sweep: Callable[[K], int] | None,
+    sweep: Callable[[K], int],
     reported: Callable[[K], tuple[pages.Page, Mapping[str, bytes]]],
 ) -> int:
-    """An experiment with claims: run what is missing, unless `sweep` is None, and report on what is there."""
+    """An experiment with claims: run what is missing, unless only a report is wanted, and report on what is there."""
+    out, report_only = options.out, options.report_only
     if find_spec("matplotlib") is None:
         raise InputError("the report's figures need matplotlib: pip install 'godwit[lab]'")
-    with opened(out, kept, report_only=sweep is None) as results:
-        status = 0 if sweep is None else sweep(results)
+    with opened(out, kept, report_only=report_only) as results:
+        status = 0 if report_only else sweep(results)
         if status == INTERRUPTED:
             return status
         if not results.of(wanted):
@@ -280,12 +271,14 @@ def _adhoc_cost(one: adhoc_runs.Configuration) -> float:
     return one.nodes * heard * one.publishers * one.rate_per_s * (one.probability if one.protocol == "gossip" else 0.3)
 
 
-def _mft_said(sizes: str | None, speeds: str | None, seeds: int | None, seconds: float | None) -> Said:
+def _mft_said(options: MftOptions | CompareTreesOptions) -> Said:
     return {
-        "sizes": _numbers("--sizes", sizes, int, lambda size: size in SIDES_M, f"one of {_listed(SIDES_M)}"),
-        "speeds": _numbers("--speeds", speeds, float, lambda speed: 0 < speed <= 100, "more than 0, up to 100 m/s"),
-        "seeds": seeds,
-        "seconds": seconds,
+        "sizes": _numbers("--sizes", options.sizes, int, lambda size: size in SIDES_M, f"one of {_listed(SIDES_M)}"),
+        "speeds": _numbers(
+            "--speeds", options.speeds, float, lambda speed: 0 < speed <= 100, "more than 0, up to 100 m/s"
+        ),
+        "seeds": options.seeds,
+        "seconds": options.seconds,
     }
 
 

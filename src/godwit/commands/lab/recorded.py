@@ -7,7 +7,8 @@ from pathlib import Path
 import typer
 
 from godwit.commands.console import InputError
-from godwit.commands.pipeline.sweeping import Where, opened, swept
+from godwit.commands.lab.experiments import RecordedOptions
+from godwit.commands.pipeline.sweeping import opened, swept
 from godwit.lab import pages
 from godwit.lab.recorded import report
 from godwit.lab.recorded.moves import RecordedError, read, span_s
@@ -17,16 +18,17 @@ from godwit.lab.results import Results
 HOUR_S = 3600.0
 
 
-def recorded(*, moves: str, learn: float, skip: float, hours: float, out: str, where: Where) -> int:
+def recorded(options: RecordedOptions) -> int:
+    moves, learn, skip, hours = options.moves, options.learn, options.skip, options.hours
     base = _configured(moves, learn * HOUR_S, skip * HOUR_S, hours * HOUR_S)
     wanted = report.plan(base)
-    with opened(out, lambda path: Results(path, Configuration, Result)) as results:
-        status = swept(wanted, results, run, where, named=report.name_of)
+    with opened(options.out, lambda path: Results(path, Configuration, Result)) as results:
+        status = swept(wanted, results, run, options.where.where, named=report.name_of)
         if status:
             return status
         command = f"godwit lab recorded {moves} --learn {learn:g} --skip {skip:g} --hours {hours:g}"
         text = pages.markdown(report.page(results.of(wanted), command))
-    Path(out, "recorded.md").write_text(text, encoding="utf-8")
+    Path(options.out, "recorded.md").write_text(text, encoding="utf-8")
     typer.echo(text)
     return 0
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from godwit.commands.console import InputError, Reports
-from godwit.commands.pipeline.sweeping import Where, alone_in, swept
+from godwit.commands.lab.experiments import StructuresOptions
+from godwit.commands.pipeline.sweeping import alone_in, swept
 from godwit.lab.structures import experiments, figures, report
 from godwit.lab.structures.claims.base import judge
 from godwit.lab.structures.rows import Store, StoreError
@@ -17,25 +18,25 @@ from godwit.lab.structures.settings import EXPERIMENTS, FULL, QUICK, Setting, pl
 NAME = "structures"
 
 
-def structures(
-    *, quick: bool, only: list[str] | None, replications: int | None, seed: int, out: str, where: Where
-) -> int:
-    only = only or []
+def structures(options: StructuresOptions) -> int:
+    only = options.only or []
     if unknown := [one for one in only if one not in EXPERIMENTS]:
         raise InputError(f"--only: there is no {unknown[0]}; there are {', '.join(EXPERIMENTS)}")
-    settings = planned(QUICK if quick else FULL, seed, replications, only)
-    options = [
-        *["--quick"] * quick,
+    settings = planned(QUICK if options.quick else FULL, options.seed, options.replications, only)
+    words = [
+        *["--quick"] * options.quick,
         *(f"--only {one}" for one in only),
-        *([f"--replications {replications}"] if replications else []),
-        f"--seed {seed}",
+        *([f"--replications {options.replications}"] if options.replications else []),
+        f"--seed {options.seed}",
     ]
-    folder, reports = Path(out), Reports()
+    folder, reports = Path(options.out), Reports()
     try:
         with alone_in(folder):
             store = Store(folder / f"{NAME}.parquet")
-            status = swept(settings, store, experiments.run, where, named=lambda one: EXPERIMENTS[one.experiment])
-            written = _report(settings, store, f"godwit lab structures {' '.join(options)}", reports)
+            status = swept(
+                settings, store, experiments.run, options.where.where, named=lambda one: EXPERIMENTS[one.experiment]
+            )
+            written = _report(settings, store, f"godwit lab structures {' '.join(words)}", reports)
     except (StoreError, OSError) as error:
         raise InputError(str(error)) from None
     reports.say(f"written to {folder}: {', '.join(path.name for path in written)}")

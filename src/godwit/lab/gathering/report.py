@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from godwit.lab.gathering.evidence import Evidence
 from godwit.lab.gathering.plan import BITS, MISSING, RADII
-from godwit.lab.gathering.races import PUBLISHED_BAD, VARIANTS
+from godwit.lab.gathering.races import ACTIVE_S, DELAY_S, MOVE_S, PUBLISHED_BAD, VARIANTS
 from godwit.lab.gathering.runs import SERVING, Configuration, Result
 from godwit.lab.gathering.verdicts import findings, handover, hops, overhead
 from godwit.lab.pages import Page, Table
@@ -141,8 +141,9 @@ def races(evidence: Evidence) -> Table:
             chain = max(result.chain_max for result in results)
             rows.append((variant, f"{bad} of {runs}", PUBLISHED_BAD[variant], f"{missing:,}", str(chain)))
     note = (
-        "12 clients that move every ten seconds among 5 brokers whose messages take exponential 1.5 s. A run is bad if"
-        " anything was lost or went round for ever. The spec's counts come from another simulator."
+        f"12 clients that move every {MOVE_S:g} s on average, for {ACTIVE_S:g} s, among 5 brokers whose messages take"
+        f" exponential {DELAY_S:g} s. A run is bad if anything was lost or went round for ever. The spec's counts come"
+        " from another simulator, and it does not say how fast its clients moved."
     )
     header = ("rules and world", "bad runs", "the spec counted", "notices missing", "longest chain")
     return Table("Moves faster than messages", note, header, rows)

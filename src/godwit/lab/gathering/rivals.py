@@ -7,7 +7,7 @@ type at the broker in charge of the type's hash, on a ring whose names are rando
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from hashlib import sha1
 from typing import Any
@@ -32,29 +32,14 @@ TYPES = 20
 def flooded(chart: Map, requests: int) -> Told:
     """Each subscription crosses every link of the shortest tree that joins all brokers, once."""
     places = [site.place for site in chart.sites]
-    depth, _, length = _tree(places)
+    depth, length = _tree(places)
     return [hops for hops in depth for _ in range(requests)], (len(places) - 1) * requests, length * requests, requests
 
 
-def tree_paths(places: Sequence[tuple[float, ...]]) -> Callable[[int, int], int]:
-    """How many hops the shortest tree over all places has between two of them."""
-    depth, parent, _ = _tree(places)
-
-    def hops(one: int, other: int) -> int:
-        count = 0
-        while one != other:
-            deeper = one if depth[one] >= depth[other] else other
-            one, other = parent[deeper], other if deeper == one else one
-            count += 1
-        return count
-
-    return hops
-
-
-def _tree(places: Sequence[tuple[float, ...]]) -> tuple[list[int], list[int], float]:
-    """Prim's tree from the first place: how deep each place is, who is above it, and how long all links are."""
+def _tree(places: Sequence[tuple[float, ...]]) -> tuple[list[int], float]:
+    """Prim's tree from the first place: how deep each place is, and how long all links are."""
     count = len(places)
-    depth, parent, nearest = [0] * count, [0] * count, [(math.inf, 0)] * count
+    depth, nearest = [0] * count, [(math.inf, 0)] * count
     outside = set(range(1, count))
     length, newest = 0.0, 0
     while outside:
@@ -63,9 +48,9 @@ def _tree(places: Sequence[tuple[float, ...]]) -> tuple[list[int], list[int], fl
         newest = min(outside, key=lambda at: nearest[at])
         far, above = nearest[newest]
         outside.remove(newest)
-        depth[newest], parent[newest] = depth[above] + 1, above
+        depth[newest] = depth[above] + 1
         length += far
-    return depth, parent, length
+    return depth, length
 
 
 class Rendezvous:

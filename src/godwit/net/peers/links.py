@@ -268,7 +268,8 @@ class Links:
         self._nonces: set[bytes] = set()
         self._told: dict[str, str] = {}
         self._servers: list[asyncio.Server] = []
-        self._beat: asyncio.TimerHandle | None = self.loop.call_later(options.heartbeat_s / 2, self._tick)
+        self._due_s = self.loop.time() + options.heartbeat_s / 2
+        self._beat: asyncio.TimerHandle | None = self.loop.call_at(self._due_s, self._tick)
 
     async def listen(self, host: str, port: int) -> int:
         """Accept peers there; the port, where 0 asked for a free one."""
@@ -354,7 +355,8 @@ class Links:
         self.up[link.peer.name] = link
         link.admitted.set_result(None)
         self._told.pop(link.address or link.remote_host, None)
-        log.info("linked with %s (%s)", link.peer.name, link.address or f"from {link.remote_host}")
+        where = link.address or f"from {link.remote_host}"
+        log.info("linked with %s (%s)", link.peer.name, where, extra={"peer": link.peer.name, "address": where})
         self.on_admitted(link)
         self.on_linked(link.peer.name)
         self.on_change()
@@ -372,7 +374,7 @@ class Links:
         self._nonces.discard(link.handshake.nonce)
         if link.handshake.peer is not None and self.up.get(link.peer.name) is link:
             self._unlink(link)
-            log.info("link with %s is down", link.peer.name)
+            log.info("link with %s is down", link.peer.name, extra={"peer": link.peer.name})
 
     def _unlink(self, link: Link) -> None:
         del self.up[link.peer.name]
@@ -396,8 +398,11 @@ class Links:
 
     def _tick(self) -> None:
         options, now = self.options, self.loop.time()
-        self._beat = self.loop.call_later(options.heartbeat_s / 2, self._tick)
+        # While this process stood still it did not listen either: what its peers said may wait to be read.
+        deaf_s, self._due_s = now - self._due_s, now + options.heartbeat_s / 2
+        self._beat = self.loop.call_at(self._due_s, self._tick)
         for name, link in list(self.up.items()):
+            link.heard_s = min(link.heard_s + deaf_s, now)
             if now - link.heard_s > options.idle_s:
                 log.warning("%s has been silent for %.1f s", name, now - link.heard_s)
                 link.abort()

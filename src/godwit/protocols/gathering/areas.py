@@ -72,10 +72,9 @@ class Walk(msgspec.Struct, frozen=True):
 
 def walk(cell: Cell, area: Area, level: int, *, exact: bool = False) -> Walk:
     """Examine the cuts from this level on (spec 2.5); an area wholly beyond one ends the walk there."""
-    dimensions = len(area.center) if isinstance(area, Disc) else 2
     crossed = []
     for at in range(level, len(cell)):
-        far, near = _sides_exactly(cell, area, at, dimensions) if exact else _sides(cell, area, at)
+        far, near = sides(cell, area, at, exact=exact)
         if far:
             crossed.append(at)
         if not near:
@@ -83,15 +82,14 @@ def walk(cell: Cell, area: Area, level: int, *, exact: bool = False) -> Walk:
     return Walk(tuple(crossed), True)
 
 
-def _sides(cell: Cell, area: Area, level: int) -> tuple[bool, bool]:
+def sides(cell: Cell, area: Area, level: int, *, exact: bool = False) -> tuple[bool, bool]:
     """Whether the area touches the other side of the cut, and ours. Touching the cut itself counts as both."""
+    if exact:
+        dimensions = len(area.center) if isinstance(area, Disc) else 2
+        return area.meets(cell.sibling(level, dimensions)), area.meets(cell.box(level + 1, dimensions))
     cut = cell.boundaries[level]
     less = more = False
     for low, high in area.intervals(cut.dimension):
         less = less or low <= cut.coordinate
         more = more or high >= cut.coordinate
     return (less, more) if cut.increasing else (more, less)
-
-
-def _sides_exactly(cell: Cell, area: Area, level: int, dimensions: int) -> tuple[bool, bool]:
-    return area.meets(cell.sibling(level, dimensions)), area.meets(cell.box(level + 1, dimensions))

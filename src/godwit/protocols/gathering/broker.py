@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from godwit.protocols.gathering.assurance import Assurance
 from godwit.protocols.gathering.clients import CareOfStore, PointerTable, ProfileStore
 from godwit.protocols.gathering.dissemination import Dissemination
 from godwit.protocols.gathering.membership import JOINING, Membership, Stage
@@ -19,6 +20,8 @@ from godwit.protocols.gathering.messages import (
     Assigned,
     Associate,
     CareOfMoved,
+    Change,
+    Copied,
     Entrusted,
     Forward,
     Handover,
@@ -37,6 +40,7 @@ from godwit.protocols.gathering.messages import (
     Registered,
     Replica,
     State,
+    Stored,
     Sub,
     Subscribe,
     Unsub,
@@ -53,20 +57,22 @@ from godwit.protocols.host import Host, Message, NodeId, Record, RemoteError
 from godwit.protocols.topology.pastry.keys import Key, number_of, padded
 from godwit.protocols.topology.pastry.links import Links
 from godwit.protocols.topology.pastry.messages import Destination, Hop, HopAck, KeepAlive
-from godwit.protocols.topology.pastry.node import PastryNode
+from godwit.protocols.topology.pastry.node import PastryNode, RingOptions
 from godwit.protocols.topology.pastry.peers import Peer
+from godwit.protocols.topology.ring import Application, Ring
+
+Overlay = Callable[[Host, Links, Peer, Application, RingOptions], Ring]
+"""Who decides the next hop: Pastry, or another overlay that routes by prefixes."""
 
 
 class GatheringBroker:
     """`begin` makes it a member at once, `join` lets it in through others; before either it hears nobody."""
 
-    overlay: type[PastryNode] = PastryNode
-    """Who decides the next hop; another overlay that routes by prefixes can take its place."""
-
-    def __init__(self, host: Host, place: Point, rules: Rules = CORRECTED) -> None:
+    def __init__(self, host: Host, place: Point, rules: Rules = CORRECTED, overlay: Overlay = PastryNode) -> None:
         self.host = host
         self.place = place
         self.rules = rules
+        self.overlay = overlay
         self.links = Links(host, ack_s=rules.ack_s, tries=rules.tries)
         self.store = SubscriptionStore()
         self.profiles = ProfileStore()
@@ -76,14 +82,15 @@ class GatheringBroker:
         self.key: Key = b""
         self.number = 0
         self.cell = WHOLE
-        self._ring: PastryNode | None = None
+        self._ring: Ring | None = None
         self.membership = Membership(self)
         self.dissemination = Dissemination(self)
         self.mobility = Mobility(self)
+        self.assurance = Assurance(self)
         self.takeover = Takeover(self)
 
     @property
-    def ring(self) -> PastryNode:
+    def ring(self) -> Ring:
         assert self._ring is not None, "a broker that is outside routes nothing"
         return self._ring
 
@@ -215,6 +222,8 @@ DIRECT: dict[type[Message], Handler] = {
     CareOfMoved: GatheringBroker._care_of_moved,
     Replica: lambda broker, sender, message: broker.takeover.keep(message),
     Entrusted: lambda broker, sender, message: broker.takeover.entrusted(message),
+    Change: lambda broker, sender, message: broker.assurance.change(sender, message),
+    Copied: lambda broker, sender, message: broker.assurance.copied(sender, message),
 }
 """Over one hop."""
 
@@ -228,5 +237,6 @@ KEYED: dict[type[Message], Callable[[GatheringBroker, Any], None]] = {
     HandoverAnswer: GatheringBroker._nothing,
     Update: lambda broker, body: broker.mobility.update(body),
     UpdateAnswer: GatheringBroker._nothing,
+    Stored: lambda broker, body: broker.assurance.stored(body),
 }
 """At the node in charge of a key."""

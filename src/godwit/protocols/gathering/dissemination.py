@@ -49,9 +49,13 @@ class Dissemination:
         profile = broker.profiles.get(wanted.client)
         epoch = wanted.epoch if profile is None else profile.epoch
         source = home_key(wanted.client, 0) if broker.rules.via_home else broker.key
-        self.take(Sub(replace(wanted, source=source, epoch=epoch)))
+        asked = replace(wanted, source=source, epoch=epoch)
+        if broker.rules.assured:
+            broker.assurance.expect(asked)
+        self.take(Sub(asked))
 
     def unsubscribe(self, message: Unsubscribe) -> None:
+        self.broker.assurance.forget(message.sid)
         self.take(Unsub(message.sid, message.area, message.client))
 
     def publish(self, item: Item) -> None:
@@ -84,20 +88,24 @@ class Dissemination:
         if not found.stays:
             return
         if isinstance(message, Sub):
-            self._store(message)
+            self._store(cell, message)
         else:
-            self._delete(message)
+            self._delete(cell, message)
 
-    def _store(self, message: Sub) -> None:
+    def _store(self, cell: Cell, message: Sub) -> None:
         broker, wanted = self.broker, message.subscription
         if broker.store.insert(wanted, broker.host.now()):
             broker.host.trace(Record("stored", client=wanted.client, hops=message.hops, note=wanted.sid))
+        if broker.rules.assured and wanted.sid in broker.store:
+            broker.assurance.added(cell, wanted)
 
-    def _delete(self, message: Unsub) -> None:
+    def _delete(self, cell: Cell, message: Unsub) -> None:
         broker = self.broker
         now = broker.host.now()
         broker.store.remove(message.sid, tombstone_until_s=now + broker.rules.tombstone_s)
         broker.store.expire(now)
+        if broker.rules.assured:
+            broker.assurance.removed(cell, message.sid)
 
     def _unicast(self, cell: Cell, message: Pub | Locate) -> None:
         place = message.item.place if isinstance(message, Pub) else message.place

@@ -96,6 +96,14 @@ class Notify(Message, frozen=True):
     sids: tuple[str, ...] = ()
 
 
+class Subscribed(Message, frozen=True):
+    """The subscription is wherever its area is, and so are copies of it; or not everywhere yet, where that took too
+    long."""
+
+    sid: str
+    complete: bool = True
+
+
 class NotifyAck(Message, frozen=True):
     client: ClientId
     item: ItemId
@@ -265,6 +273,13 @@ class Refused(Message, frozen=True):
     final: bool = False
 
 
+class Stored(Message, frozen=True):
+    """To the broker that a subscription names: it is kept for this cell, and by those who would stand in."""
+
+    sid: str
+    cell: Cell
+
+
 class CareOfMoved(Message, frozen=True):
     """Registrations whose homes the receiver is now."""
 
@@ -281,6 +296,26 @@ class Replica(Message, frozen=True):
     care_of: tuple[CareOf, ...] = ()
     profiles: tuple[Waiting, ...] = ()
     pointers: tuple[Pointer, ...] = ()
+    number: int = 0
+    """Of the last change that it contains."""
+
+
+class Change(Message, frozen=True):
+    """One change of a region's book, for those who would stand in; `base` comes along where they have no copy yet."""
+
+    region: Key
+    server: Peer
+    number: int
+    added: Subscription | None = None
+    removed: str = ""
+    base: Replica | None = None
+
+
+class Copied(Message, frozen=True):
+    """The answer: it is in my copy; or I have none of that region (`whole` is false)."""
+
+    number: int
+    whole: bool = True
 
 
 class Entrusted(Message, frozen=True):
@@ -311,4 +346,7 @@ Body = (
     | CareOfMoved
     | Replica
     | Entrusted
+    | Stored
+    | Change
+    | Copied
 )

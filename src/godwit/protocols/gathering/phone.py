@@ -21,6 +21,7 @@ from godwit.protocols.gathering.messages import (
     Publish,
     Scalar,
     Subscribe,
+    Subscribed,
     Subscription,
     Unsubscribe,
 )
@@ -46,6 +47,8 @@ class Phone:
         self.attached = False
         self.last: Key = b""
         self.subscriptions: dict[str, Subscription] = {}
+        self.granted: dict[str, bool] = {}
+        """By subscription whether it is in place everywhere, as far as brokers say so."""
         self.on_notification: Callable[[Item], None] = ignore
         self.duplicates = 0
         self._tried: list[Key] = []
@@ -109,6 +112,8 @@ class Phone:
     def receive(self, sender: NodeId, message: Message, /) -> None:
         if isinstance(message, Associated):
             self._associated(message)
+        elif isinstance(message, Subscribed):
+            self.granted[message.sid] = message.complete
         elif isinstance(message, Notify):
             self._notified(sender, message)
         else:

@@ -36,6 +36,11 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     replicate_s: float = 0.0
     """T_rep; 0 is no replicas and no takeover."""
     replicas: int = 2
+    assured: bool = False
+    """A client is told that its subscription is in place, once all owners and their stand-ins have it. Needs
+    `replicate_s`; off in the published protocol, which answers nothing."""
+    assured_s: float = 10.0
+    """After so long it is told that it may not be everywhere."""
     profile_ttl_s: float = math.inf
     """How long an absent client that never returns keeps its profile."""
 

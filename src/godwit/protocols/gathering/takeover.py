@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from godwit.protocols.gathering.clients import Cause
-from godwit.protocols.gathering.messages import Entrusted, Replica, Waiting
+from godwit.protocols.gathering.messages import Change, Entrusted, Replica, Waiting
 from godwit.protocols.gathering.space import Cell, Point
 from godwit.protocols.host import Record
-from godwit.protocols.topology.pastry.keys import Key, apart, number_of
+from godwit.protocols.topology.pastry.keys import Key
 from godwit.protocols.topology.pastry.peers import Peer
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ class Takeover:
         """Served here for brokers that failed, by their names."""
         self.replicas: dict[Key, Replica] = {}
         """Of regions that others serve, for the case that they fail."""
+        self._changes: dict[Key, dict[int, Change]] = {}
+        """By region: what has changed there since the copy was made, by number."""
         if broker.rules.replicate_s:
             broker.host.after(broker.host.random.uniform(0, broker.rules.replicate_s), self._beat)
 
@@ -48,17 +52,11 @@ class Takeover:
         """This broker's own region, and each one that it serves, to the nodes nearest to that region's name."""
         broker = self.broker
         for key, cell in ((broker.key, broker.cell), *self.regions.items()):
-            replica = self._replica(key, cell)
-            for peer in self._nearest(key):
+            replica = self.replica(key, cell)
+            for peer in broker.ring.nearest(key, broker.rules.replicas):
                 broker.links.send(peer.name, replica)
 
-    def _nearest(self, key: Key) -> list[Peer]:
-        number = number_of(key)
-        leaves = [known for known in self.broker.ring.leaves.members() if known.peer.key != key]
-        leaves.sort(key=lambda known: (apart(known.number, number), known.number))
-        return [known.peer for known in leaves[: self.broker.rules.replicas]]
-
-    def _replica(self, key: Key, cell: Cell) -> Replica:
+    def replica(self, key: Key, cell: Cell) -> Replica:
         broker = self.broker
         box = cell.box(dimensions=len(broker.place))
         own = key == broker.key
@@ -70,17 +68,46 @@ class Takeover:
             tuple(broker.care_of) if own else (),
             tuple(_copied(broker)) if own else (),
             tuple(broker.pointers) if own else (),
+            broker.assurance.number,
         )
 
     def keep(self, replica: Replica) -> None:
-        if replica.region not in self.regions and replica.region != self.broker.key:
-            self.replicas[replica.region] = replica
+        """A newer copy in place of the one that is here; changes that it does not contain yet stay beside it."""
+        region, there = replica.region, self.replicas.get(replica.region)
+        if region in self.regions or region == self.broker.key:
+            return
+        if there is not None and there.server == replica.server and there.number > replica.number:
+            return
+        self.replicas[region] = replica
+        changes = self._changes.get(region, {})
+        same = there is not None and there.server == replica.server
+        self._changes[region] = {at: one for at, one in changes.items() if same and at > replica.number}
+
+    def apply(self, change: Change) -> bool:
+        """Note one change beside the copy of its region; False where there is no copy by the same server."""
+        there = self.replicas.get(change.region)
+        if there is None or there.server != change.server:
+            return False
+        if change.number > there.number:
+            self._changes.setdefault(change.region, {})[change.number] = change
+        return True
+
+    def _taken(self, region: Key) -> Replica:
+        """The copy with all its changes, which is kept no longer."""
+        replica, changes = self.replicas.pop(region), self._changes.pop(region, {})
+        book = {one.sid: one for one in replica.subscriptions}
+        for _, change in sorted(changes.items()):
+            if change.added is not None:
+                book[change.added.sid] = change.added
+            else:
+                book.pop(change.removed, None)
+        return replace(replica, subscriptions=tuple(book.values()))
 
     def gone(self, peer: Peer) -> None:
         """Whatever that broker served and this one has a copy of, it serves from now on, if it is in charge."""
         for replica in [one for one in self.replicas.values() if one.server.key == peer.key]:
             if self.broker.ring.next_hop(replica.region) is None:
-                self.activate(self.replicas.pop(replica.region))
+                self.activate(self._taken(replica.region))
 
     def activate(self, replica: Replica) -> None:
         broker = self.broker
@@ -120,7 +147,7 @@ class Takeover:
             way = self.broker.ring.next_hop(key)
             if way is not None and way.key == peer.key and peer.key != key and not self._is_given(key):
                 cell = self.regions.pop(key)
-                self.broker.links.send(peer.name, Entrusted(self._replica(key, cell)))
+                self.broker.links.send(peer.name, Entrusted(self.replica(key, cell)))
 
     def _is_given(self, key: Key) -> bool:
         dividing = self.broker.membership.dividing

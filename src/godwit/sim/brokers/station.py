@@ -34,7 +34,7 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     tracing: bool = False
 
 
-class Others:
+class ExpectsEverywhere:
     """A `Foresight` that expects every client everywhere."""
 
     def __init__(self, here: NodeId, names: Callable[[], Collection[NodeId]]) -> None:
@@ -72,7 +72,7 @@ class Station:
     def _foresight(self, options: StationOptions, clock: Callable[[], float]) -> Foresight:
         name, fabric = self.node.name, self.fabric
         if options.foresight == "everybody":
-            return Others(name, lambda: sorted(fabric.brokers))
+            return ExpectsEverywhere(name, lambda: sorted(fabric.brokers))
         return Neighbors(name, self.store, clock, options.habits, lambda peer: peer in fabric.brokers)
 
     def receive(self, sender: NodeId, message: Message, /) -> None:

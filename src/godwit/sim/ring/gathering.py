@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from godwit.protocols.gathering.broker import GatheringBroker
+from godwit.protocols.gathering.broker import GatheringBroker, Overlay
 from godwit.protocols.gathering.maps import Map, Site, known_peers
 from godwit.protocols.gathering.phone import Phone
 from godwit.protocols.gathering.rules import CORRECTED, Rules
 from godwit.protocols.gathering.space import Point
 from godwit.protocols.host import Host, NodeId
+from godwit.protocols.topology.pastry.node import PastryNode
 from godwit.protocols.topology.pastry.peers import Peer
 from godwit.sim.ring.underlay import Draw, Underlay
 from godwit.sim.streams import Streams
@@ -27,8 +28,10 @@ class Gathering:
         *,
         recorder: Recorder | None = None,
         draw: Draw | None = None,
+        overlay: Overlay = PastryNode,
     ) -> None:
         self.rules = rules
+        self.overlay = overlay
         self.world = World(seed, lambda world: Underlay(world, draw=draw), recorder)
         self.brokers: dict[NodeId, GatheringBroker] = {}
         self.phones: dict[NodeId, Phone] = {}
@@ -55,6 +58,7 @@ class Gathering:
         broker.begin(site.cell, peers)
         if missing:
             dice = self.streams.stream("missing", site.name)
+            assert isinstance(broker.ring, PastryNode), "only Pastry has a table with cells"
             broker.ring.table.drop(lambda row, column: dice.random() >= missing)
 
     def add(
@@ -64,7 +68,7 @@ class Gathering:
         self.underlay.places[name] = place
 
         def start(host: Host) -> GatheringBroker:
-            broker = GatheringBroker(host, place, self.rules)
+            broker = GatheringBroker(host, place, self.rules, self.overlay)
             self.brokers[name] = broker
             if started is not None:
                 started(broker)

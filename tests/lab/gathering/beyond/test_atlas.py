@@ -79,8 +79,7 @@ def test_boxes_links_and_touched_cells_are_those_of_the_cores() -> None:
     boxes = [core.cell.box() for core in pair.cores]
     wanted = [sum(Disc((x, y), 3.0).meets(box) for box in boxes) for x, y in centers.tolist()]
     assert pair.atlas.cells_of(centers, 3.0).tolist() == wanted
-    known = [{k.number for k in core.ring._known()} for core in pair.cores]
-    assert pair.atlas.links().tolist() == [len(numbers) for numbers in known]
+    assert pair.atlas.links().tolist() == [len(core.ring.nodes_with_prefix("")) for core in pair.cores]
 
 
 def test_a_name_too_long_for_the_arrays_is_refused() -> None:

@@ -7,7 +7,6 @@ from random import Random
 
 import msgspec
 import pytest
-from tests.protocols.broker.web import Web
 from tests.protocols.overlay import topic
 
 from godwit.events import Event
@@ -19,6 +18,7 @@ from godwit.protocols.routing.courier import Bundle, Numbered
 from godwit.protocols.routing.messages import Ack, Bsub, Pub, Sub
 from godwit.protocols.routing.process import Enclosed
 from godwit.sim.brokers.world import OPTIONS
+from godwit.sim.fabrics.web import Web
 
 SEVEN = list("abcdefg")
 SHAPES: dict[str, list[tuple[NodeId, NodeId]]] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.protocols.broker.chaos import Chaos, Wild
 
 from godwit.protocols.broker.api import Reason, Will
 from godwit.protocols.broker.publication import Publication
+from godwit.sim.brokers.chaos import Chaos, Wild
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import World
 

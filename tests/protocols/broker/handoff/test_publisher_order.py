@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import msgspec
 import pytest
-from tests.protocols.broker.chaos import Chaos
 
 from godwit.protocols.host import NodeId
+from godwit.sim.brokers.chaos import Chaos
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import World
 

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.protocols.broker.channel import Chaos, End, Log, on_disk
 
 from godwit.protocols.broker.messages import Place
 from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken, decode, encode
 from godwit.protocols.broker.streams.sender import StreamOptions
 from godwit.protocols.host import LocalError, NodeId, RemoteError
+from godwit.sim.fabrics.channel import BadMedium, Log, StreamEnd, on_disk
 from godwit.sim.world import World
 
 QUICK = StreamOptions(retry_s=0.2, retry_max_s=1.0)
@@ -27,20 +27,20 @@ class Pair:
     def __init__(
         self, *names: NodeId, seed: int = 0, options: StreamOptions = QUICK, loss: float = 0.0, duplication: float = 0.0
     ) -> None:
-        self.world = World(seed, partial(Chaos, loss=loss, duplication=duplication))
+        self.world = World(seed, partial(BadMedium, loss=loss, duplication=duplication))
         self.log = Log()
         self.marks = count(1).__next__
         for name in names or ("a", "b"):
-            self.world.add(name, lambda node: End(node, self.log, options))
+            self.world.add(name, lambda node: StreamEnd(node, self.log, options))
 
     @property
-    def chaos(self) -> Chaos:
-        assert isinstance(self.world.medium, Chaos)
+    def chaos(self) -> BadMedium:
+        assert isinstance(self.world.medium, BadMedium)
         return self.world.medium
 
-    def end(self, name: NodeId) -> End:
+    def end(self, name: NodeId) -> StreamEnd:
         core = self.world.nodes[name].core
-        assert isinstance(core, End)
+        assert isinstance(core, StreamEnd)
         return core
 
     def run(self, for_s: float = 5.0) -> None:

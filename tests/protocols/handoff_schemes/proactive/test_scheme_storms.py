@@ -157,6 +157,43 @@ def test_a_broker_keeps_a_context_that_the_attachment_after_it_has_not_asked_for
     play.teardown()
 
 
+@pytest.mark.feature("proactive-handoff F47", "proactive-handoff F24")
+@pytest.mark.parametrize("storm", [Storm, OurStorm, NearStorm, WeighedStorm])
+def test_who_returns_before_its_context_has_come_keeps_that_context_where_it_is(storm: type[Storm]) -> None:
+    """s came back to A while A was waiting for D, and D for B. A return asks nobody: A thought that it lacked nothing,
+    and told B that s had moved on. B let s's context go before D had it."""
+    play = storm()
+    play.publish("Q")
+    play.jump("s", "B")
+    play.slip("t", "B")
+    play.publish("P")
+    play.stage.carry("P", "A")
+    play.appear("t", "A")
+    play.stage.carry("P", "D")
+    play.jump("s", "D")
+    play.jump("s", "A")
+    play.slip("s", "A")
+    play.teardown()
+
+
+@pytest.mark.feature("proactive-handoff F47", "proactive-handoff F24")
+@pytest.mark.parametrize("storm", [Storm, OurStorm, NearStorm, WeighedStorm])
+def test_a_context_that_was_taken_away_meanwhile_is_fetched_from_who_took_it(storm: type[Storm]) -> None:
+    """D waited for B's context when s called A, which had its own and told B so. Then s came back to D: B had nothing
+    any more, and nobody asked A."""
+    play = storm()
+    play.publish("P")
+    play.publish("Q")
+    play.vanish("t")
+    play.notice()
+    play.jump("s", "B")
+    play.stage.carry("B", "A", 2)
+    play.stage.carry("Q", "D")
+    play.slip("s", "D")
+    play.slip("s", "A")
+    play.teardown()
+
+
 @pytest.mark.feature("proactive-handoff F47")
 def test_the_text_alone_does_not_hold() -> None:
     with pytest.raises((AssertionError, KeyError)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tests.protocols.gathering.worlds import holders, install, owners, publish, touched, world
 
 from godwit.protocols.gathering.areas import Disc
-from godwit.protocols.gathering.broker import GatheringBroker
-from godwit.protocols.host import Message, NodeId
-from godwit.protocols.topology.pastry.keys import BITS, key_of
+from godwit.protocols.host import Host, Message, NodeId
+from godwit.protocols.topology.pastry.keys import BITS, Key, bits_of, key_of, number_of, padded
 from godwit.protocols.topology.pastry.links import Links
-from godwit.protocols.topology.pastry.messages import Announce, Destination, Hop, HopAck
+from godwit.protocols.topology.pastry.messages import Announce, Cast, Destination, Hop, HopAck
 from godwit.protocols.topology.pastry.node import PastryNode, RingOptions
 from godwit.protocols.topology.pastry.peers import Known, Peer, preference
+from godwit.protocols.topology.ring import Application
 from godwit.sim.ring.underlay import Underlay
 from godwit.sim.world import World
 
@@ -198,23 +198,70 @@ def test_the_leaf_set_covers_exactly_the_keys_whose_nearest_node_it_knows(number
         assert (own if closest is None else closest.number) == best
 
 
-class Xor(PastryNode):
-    """Another prefix overlay on the same tables: Kademlia's distance decides."""
+class XorNode:
+    """A `Ring` of another make: whoever is known, and Kademlia's distance. Members are told to it, none joins."""
 
-    def _decide(self, key: int) -> Known | None:
-        nearest = min(self._known(), key=lambda known: known.number ^ key, default=None)
-        return nearest if nearest is not None and nearest.number ^ key < self.number ^ key else None
+    def __init__(self, host: Host, links: Links, me: Peer, application: Application, options: RingOptions) -> None:
+        self.links = links
+        self.me = me
+        self.application = application
+        self.known: dict[Key, Peer] = {}
+
+    def begin(self, peers: Iterable[Peer] = ()) -> None:
+        self.add(peers)
+
+    def enter(self, via: NodeId) -> None:
+        raise NotImplementedError
+
+    def add(self, peers: Iterable[Peer]) -> None:
+        self.known |= {peer.key: peer for peer in peers if peer.key != self.me.key}
+
+    def fail(self, peer: Peer) -> None:
+        self.known.pop(peer.key, None)
+
+    def receive(self, sender: NodeId, body: Any) -> None:
+        if isinstance(body, Cast):
+            self.cast(body.destinations, body.body, body.hops)
+        else:
+            self.application.hear(sender, body)
+
+    def next_hop(self, key: Key) -> Peer | None:
+        nearest = min((self.me, *self.known.values()), key=lambda peer: peer.number ^ number_of(key))
+        return None if nearest is self.me else nearest
+
+    def nodes_with_prefix(self, prefix: str) -> list[Peer]:
+        return [peer for peer in self.known.values() if bits_of(peer.key).startswith(prefix)]
+
+    def nearest(self, key: Key, count: int) -> list[Peer]:
+        return sorted(self.known.values(), key=lambda peer: peer.number ^ number_of(key))[:count]
+
+    def send(self, to: NodeId, body: Any, failed: Callable[[], None] | None = None) -> None:
+        self.links.send(to, body, failed)
+
+    def route(self, key: Key, body: Any) -> None:
+        self.cast((Destination(key),), body)
+
+    def cast(self, destinations: Sequence[Destination], body: Any, hops: int = 0) -> None:
+        for destination in destinations:
+            way = self.next_hop(destination.key)
+            if way is None:
+                self.application.deliver((destination,), body, hops)
+            else:
+                self.links.send(way.name, Cast((destination,), body, hops + 1))
+
+    def towards(self, prefix: str, body: Any) -> None:
+        found = self.nodes_with_prefix(prefix)
+        if found:
+            self.links.send(found[0].name, body)
+        else:
+            self.route(padded(prefix), body)
 
 
 @pytest.mark.feature("data-gathering F3")
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 1000), st.integers(2, 50))
 def test_another_prefix_overlay_can_take_the_place_of_pastry(seed: int, brokers: int) -> None:
-    GatheringBroker.overlay = Xor
-    try:
-        gathering, facts = world(brokers, seed)
-    finally:
-        GatheringBroker.overlay = PastryNode
+    gathering, facts = world(brokers, seed, overlay=XorNode)
     area, place = Disc((40.0, 60.0), 12.0), (71.0, 13.0)
     start = sorted(gathering.brokers)[seed % brokers]
     install(gathering, start, area)

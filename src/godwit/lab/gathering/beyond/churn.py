@@ -65,7 +65,7 @@ class City:
         handovers = self._move()
         gathering, churn = self.gathering, self.churn
         places = [drawn(self.dice, SQUARE) for _ in range(500)]
-        known = [len({one.number for one in broker.ring._known()}) for broker in gathering.brokers.values()]
+        known = [len(broker.ring.nodes_with_prefix("")) for broker in gathering.brokers.values()]
         return Survived(
             brokers=len(gathering.brokers),
             joined=sum(name.startswith("new") and b.is_member for name, b in gathering.brokers.items()),

@@ -1,7 +1,8 @@
 """The ring on recorded movement: San Francisco's taxis as phones, its eNodeBs as brokers, Beijing's sensors.
 
 The stations keep their arrangement and are laid over the box of the cells; an hour of readings passes in `READING_S`.
-Each taxi wants bad air within some kilometres of where it began.
+Each taxi wants bad air within some kilometres of where it began. `Drive` is what happens, on whichever fabric;
+`RingDrive` lets it happen on the ring, and `tree_drive.TreeDrive` on the brokers that people run.
 """
 
 from __future__ import annotations
@@ -23,11 +24,9 @@ import pyarrow.parquet as pq
 from scipy.spatial import cKDTree
 
 from godwit.lab.gathering.crossings import HANDOVER, REGISTERING
-from godwit.lab.gathering.rivals import tree_paths
 from godwit.protocols.gathering.areas import Disc
 from godwit.protocols.gathering.maps import sites_of
 from godwit.protocols.gathering.messages import Condition
-from godwit.protocols.gathering.phone import Phone
 from godwit.protocols.gathering.rules import Rules
 from godwit.protocols.gathering.space import Point
 from godwit.protocols.host import NodeId, Record
@@ -48,6 +47,9 @@ BAD_AIR = 75
 FIRST_HOUR = 180
 """2013-03-08 12:00: from then on bad air comes and goes."""
 
+INSTALLED_S = 2.0
+"""After so long a subscription is where it must be, on either fabric; readings from then on are wanted."""
+
 KM_PER_DEGREE = 111.195
 
 
@@ -55,9 +57,13 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     minutes: float = 30.0
     seed: int = 1
+    brokers: int | None = None
+    """So many of the eNodeBs, spread over the box as all of them are; None is all."""
 
 
 class Driven(msgspec.Struct, frozen=True, kw_only=True):
+    """What one fabric made of it. Messages are counted once for each hop between brokers."""
+
     brokers: int
     taxis: int
     sensors: int
@@ -67,16 +73,14 @@ class Driven(msgspec.Struct, frozen=True, kw_only=True):
     buffered: int
     handoffs: int
     absences: int
-    event_hops: float
-    notice_hops: float
+    hops: float
+    """Of a reading to its matching broker, if there is one, and of its notice from there to the taxi's broker."""
     handover_sent: float
     register_sent: float
-    tree_hops: float
-    """From the sensor's broker to the taxi's, along the shortest tree over all brokers."""
-    tree_items: int
-    """Durable items of one handoff in a tree of so many brokers: 5 n - 2 (shared/ring.md)."""
     stored_mean: float
-    """Subscriptions a broker; a tree has all of them everywhere."""
+    """Subscriptions a broker knows."""
+    items: float = 0.0
+    """Of a tree: what is kept on a disk for others, for each handoff."""
     wall_s: float
 
     @property
@@ -97,49 +101,79 @@ def brokers_of(folder: Path) -> list[tuple[NodeId, Point]]:
     return [(name, place) for place, name in fresh.items()]
 
 
+def thinned(brokers: list[tuple[NodeId, Point]], count: int | None) -> list[tuple[NodeId, Point]]:
+    """Evenly out of the order of their cells, in which neighbors follow each other; at least two, or there are no
+    handoffs."""
+    if count is None or count >= len(brokers):
+        return brokers
+    if count < 2:
+        raise ValueError(f"{count} brokers: at least 2, or nobody moves from one to another")
+    order = sites_of(brokers)
+    chosen = {order[at * len(order) // count].name for at in range(count)}
+    return [one for one in brokers if one[0] in chosen]
+
+
 ORIGIN = (-122.512, 37.600)
+EAST_KM = KM_PER_DEGREE * math.cos(math.radians(37.7))
+"""A degree of longitude here."""
 
 
 def plane(lon: Any, lat: Any) -> tuple[Any, Any]:
-    east = (lon - ORIGIN[0]) * KM_PER_DEGREE * math.cos(math.radians(37.7))
-    return (east, (lat - ORIGIN[1]) * KM_PER_DEGREE)
-
-
-class Heard:
-    """Hops of events to their matching broker and of notices to the taxis' brokers."""
-
-    def __init__(self) -> None:
-        self.hops: dict[str, Counter[int]] = {"matched": Counter(), "notified": Counter()}
-
-    def record(self, time_s: float, node: NodeId, record: Record, /) -> None:
-        if record.kind in self.hops:
-            self.hops[record.kind][record.hops] += 1
-
-    def mean(self, kind: str) -> float:
-        counted = self.hops[kind]
-        return sum(hops * count for hops, count in counted.items()) / max(1, counted.total())
+    return ((lon - ORIGIN[0]) * EAST_KM, (lat - ORIGIN[1]) * KM_PER_DEGREE)
 
 
 class Drive:
+    """Who is where and says what, from the recording alone."""
+
     def __init__(self, recording: Recording, told: Callable[[str], None] = lambda text: None) -> None:
         self.recording = recording
         self.told = told
         folder = Path(recording.folder)
         self.until_s = 60.0 * recording.minutes
-        self.sites = sites_of(brokers_of(folder))
+        self.sites = sites_of(thinned(brokers_of(folder), recording.brokers))
         self.places = np.array([site.place for site in self.sites])
         self.nearest = cKDTree(self.places)
-        self.heard = Heard()
-        self.gathering = Gathering(recording.seed, Rules(recheck_s=30.0), recorder=self.heard)
-        self.gathering.deploy(self.sites)
         self.taxis = self._taxis(folder)
         self.stations = self._stations(folder)
-        self.wanted = 0
-        self.handoffs = self.absences = 0
+        self.events = self.wanted = self.handoffs = self.absences = 0
         self.areas: dict[NodeId, Disc] = {}
         self.attached: dict[NodeId, int] = {}
-        self.tree = tree_paths([site.place for site in self.sites])
-        self.tree_hops: list[int] = []
+        self.last: dict[NodeId, int] = {}
+
+    # What a fabric does with it
+
+    def begin(self) -> None:
+        """Attach every station to its broker, and know every taxi."""
+        raise NotImplementedError
+
+    def count(self) -> None:
+        """All taxis are in that were there at first: what is sent from now on is for handoffs, and counts."""
+        raise NotImplementedError
+
+    def later(self, delay_s: float, call: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+    def run_for(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    def attach(self, taxi: NodeId, broker: NodeId) -> None:
+        raise NotImplementedError
+
+    def detach(self, taxi: NodeId) -> None:
+        raise NotImplementedError
+
+    def subscribe(self, taxi: NodeId, area: Disc) -> None:
+        """To bad air within the area; called right after the first `attach`."""
+        raise NotImplementedError
+
+    def publish(self, station: NodeId, place: Point, value: float, wanting: list[NodeId]) -> None:
+        """`wanting` are the taxis that are due to get it."""
+        raise NotImplementedError
+
+    def measured(self, wall_s: float) -> Driven:
+        raise NotImplementedError
+
+    # What happens
 
     def _taxis(self, folder: Path) -> dict[NodeId, Array]:
         """Kilometres on a grid of time, NaN where nothing is known for long."""
@@ -186,26 +220,21 @@ class Drive:
 
     def run(self) -> Driven:
         started = time.perf_counter()
-        self._begin()
-        before = self.gathering.underlay.sent.copy()
-        steps = int(self.until_s / GRID_S)
-        for step in range(steps):
+        self.begin()
+        for step in range(int(self.until_s / GRID_S)):
             self._step(step)
-            self.gathering.run_for(GRID_S)
+            self.run_for(GRID_S)
+            if step == 0:
+                self.count()
             if step % 30 == 0:
                 self.told(
                     f"{step * GRID_S / 60:.0f} of {self.recording.minutes:.0f} minutes, {self.handoffs:,} handoffs"
                 )
-        self.gathering.run_for(120.0)
-        return self._summary(self.gathering.underlay.sent - before, time.perf_counter() - started)
+        self.run_for(120.0)
+        return self.measured(time.perf_counter() - started)
 
-    def _begin(self) -> None:
-        for name, (place, _) in self.stations.items():
-            self.gathering.phone(name)
-            self.gathering.attach(name, self.sites[int(self.nearest.query(place)[1])].name)
-        for name in self.taxis:
-            self.gathering.phone(name)
-        self.gathering.run_for(1.0)
+    def station_broker(self, station: NodeId) -> NodeId:
+        return self.sites[int(self.nearest.query(self.stations[station][0])[1])].name
 
     def _step(self, step: int) -> None:
         for name, path in self.taxis.items():
@@ -216,63 +245,102 @@ class Drive:
                 hour = int(step * GRID_S / READING_S)
                 value = readings[hour] if hour < len(readings) else None
                 if value is not None:
-                    # After the second in which taxis associate and subscribe.
-                    self.gathering.world.engine.after(2.0, partial(self._publish, station, place, value))
+                    # After the seconds in which taxis associate and subscribe.
+                    self.later(INSTALLED_S, partial(self._publish, station, place, value))
 
     def _drive(self, name: NodeId, place: Any) -> None:
         far, index = (math.inf, 0) if math.isnan(place[0]) else self.nearest.query(place)
-        phone = self.gathering.phones[name]
         if far > REACH_KM:
             if self.attached.pop(name, None) is not None:
                 self.absences += 1
-                self.gathering.detach(name)
+                self.detach(name)
             return
         if self.attached.get(name) == index:
             return
-        if phone.last not in (b"", self.gathering.brokers[self.sites[index].name].key):
+        if self.last.get(name, index) != index:
             self.handoffs += 1
-        self.attached[name] = int(index)
-        self.gathering.detach(name)
-        self.gathering.attach(name, self.sites[index].name)
+        self.attached[name] = self.last[name] = int(index)
+        self.detach(name)
+        self.attach(name, self.sites[index].name)
         if name not in self.areas:
-            self._subscribe(phone, (float(place[0]), float(place[1])))
-
-    def _subscribe(self, phone: Phone, place: Point) -> None:
-        area = self.areas[phone.client] = Disc(place, AREA_KM)
-        phone.subscribe("reading", area, (Condition("pm25", BAD_AIR, ">"),))
+            area = self.areas[name] = Disc((float(place[0]), float(place[1])), AREA_KM)
+            self.subscribe(name, area)
 
     def _publish(self, station: NodeId, place: Point, value: float) -> None:
-        self.gathering.phones[station].publish("reading", place, {"pm25": value})
-        if value <= BAD_AIR:
-            return
-        wanting = [name for name, area in self.areas.items() if area.contains(place)]
+        wanting = [name for name, area in self.areas.items() if area.contains(place)] if value > BAD_AIR else []
+        self.events += 1
         self.wanted += len(wanting)
-        origin = int(self.nearest.query(place)[1])
-        self.tree_hops += [self.tree(origin, self.attached[name]) for name in wanting if name in self.attached]
+        self.publish(station, place, value, wanting)
 
-    def _summary(self, sent: Counter[str], wall_s: float) -> Driven:
+
+class Heard:
+    """Hops of events to their matching broker and of notices to the taxis' brokers."""
+
+    def __init__(self) -> None:
+        self.hops: dict[str, Counter[int]] = {"matched": Counter(), "notified": Counter()}
+
+    def record(self, time_s: float, node: NodeId, record: Record, /) -> None:
+        if record.kind in self.hops:
+            self.hops[record.kind][record.hops] += 1
+
+    def mean(self, kind: str) -> float:
+        counted = self.hops[kind]
+        return sum(hops * count for hops, count in counted.items()) / max(1, counted.total())
+
+
+class RingDrive(Drive):
+    def __init__(self, recording: Recording, told: Callable[[str], None] = lambda text: None) -> None:
+        super().__init__(recording, told)
+        self.heard = Heard()
+        self.gathering = Gathering(recording.seed, Rules(recheck_s=30.0), recorder=self.heard)
+        self.gathering.deploy(self.sites)
+
+    def begin(self) -> None:
+        for name in self.stations:
+            self.gathering.phone(name)
+            self.gathering.attach(name, self.station_broker(name))
+        for name in self.taxis:
+            self.gathering.phone(name)
+        self.gathering.run_for(1.0)
+
+    def count(self) -> None:
+        self.before = self.gathering.underlay.sent.copy()
+
+    def later(self, delay_s: float, call: Callable[[], None]) -> None:
+        self.gathering.world.engine.after(delay_s, call)
+
+    def run_for(self, seconds: float) -> None:
+        self.gathering.run_for(seconds)
+
+    def attach(self, taxi: NodeId, broker: NodeId) -> None:
+        self.gathering.attach(taxi, broker)
+
+    def detach(self, taxi: NodeId) -> None:
+        self.gathering.detach(taxi)
+
+    def subscribe(self, taxi: NodeId, area: Disc) -> None:
+        self.gathering.phones[taxi].subscribe("reading", area, (Condition("pm25", BAD_AIR, ">"),))
+
+    def publish(self, station: NodeId, place: Point, value: float, wanting: list[NodeId]) -> None:
+        self.gathering.phones[station].publish("reading", place, {"pm25": value})
+
+    def measured(self, wall_s: float) -> Driven:
         gathering = self.gathering
+        sent = gathering.underlay.sent - self.before
         stored = [len(broker.store) for broker in gathering.brokers.values()]
         return Driven(
             brokers=len(self.sites),
             taxis=len(self.taxis),
             sensors=len(self.stations),
-            events=self.heard.hops["matched"].total(),
+            events=self.events,
             wanted=self.wanted,
             received=sum(len(gathering.phones[name].history()) for name in self.taxis),
             buffered=sum(broker.profiles.buffered_total() for broker in gathering.brokers.values()),
             handoffs=self.handoffs,
             absences=self.absences,
-            event_hops=self.heard.mean("matched"),
-            notice_hops=self.heard.mean("notified"),
+            hops=self.heard.mean("matched") + self.heard.mean("notified"),
             handover_sent=sum(sent[kind] for kind in HANDOVER) / max(1, self.handoffs),
             register_sent=sum(sent[kind] for kind in REGISTERING) / max(1, self.handoffs),
-            tree_hops=sum(self.tree_hops) / max(1, len(self.tree_hops)),
-            tree_items=5 * len(self.sites) - 2,
             stored_mean=sum(stored) / len(stored),
             wall_s=wall_s,
         )
-
-
-def driven(recording: Recording, told: Callable[[str], None] = lambda text: None) -> Driven:
-    return Drive(recording, told).run()

@@ -111,7 +111,9 @@ class ProActive(Pooled):
 
     def connected(self, sender: NodeId, message: Connect) -> None:
         """A client that vanished before it heard that it was let in may have left its context with any of those it has
-        called since. Where its own record is here and knows of no move, it has everything, and they hear of it."""
+        called since. Where its own record is here, whole, and knows of no move, it has everything, and they hear of it.
+        Where it is not whole, who was called since may have what it waits for; who is asked for it may have it no more.
+        """
         if not self.rules.chase or not message.tried:
             super().connected(sender, message)
             return
@@ -120,6 +122,9 @@ class ProActive(Pooled):
         others = [place for place in dict.fromkeys((*message.tried, message.previous)) if place not in ("", own)]
         if record is not None and record.is_real and record.moved is None:
             super().connected(sender, msgspec.structs.replace(message, previous=own))
+            if record.fetches and others:
+                record.fallbacks[message.epoch] = others[1:]
+                self._ask(record, message.epoch, others[0])
             record.untold += [(place, message.epoch) for place in others]
             self.all_here(record)
         else:
@@ -233,7 +238,9 @@ class ProActive(Pooled):
         """Whom the subscriber has left hears of it once nothing is needed of it any more; who is asked for the context
         hears of it behind the question."""
         for place, epoch in record.untold[:]:
-            if not record.recalls and record.fetches.get(epoch, place) == place:
+            # A return asks nobody: what its record still waits for was asked for by the attachment before it.
+            asked = max((number for number in record.fetches if number <= epoch), default=epoch)
+            if not record.recalls and record.fetches.get(asked, place) == place:
                 record.untold.remove((place, epoch))
                 self.host.send(place, Moved(record.subscriber, epoch, self.graph.names))
 

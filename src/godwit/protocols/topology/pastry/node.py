@@ -65,6 +65,7 @@ class PastryNode:
         self.table = RoutingTable(self.number, options.bits)
         self.neighbors = NeighborList(options.neighbors)
         self._ways: dict[Key, Known | None] = {}
+        self._regions: dict[str, list[Known]] = {}
         self._holes: dict[tuple[int, int], float] = {}
         """Cells whose node failed, and until when nobody is asked again."""
         self._failed: dict[int, NodeId] = {}
@@ -82,7 +83,25 @@ class PastryNode:
         return None if known is None else known.peer
 
     def nodes_with_prefix(self, prefix: str) -> list[Peer]:
-        return [known.peer for known in with_prefix(self._known(), prefix)]
+        return [known.peer for known in self._region(prefix)]
+
+    def nearest(self, key: Key, count: int) -> list[Peer]:
+        number = number_of(key)
+        leaves = [known for known in self.leaves.members() if known.number != number]
+        leaves.sort(key=lambda known: (apart(known.number, number), known.number))
+        return [known.peer for known in leaves[:count]]
+
+    def _region(self, prefix: str) -> list[Known]:
+        """As `_way`: the same siblings of a cell are asked for with every subscription."""
+        try:
+            return self._regions[prefix]
+        except KeyError:
+            found = self._regions[prefix] = with_prefix(self._known(), prefix)
+            return found
+
+    def _changed(self) -> None:
+        self._ways.clear()
+        self._regions.clear()
 
     def _way(self, key: Key) -> Known | None:
         """Worked out once for each key until a table changes."""
@@ -152,7 +171,7 @@ class PastryNode:
         self.links.send(to.peer.name, cast, around)
 
     def towards(self, prefix: str, body: Any) -> None:
-        found = with_prefix(self._known(), prefix)
+        found = self._region(prefix)
         if not found:
             self.route(padded(prefix), body)
             return
@@ -207,7 +226,7 @@ class PastryNode:
             self._holes.pop(self.table.position(known.number), None)
         self.neighbors.insert(known)
         became_leaf = self.leaves.insert(known)
-        self._ways.clear()
+        self._changed()
         if new and became_leaf:
             self._heard_s[known.number] = self.host.now()
             self.application.met(peer)
@@ -221,10 +240,10 @@ class PastryNode:
             self._holes[position] = self.host.now()
         self.neighbors.remove(number)
         was_leaf = self.leaves.remove(number, (*self.table, *self.neighbors.nearest(self.options.neighbors)))
+        self._changed()
         if self._failed.get(number) == peer.name:
             return
         self._failed[number] = peer.name
-        self._ways.clear()
         if was_leaf:
             self._refill(peer)
         self.application.gone(peer)

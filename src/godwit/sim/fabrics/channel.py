@@ -20,7 +20,7 @@ Sent = tuple[int, bool]
 """What a test sends: a number of its own, and whether it is durable."""
 
 
-class Chaos(Traffic):
+class BadMedium(Traffic):
     """Everybody can speak to everybody; each message takes a time of its own, and some come never or twice."""
 
     def __init__(self, world: World, *, loss: float = 0.0, duplication: float = 0.0, delay_s: float = 0.02) -> None:
@@ -49,7 +49,7 @@ class Chaos(Traffic):
         """Frames are on their way whoever crashes."""
 
 
-class End:
+class StreamEnd:
     """A broker that does nothing but note, durably beside the mark, what it was given."""
 
     def __init__(self, node: Node, log: Log, options: StreamOptions) -> None:

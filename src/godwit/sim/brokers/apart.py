@@ -7,12 +7,11 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from random import Random
 
-from tests.protocols.broker.chaos import Chaos
-
 from godwit.protocols.broker.api import Delivery
 from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.publication import Publication
+from godwit.sim.brokers.chaos import Chaos
 from godwit.sim.brokers.client import Client, Connection
 
 EventId = tuple[str, int]
@@ -87,9 +86,9 @@ class Apart(Chaos):
 
 
 class Hasty(Client):
-    """What may come again, since nobody can tell: what it has at the moment it learns that its session is new and of
-    which it does not know that its broker knows; and, where it shows no token at a broker that has not heard where it
-    was last, what it got there and gets here."""
+    """Two things may come again, since nobody can tell. One is what it has when it learns that its session is new, as
+    far as it does not know that its broker knows. The other is what it got at its last broker, where it shows no token
+    at one that has not heard of that."""
 
     def __init__(self, chaos: Apart, name: str, *, dice: Random, delay_s: float, keeps_token: bool) -> None:
         super().__init__(chaos.world, name, dice=dice, delay_s=delay_s)

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import count
 
-from tests.protocols.broker.channel import DISK_S, Log, note, on_disk
-from tests.protocols.overlay import topic
-
-from godwit.filters.filters import Filter
+from godwit.filters.filters import Filter, attribute, filter_of
+from godwit.filters.predicates import equ
 from godwit.protocols.broker.fabric.base import Fabric
 from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
 from godwit.protocols.broker.messages import Content, Place, Repeated
@@ -18,10 +16,15 @@ from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.broker.streams.frames import Parcels, decode, decode_items, encode
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.brokers.world import OPTIONS
+from godwit.sim.fabrics.channel import DISK_S, Log, note, on_disk
 from godwit.sim.faults import Faults
 from godwit.sim.recorder import Trace
 from godwit.sim.wired import Link, Wired
 from godwit.sim.world import Node, World
+
+
+def topic(name: str) -> Filter:
+    return filter_of(attribute("topic", equ(name)))
 
 
 class Cables(Wired):
@@ -38,7 +41,7 @@ class Cables(Wired):
         super()._carry(link, sender, to, decode(encode(message)))
 
 
-class Site:
+class FabricSite:
     """A broker that wants a topic, and does nothing but note, durably beside the mark, what it was given."""
 
     def __init__(self, node: Node, web: Web) -> None:
@@ -81,7 +84,7 @@ class Web:
         self.marks = count(1).__next__
         for name in sorted({name for edge in self.edges for name in edge}):
             self.wanted[name] = (topic(name),)
-            self.world.add(name, lambda node: Site(node, self))
+            self.world.add(name, lambda node: FabricSite(node, self))
         for a, b in self.edges:
             self.cables.connect(a, b)
             self._tell(a, b)
@@ -99,9 +102,9 @@ class Web:
     def alive(self) -> list[NodeId]:
         return [name for name, node in self.world.nodes.items() if node.alive]
 
-    def site(self, name: NodeId) -> Site:
+    def site(self, name: NodeId) -> FabricSite:
         core = self.world.nodes[name].core
-        assert isinstance(core, Site)
+        assert isinstance(core, FabricSite)
         return core
 
     def fabric(self, name: NodeId) -> TreeFabric:
@@ -154,7 +157,7 @@ class Web:
     def _tell(self, *ends: NodeId) -> None:
         for here, there in (ends, ends[::-1]):
             core = self.world.nodes[here].core
-            if isinstance(core, Site):
+            if isinstance(core, FabricSite):
                 (core.fabric.linked if self.is_up(here, there) else core.fabric.unlinked)(there)
 
     def calm(self) -> None:
