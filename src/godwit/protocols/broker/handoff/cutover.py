@@ -42,7 +42,7 @@ class Turning:
         to = sorted(one for one in way.origins - asked if self.fabric.is_known(one))
         if to:
             asked.update(to)
-            self.registry.reunion.expect(session, way.epoch)
+            self.registry.reunion.expect(session, way.epoch, to)
             interest = self.switch.restate()
             turn = Turn(session.client, way.epoch, way.source, interest, way.chain, way.copy, way.lines)
             self.fabric.send(to, turn)
