@@ -31,6 +31,11 @@ class Turning:
         self._asked: dict[tuple[str, int, NodeId], set[NodeId]] = {}
         """By client, epoch and source: the brokers that were asked to turn in this life."""
 
+    @property
+    def pending(self) -> int:
+        """For how many ways it is remembered who was asked, or is still to be."""
+        return len(self._asked) + len(self._arriving)
+
     def turn_all(self, session: Session, way: Upstream) -> None:
         """Ask every broker to send here what it sent to the place before; this one does it at once."""
         self._arriving[session] = None
