@@ -257,6 +257,7 @@ class Deliveries:
         """Nothing of it is for the client."""
         queue = session.queue
         items = [*queue.flying.values(), *queue.waiting]
+        queue.window -= sum(item.out for item in items)
         queue.clear()
         self.counts.waiting -= len(items)
         self.counts.late_duplicates += len(items)
