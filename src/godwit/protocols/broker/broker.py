@@ -21,14 +21,17 @@ from godwit.protocols.broker.messages import (
     Drop,
     Fetch,
     Forwarded,
+    Found,
     Given,
     Heard,
     Nothing,
     Place,
+    Placed,
     Repeated,
     Reserve,
     Reserved,
     Said,
+    Sought,
     Through,
     Turn,
     Turned,
@@ -370,6 +373,10 @@ class Broker:
                 moves.reserving.on_reserve(origin, content)
             case Reserved():
                 moves.reserving.on_reserved(origin, content)
+            case Sought() | Found():
+                moves.directory.hear(origin, content)
+            case Placed():
+                moves.on_placed(content)
             case messages.Retained(publication):
                 self._switch.retained.keep(publication, origin)
         self.fabric.taken(origin, number)

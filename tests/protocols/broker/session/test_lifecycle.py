@@ -15,15 +15,18 @@ from godwit.protocols.broker.messages import (
     Drop,
     Fetch,
     Forwarded,
+    Found,
     Given,
     Heard,
     Kept,
     Nothing,
     Place,
+    Placed,
     Reserve,
     Reserved,
     Retained,
     Said,
+    Sought,
     Through,
     Turn,
     Turned,
@@ -155,6 +158,9 @@ LATE: tuple[Content, ...] = (
     Given("s", OLD, OLD, ()),
     Reserve("s", OLD),
     Reserved("s", OLD),
+    Sought("s", 1),
+    Found("s", 1, OLD, "b3"),
+    Placed("b3", Place("s", OLD)),
 )
 
 

@@ -13,7 +13,7 @@ from godwit.protocols.broker.handoff.directory import NOWHERE, At, Directory, Ev
 from godwit.protocols.broker.handoff.publisher_order import Offered, Speaking
 from godwit.protocols.broker.handoff.standby import Holding, Reserving, Taking
 from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
-from godwit.protocols.broker.messages import Claim, Fetch, Heard, Nothing, Place
+from godwit.protocols.broker.messages import Claim, Fetch, Heard, Nothing, Place, Placed
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.state import Copy, Session
@@ -70,6 +70,7 @@ class Moves:
         proactive = handoff == "proactive"
         self.places = Places(registry.switch.store)
         self.directory: Directory = directory if directory is not None else Everywhere(self.fabric)
+        self.directory.serve(self.whereabouts)
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
         self.speaking = Speaking(registry, session_wait_s, publish)
@@ -133,6 +134,14 @@ class Moves:
                 outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
         elif outlet is not None and not self._open_at_place(waiting.opening, outlet):
             self.begin(waiting.opening, outlet)
+
+    def whereabouts(self, client: str) -> At | None:
+        """Where a session is, as far as this broker can tell others."""
+        session, at = self.registry.sessions.get(client), self.places.known.get(client)
+        if session is None or not session.standing.announced:
+            return at
+        here = At(session.standing.epoch, self.name)
+        return here if at is None or at < here else at
 
     def _lead(self, client: str) -> tuple[NodeId, int]:
         """Where somebody who asks in vain may ask next."""
@@ -348,6 +357,16 @@ class Moves:
     def on_place(self, origin: NodeId, place: Place) -> None:
         if not self.follows:
             return
+        if not self.directory.complete:
+            self.directory.registered(origin, place)
+        self._on_place(origin, place)
+
+    def on_placed(self, placed: Placed) -> None:
+        """A home passes on what another broker has said."""
+        if self.follows and placed.broker != self.name and self.directory.is_news(placed):
+            self._on_place(placed.broker, placed.place)
+
+    def _on_place(self, origin: NodeId, place: Place) -> None:
         at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)
         if place.gone:
             self.places.forget(place.client, at)
@@ -381,12 +400,19 @@ class Moves:
         self.holding.met(to)
         for session in self.registry.sessions.values():
             if session.standing.announced and to:
-                self.directory.greet(to, Place(session.client, session.standing.epoch, claims=session.carried.claims))
+                self.directory.greet(to, self._place(session))
                 self.registry.reunion.ask(session, to, session.subscriptions)
+
+    @staticmethod
+    def _place(session: Session) -> Place:
+        return Place(session.client, session.standing.epoch, claims=session.carried.claims)
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
         self.places.forget_broker(broker)
+        for session in self.registry.sessions.values():
+            if session.standing.announced and not self.directory.complete:
+                self.directory.missed(broker, self._place(session))
         for client, waiting in list(self.waiting.items()):
             if waiting.source == broker:
                 self._new_session(client)

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
-from godwit.protocols.broker.messages import Place, Turn
+from godwit.protocols.broker.messages import Found, Place, Placed, Sought, Turn
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
 
@@ -40,9 +40,25 @@ class Directory(Protocol):
     def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
         """Brokers that were not known when that was told."""
 
+    # Where it is not complete, brokers are each other's homes (`homes.CareOf`):
+
+    def serve(self, known: Callable[[str], At | None]) -> None:
+        """What this broker can answer with: where a client's session is, as far as it knows. Called once, at first."""
+
+    def missed(self, broker: NodeId, place: Place) -> None:
+        """This broker was given up: it may have been told that, and another must know it now."""
+
+    def registered(self, origin: NodeId, place: Place) -> None:
+        """A broker says so here; called before this one notes it."""
+
+    def hear(self, origin: NodeId, message: Sought | Found) -> None: ...
+
+    def is_news(self, message: Placed) -> bool:
+        """Whether what a home says has not been said by another one."""
+
 
 class Everywhere:
-    """Every broker is told of every session, so that nobody asks."""
+    """Every broker is told of every session, so that nobody asks, and nobody is asked."""
 
     complete = True
 
@@ -57,6 +73,17 @@ class Everywhere:
 
     def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
         self.fabric.send(brokers, place)
+
+    def serve(self, known: Callable[[str], At | None]) -> None: ...
+
+    def missed(self, broker: NodeId, place: Place) -> None: ...
+
+    def registered(self, origin: NodeId, place: Place) -> None: ...
+
+    def hear(self, origin: NodeId, message: Sought | Found) -> None: ...
+
+    def is_news(self, message: Placed) -> bool:
+        return False
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):
