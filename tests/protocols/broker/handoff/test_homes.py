@@ -188,6 +188,34 @@ def test_roaming_loses_and_repeats_nothing_though_brokers_crash(seed: int, hando
     assert len(held(world)) == 1
 
 
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_publisher_says_on_its_way_comes_once_and_in_order(seed: int, handoff: Handoff) -> None:
+    dice = Random(100 + seed)
+    world, subscriber, publisher = settled(7, handoff, seed)
+    said = []
+    for number in range(40):
+        for client in (subscriber, publisher):
+            if dice.random() < 0.25:
+                client.drop(notice_s=dice.choice((0.0, 1.0)))
+                client.connect(dice.choice(world.names))
+        world.run(dice.choice((1.0, 5.0)))
+        for _ in range(4):
+            if not publisher.inside:
+                publisher.connect(dice.choice(world.names))
+                world.run(15.0)
+        assert publisher.inside
+        said.append(b"%d" % number)
+        publisher.publish("a/x", said[-1], qos=2)
+    world.run(60)
+    for client in (publisher, subscriber, subscriber):
+        if not client.inside:
+            client.connect(world.names[0])
+            world.run(60)
+    assert subscriber.payloads == said
+    assert len(held(world)) == 1
+
+
 @pytest.mark.parametrize("count", [10, 40])
 def test_what_the_directory_says_for_a_hop_does_not_depend_on_the_number_of_brokers(count: int) -> None:
     world, subscriber, _ = settled(count)

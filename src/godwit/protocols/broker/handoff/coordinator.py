@@ -70,7 +70,7 @@ class Moves:
         proactive = handoff == "proactive"
         self.places = Places(registry.switch.store)
         self.directory: Directory = directory if directory is not None else Everywhere(self.fabric)
-        self.directory.serve(self.whereabouts)
+        self.directory.serve(self._here, self.places.known.get)
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
         self.speaking = Speaking(registry, session_wait_s, publish)
@@ -135,13 +135,10 @@ class Moves:
         elif outlet is not None and not self._open_at_place(waiting.opening, outlet):
             self.begin(waiting.opening, outlet)
 
-    def whereabouts(self, client: str) -> At | None:
-        """Where a session is, as far as this broker can tell others."""
-        session, at = self.registry.sessions.get(client), self.places.known.get(client)
-        if session is None or not session.standing.announced:
-            return at
-        here = At(session.standing.epoch, self.name)
-        return here if at is None or at < here else at
+    def _here(self, client: str) -> At | None:
+        """A session of this broker that others may hear of."""
+        session = self.registry.sessions.get(client)
+        return At(session.standing.epoch, self.name) if session is not None and session.standing.announced else None
 
     def _lead(self, client: str) -> tuple[NodeId, int]:
         """Where somebody who asks in vain may ask next."""

@@ -22,6 +22,9 @@ class At(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 NOWHERE = At(0, "")
 
+Whereabouts = Callable[[str], At | None]
+"""Where the session of a client is."""
+
 
 class Directory(Protocol):
     """Who is told which broker has a client's session, and can be asked. What is known here is in `Places`."""
@@ -42,8 +45,9 @@ class Directory(Protocol):
 
     # Where it is not complete, brokers are each other's homes (`homes.CareOf`):
 
-    def serve(self, known: Callable[[str], At | None]) -> None:
-        """What this broker can answer with: where a client's session is, as far as it knows. Called once, at first."""
+    def serve(self, here: Whereabouts, noted: Whereabouts) -> None:
+        """What this broker can answer with: a session that is here, and what it has noted of others. Called once, at
+        first."""
 
     def missed(self, broker: NodeId, place: Place) -> None:
         """This broker was given up: it may have been told that, and another must know it now."""
@@ -74,7 +78,7 @@ class Everywhere:
     def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
         self.fabric.send(brokers, place)
 
-    def serve(self, known: Callable[[str], At | None]) -> None: ...
+    def serve(self, here: Whereabouts, noted: Whereabouts) -> None: ...
 
     def missed(self, broker: NodeId, place: Place) -> None: ...
 

@@ -15,7 +15,7 @@ from hashlib import blake2b
 import msgspec
 
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
-from godwit.protocols.broker.handoff.directory import At
+from godwit.protocols.broker.handoff.directory import At, Whereabouts
 from godwit.protocols.broker.messages import Found, Place, Placed, Sought
 from godwit.protocols.host import Host, NodeId, Timer
 
@@ -67,7 +67,8 @@ class CareOf:
         self.host = host
         self.fabric = fabric
         self.homes = homes
-        self._known: Callable[[str], At | None] = lambda client: None
+        self._here: Whereabouts = lambda client: None
+        self._noted: Whereabouts = lambda client: None
         self._serial = 0
         self._questions: dict[int, Question] = {}
         self._askers: dict[str, dict[NodeId, float]] = {}
@@ -77,8 +78,8 @@ class CareOf:
         self._placed: dict[str, At] = {}
         """What homes have said last of a client: each of them says it."""
 
-    def serve(self, known: Callable[[str], At | None]) -> None:
-        self._known = known
+    def serve(self, here: Whereabouts, noted: Whereabouts) -> None:
+        self._here, self._noted = here, noted
 
     def hear(self, origin: NodeId, message: Sought | Found) -> None:
         if isinstance(message, Sought):
@@ -162,9 +163,11 @@ class CareOf:
     def registered(self, origin: NodeId, place: Place) -> None:
         """Call it before the place is noted: whoever had the session before, or has asked for it, is told; or the
         origin, where the session is elsewhere since."""
-        at, known = At(place.epoch, origin), self._known(place.client)
+        at, known = At(place.epoch, origin), self._noted(place.client)
         if self.host.name not in self.homes(place.client):
             return
+        if origin != self.host.name:
+            known = self._known(place.client)
         if known is not None and at < known:
             if origin != self.host.name:
                 self.fabric.send((origin,), Placed(known.broker, Place(place.client, known.epoch)))
@@ -185,6 +188,10 @@ class CareOf:
         if len(self._placed) > CLIENTS_MAX:
             del self._placed[next(iter(self._placed))]
         return True
+
+    def _known(self, client: str) -> At | None:
+        """The newer of what is here and what was noted."""
+        return max((at for at in (self._here(client), self._noted(client)) if at is not None), default=None)
 
     def _remember(self, client: str, asker: NodeId) -> None:
         askers = self._askers.pop(client, {})
