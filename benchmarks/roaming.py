@@ -30,8 +30,9 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from godwit.client.client import Client, Options
+from godwit.client.client import Client
 from godwit.client.connection import Wire
+from godwit.client.options import Options
 from godwit.lab.deployed.account import Heard, Move, Outcome, Story, late, middle, outcome
 from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step, drained
 from godwit.net.address import Address

@@ -30,7 +30,16 @@ def test_every_command_has_help_with_examples(command: list[str]) -> None:
     assert f"godwit {' '.join(command)} " in result.stdout
 
 
-@pytest.mark.parametrize("group", [[], ["filter"], ["lab"]])
+def test_help_is_by_task_and_serve_comes_first() -> None:
+    lines = CliRunner().invoke(app, ["--help"]).stdout.splitlines()
+    at = lines.index("Run brokers:")
+    assert lines[at + 1].split()[0] == "serve"
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings[:3] == ["Options:", "Run brokers:", "Publish and subscribe:"]
+    assert "More:" not in headings, "a new command belongs to a task of commands/help.py"
+
+
+@pytest.mark.parametrize("group", [["filter"], ["lab"]])
 def test_a_group_without_a_command_shows_its_help(group: list[str]) -> None:
     result = CliRunner().invoke(app, group)
     assert "Usage: " in result.output

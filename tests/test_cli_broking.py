@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pty
+import select
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +105,45 @@ def test_top_shows_clients_and_counts_once(broker: Process) -> None:
     assert "published" in shown.stdout
 
 
+def test_top_can_be_read_by_programs(broker: Process) -> None:
+    shown = called("top", broker.at("status").removeprefix("http://"), "--json")
+    assert json.loads(shown.stdout)["name"] == "north"
+
+
+def test_top_is_left_with_q_and_leaves_the_terminal_as_it_was(broker: Process) -> None:
+    terminal, other = pty.openpty()
+    before = termios.tcgetattr(other)
+    command = [sys.executable, "-m", "godwit", "top", broker.at("status").removeprefix("http://")]
+    with subprocess.Popen(command, stdin=other, stdout=other, stderr=other, env={**os.environ, "TERM": "xterm"}) as top:
+        seen = b""
+        while b"q quit" not in seen:
+            seen += os.read(terminal, 65_536)
+        os.write(terminal, b"s")
+        while b"clients by dropped" not in seen:
+            seen += os.read(terminal, 65_536)
+        os.write(terminal, b"q")
+        while top.poll() is None:
+            if select.select([terminal], [], [], 0.05)[0]:
+                os.read(terminal, 65_536)
+        assert top.returncode == 0
+    assert termios.tcgetattr(other) == before
+    os.close(terminal)
+    os.close(other)
+
+
+def test_top_at_a_terminal_says_that_it_goes_on_trying_until_it_is_told_how_long() -> None:
+    terminal, other = pty.openpty()
+    command = [sys.executable, "-m", "godwit", "top", "127.0.0.1:1", "--every", "0.1", "--wait", "0.2"]
+    with subprocess.Popen(command, stdin=other, stdout=other, stderr=subprocess.PIPE, text=True) as top:
+        _, said = top.communicate(timeout=ANSWER_S)
+    os.close(terminal)
+    os.close(other)
+    assert top.returncode == 2
+    first, last = said.splitlines()
+    assert first.endswith("; trying again")
+    assert "is a broker with `--status` listening there?" in last
+
+
 def test_rates_are_what_has_come_since(broker: Process) -> None:
     before = fetched(f"{broker.at('status')}/status")
     called("pub", "air/x", "{}", "-b", broker.at("mqtt"))
@@ -150,3 +193,78 @@ def test_top_says_where_nobody_answers() -> None:
 
 def test_a_password_becomes_a_hash() -> None:
     assert called("password", text="secret\n").stdout.startswith("$argon2id$")
+
+
+def test_lines_of_a_pipe_are_published_as_they_come(broker: Process) -> None:
+    """The next line is written only after the last one has arrived."""
+    command = [sys.executable, "-m", "godwit", "pub", "live", "--lines", "-", "-b", broker.at("mqtt")]
+    with (
+        listener(broker, "--topic", "live", "--client", "live", "--count", "3") as live,
+        subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as pipe,
+    ):
+        assert live.stdout is not None
+        assert pipe.stdin is not None
+        for number in range(3):
+            pipe.stdin.write(f"{number}\n")
+            pipe.stdin.flush()
+            assert live.stdout.readline() == f"live\t{number}\n"
+        pipe.stdin.close()
+        assert (pipe.wait(ANSWER_S), live.wait(ANSWER_S)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["pub", "air/x"], "an empty message; right would be: godwit pub air/x"),
+        (["pub", "air/x", "{pm25: 1}"], "this looks like JSON and is none"),
+    ],
+)
+def test_a_message_that_looks_like_a_mistake_gets_a_hint(broker: Process, arguments: list[str], hint: str) -> None:
+    said = called(*arguments, "-b", broker.at("mqtt"))
+    assert said.exit_code == 0
+    assert hint in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["pub", "air/#", "x"], "topic 'air/#' has a wildcard"),
+        (["pub", "", "x"], "the topic is empty"),
+        (["sub", "--topic", "a#"], "'#' must be a whole level"),
+        (["sub", "--keep", "5"], "--keep needs --client"),
+        (["pub", "big", "--lines", "-"], "1,048,576 at most"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_no_traceback(broker: Process, arguments: list[str], complaint: str) -> None:
+    refused = called(*arguments, "-b", broker.at("mqtt"), text="x" * ((1 << 20) - 1) + "\n")
+    assert refused.exit_code == 2
+    assert complaint in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_double_quotes_are_explained(broker: Process) -> None:
+    desk = ["--client", "quotes", "--count", "1", "--topic", "quotes", "-b", broker.at("mqtt")]
+    command = [sys.executable, "-m", "godwit", "sub", 'kind = "taxi"', *desk]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as one:
+        wait_for(broker, "quotes")
+        called("pub", "quotes", '{"kind": "a", "taxi": "a"}', "-b", broker.at("mqtt"))
+        _, said = one.communicate(timeout=ANSWER_S)
+    assert "a text stands in single quotes: 'taxi'" in said
+    assert "single quotes: 'taxi'" in called("filter", "explain", 'kind = "taxi"').stderr
+
+
+@pytest.mark.parametrize("command", [["pub", "t", "x"], ["sub"]])
+def test_where_nobody_listens_it_is_told_and_bounded(command: list[str]) -> None:
+    vain = called(*command, "--broker", "127.0.0.1:1", "--wait", "0.5")
+    assert vain.exit_code == 2
+    assert vain.stderr.splitlines()[-1].endswith("given up after 0.5 s")
+
+
+def test_a_listener_without_a_name_leaves_no_session_behind(broker: Process) -> None:
+    before = {row.client for row in fetched(f"{broker.at('status')}/status").clients}
+    command = [sys.executable, "-m", "godwit", "sub", "--topic", "once", "--count", "1", "-b", broker.at("mqtt")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as one:
+        while one.poll() is None:
+            called("pub", "once", "now", "-b", broker.at("mqtt"))
+    while {row.client for row in fetched(f"{broker.at('status')}/status").clients} - before:
+        pass

@@ -109,8 +109,8 @@ def test_a_broker_that_is_told_to_stop_may_send_its_clients_elsewhere_first(tmp_
 
     with running(a, b):
         arrives(lambda: "linked with a" in b.log.read_text())
-        # Each says what it has to do every two seconds.
-        time.sleep(3)
+        # They say what they have to do as soon as they are linked.
+        time.sleep(2)
         asyncio.run(scene())
         assert a.process.wait(ANSWER_S) == 0
     assert "1 clients were sent to other brokers, and 0 sessions are still here" in a.log.read_text()
@@ -136,7 +136,7 @@ def told(*arguments: object) -> Result:
 
 def test_a_configuration_can_be_checked_without_being_run(tmp_path: Path) -> None:
     path = tmp_path / "godwit.toml"
-    path.write_text("[listen]\nmqtt = ['127.0.0.1:1883']\n")
+    path.write_text("[listen]\nmqtt = ['127.0.0.1:0']\n")
     result = told("--config", path, "--data", tmp_path / "none", "--check")
     assert result.exit_code == 0
     assert "a broker can be started with it" in result.stdout
@@ -189,3 +189,13 @@ def test_asked_twice_it_ends_at_once(tmp_path: Path) -> None:
         arrives(lambda: "stopping" in one.log.read_text())
         # Where it was quick, the second one finds it gone, or with nothing left to do.
         assert one.end(signal.SIGTERM) in (0, 130, -signal.SIGTERM)
+
+
+def test_status_is_on_loopback_where_nothing_is_said_also_for_a_second_broker(tmp_path: Path) -> None:
+    a, b = Process(tmp_path, "a", *FREE), Process(tmp_path, "b", *FREE)
+    with running(a, b):
+        for one in (a, b):
+            assert one.at("status").startswith("http://127.0.0.1:")
+            shown = CliRunner().invoke(app, ["top", one.at("status").removeprefix("http://"), "--once"])
+            assert f"{one.name}  godwit" in shown.stdout
+        assert a.at("status") != b.at("status")

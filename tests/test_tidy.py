@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools import tidy
+from tools import english, tidy
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -89,6 +89,10 @@ def test_every_test_module_is_about_something() -> None:
 
 def test_the_repository_stays_small() -> None:
     assert tidy.too_large(tidy.tracked(ROOT), bytes_max=KIB**2, data_bytes_max=2_000_000) == []
+
+
+def test_no_sentence_of_a_page_or_a_docstring_is_longer_than_forty_words() -> None:
+    assert [str(one) for one in english.findings()] == []
 
 
 def test_no_package_registry_is_named() -> None:

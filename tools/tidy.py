@@ -23,6 +23,7 @@ ROWS = (
     ("protocols",),
     ("tables",),
     ("filters", "events"),
+    ("errors",),
 )
 """The house from the top floor down; a room may use itself and every floor below."""
 
@@ -48,7 +49,7 @@ STOREYS = {
 MODULES_MAX = 15
 """More than so many modules in one package are a drawer, not a room."""
 
-PURE = ("events", "filters", "tables", "protocols")
+PURE = ("errors", "events", "filters", "tables", "protocols")
 """Rooms that are told the time, given their dice, and leave all input and output to the floors above."""
 
 FORBIDDEN = {

@@ -12,6 +12,7 @@ from godwit.commands.command import command
 from godwit.commands.demo.demo import demo
 from godwit.commands.explain import filters
 from godwit.commands.explore.explore import explore
+from godwit.commands.help import Tasks
 from godwit.commands.lab.experiments import lab
 from godwit.commands.match.match import match
 from godwit.commands.neighbors import neighbors
@@ -24,7 +25,8 @@ from godwit.commands.top import top
 app = typer.Typer(
     name="godwit",
     help="Content-based publish/subscribe for things that move.",
-    epilog="Begin with: godwit demo",
+    epilog="Begin with: godwit demo, or godwit serve in one terminal and godwit top in another",
+    cls=Tasks,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

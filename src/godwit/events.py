@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from godwit.errors import GodwitError
+
 Value = int | float | str | bool
 
 VALUE_TYPES = (int, float, str, bool)
@@ -14,7 +16,7 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 NAME_MAX = 255
 
 
-class EventError(ValueError):
+class EventError(GodwitError, ValueError):
     """An event that cannot be: the message names the field and what would be right."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import aiomqtt
@@ -10,7 +11,8 @@ import pytest
 from tests.net.servers import cluster, parts, port, server, serving, wanted_by
 from tests.net.stations import played, until
 
-from godwit.client.client import Client, ClientError, connect
+from godwit.client.client import Client, connect
+from godwit.client.errors import ClientError
 from godwit.client.received import Received, Subscription
 from godwit.events import EventError, Place
 from godwit.net.access import hashed
@@ -348,20 +350,30 @@ def test_an_event_that_was_not_acknowledged_comes_again(tmp_path: Path) -> None:
     played(scene)
 
 
-def test_the_loop_acknowledges_an_event_when_it_asks_for_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("left_by", "again"), [("break", [2]), ("an exception", [1, 2])])
+def test_the_event_in_hand_is_taken_when_the_block_is_left_in_order_and_comes_again_after_an_exception(
+    tmp_path: Path, left_by: str, again: list[int]
+) -> None:
+    async def listened(a: Server, speaker: Client) -> None:
+        async with connect(at(a), client="listener") as listener:
+            numbers = await listener.subscribe("n >= 0")
+            for number in range(3):
+                await speaker.publish({"n": number})
+            async with asyncio.timeout(20):
+                async for event in numbers:
+                    if event.attributes["n"] == 1:
+                        break
+            # The loop has asked for the second event, so that the first is taken.
+            await until(lambda: waiting(a, "listener") == 2)
+            if left_by == "an exception":
+                raise LookupError(left_by)
+
     async def scene() -> None:
         async with serving(tmp_path, "a") as a, connect(at(a), client="speaker") as speaker:
+            with contextlib.suppress(LookupError):
+                await listened(a, speaker)
             async with connect(at(a), client="listener") as listener:
-                numbers = await listener.subscribe("n >= 0")
-                for number in range(3):
-                    await speaker.publish({"n": number})
-                async with asyncio.timeout(20):
-                    async for event in numbers:
-                        if event.attributes["n"] == 1:
-                            break
-                await until(lambda: waiting(a, "listener") == 2)
-            async with connect(at(a), client="listener") as listener:
-                assert await taken(await listener.subscribe("n >= 0"), 2) == [1, 2]
+                assert await taken(await listener.subscribe("n >= 0"), len(again)) == again
 
     played(scene)
 

@@ -23,6 +23,7 @@ from random import Random
 import msgspec
 
 from godwit.client.client import Client, connect
+from godwit.client.errors import UnreachableError
 from godwit.commands.demo.ledger import Fact, Ledger, Verdict, judged
 from godwit.events import Value
 from godwit.filters.text import parse
@@ -197,7 +198,10 @@ class Killing:
         dice = Random(f"{self.plan.seed}/{member.name}/ways")
         while self.publishing:
             await asyncio.sleep(dice.uniform(*self.plan.stay_s))
-            await member.client.roam(dice.choice(self.brokers).address, away_s=dice.uniform(0.0, 0.2))
+            try:
+                await member.client.roam(dice.choice(self.brokers).address, away_s=dice.uniform(0.0, 0.2))
+            except UnreachableError:
+                await member.client.connected()
             self.moves += 1
 
     async def _kill(self) -> None:

@@ -1,4 +1,4 @@
-"""`godwit.connect()`: publish and subscribe by content, from asyncio, over whichever broker can be reached.
+"""`godwit.connect()`: publish and subscribe by content, over whichever broker can be reached.
 
     async with godwit.connect("north:1883", "south:1883", client="van-7") as client:
         await client.publish({"kind": "reading", "pm25": 163.5}, topic="air/beijing")
@@ -6,28 +6,42 @@
             print(event.attributes)
 
 It speaks MQTT 5. A lost broker is replaced by the next one of the list, and the session follows: what is awaited goes
-on as if nothing had happened. An event counts as taken when the loop asks for the next one, or when `ack()` is called.
+on as if nothing had happened. While no broker can be reached that is told, by the logger `godwit.client` and to
+`on_trouble`. An event counts as taken when the loop asks for the next one, when `ack()` is called, or when the `with`
+block is left without an exception. One that was not taken comes again to the next program of this name.
+
+Programs without asyncio write `with` instead of `async with`: `godwit.client.thread`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import random
 import ssl
 import uuid
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import mqtt5
 import msgspec
 
 from godwit.client.connection import Wire
+from godwit.client.errors import BusyError, ClientError, RefusedError, TakenOverError, UnreachableError
+from godwit.client.options import KEEP_S, KEEP_UNNAMED_S, Options, Trouble
+from godwit.client.payload import Content, check_qos, check_topic, check_topics, encoded
 from godwit.client.received import Received, Subscription
-from godwit.events import EventError, Place, Value, check_attribute, check_place
+from godwit.client.search import Search
+from godwit.events import Place
 from godwit.net.address import Address, AddressError
 from godwit.protocols.broker.api import TOKEN, UNSURE
-from godwit.protocols.broker.publication import ATTRIBUTES
+
+if TYPE_CHECKING:
+    from godwit.client.thread import SyncClient
+
+log = logging.getLogger("godwit.client")
 
 FATAL = (
     mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD,
@@ -41,32 +55,28 @@ FATAL = (
 REDIRECTIONS_MAX = 3
 """So often in a row a client goes where it is sent; then it tries its own brokers again."""
 
+HOPELESS = (
+    mqtt5.DisconnectReasonCode.MALFORMED_PACKET,
+    mqtt5.DisconnectReasonCode.PROTOCOL_ERROR,
+    mqtt5.DisconnectReasonCode.NOT_AUTHORIZED,
+    mqtt5.DisconnectReasonCode.TOPIC_FILTER_INVALID,
+    mqtt5.DisconnectReasonCode.TOPIC_NAME_INVALID,
+    mqtt5.DisconnectReasonCode.PACKET_TOO_LARGE,
+)
+"""Why a broker may hang up that would be so again: whatever caused it would be repeated."""
+
+STEADY_S = 10.0
+"""A connection that lasted so long was a good one."""
+
+STAY_AWAY_MAX_S = 60.0
+GOODBYE_S = 1.0
+
 ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode.SERVER_MOVED)
 
 NUMBERS = 65_535
 DUPLICATE = 0b1000
 """The bit of the first byte of a PUBLISH that says: this may have come before."""
 REFUSED = 128
-
-
-class ClientError(Exception):
-    """What was asked for is refused, or cannot be."""
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    client: str = ""
-    user: str | None = None
-    password: str | None = None
-    tls: ssl.SSLContext | None = None
-    keep_s: float = 3600.0
-    """How long brokers keep the session of a client that is away."""
-    keep_alive_s: int = 20
-    connect_s: float = 5.0
-    """How long one broker is given to answer."""
-    retry_s: float = 0.1
-    retry_max_s: float = 5.0
-    inflight_max: int = 1000
-    """How many events come, or go, without being acknowledged."""
 
 
 class _Outgoing(msgspec.Struct):
@@ -78,13 +88,15 @@ class _Outgoing(msgspec.Struct):
 
 
 class Client:
-    """Made by `connect`; use it as an async context manager."""
+    """Made by `connect`; use it as a context manager: `async with`, or `with` in programs without asyncio."""
 
     def __init__(self, brokers: list[Address], options: Options) -> None:
         self.options = options
         self.brokers = brokers
         self.broker: Address | None = None
-        """Where it is connected."""
+        """Where it is connected, or was last."""
+        self.taken_over = 0
+        """How often in a row another program has taken its session over."""
         self._next = 0
         self._redirections = 0
         self._name = ""
@@ -93,12 +105,23 @@ class Client:
         """What we were given where we were let in last, to be shown at the next broker."""
         self._wire: Wire | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._thread: SyncClient | None = None
         self._connected = asyncio.Event()
+        self._connected_s = 0.0
         self._failed: ClientError | None = None
+        self._hopeless: ClientError | None = None
         self._away_s = 0.0
+        self._stay_away_s = 0.0
+        self._short = 0
+        """Connections in a row that broke at once."""
+        self._hurry = asyncio.Event()
+        self._roaming: tuple[Address, asyncio.Future[None]] | None = None
+        self._gone = False
+        """The broker where the session is cannot be reached."""
         self._life = 0
         self._number = 0
         self._limit = options.inflight_max
+        self._packet_max = 0
         self._outgoing: dict[int, _Outgoing] = {}
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._room = asyncio.Event()
@@ -110,6 +133,8 @@ class Client:
         self._unreleased: set[int] = set()
 
     async def __aenter__(self) -> Self:
+        if self._keeper is not None:
+            raise ClientError("the client is in use, or closed; make another one with connect()")
         self._keeper = asyncio.create_task(self._keep())
         try:
             await self._until_connected()
@@ -121,11 +146,33 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is None:
+            self.take_in_hand()
         await self.close()
+
+    def __enter__(self) -> SyncClient:
+        """The same client for a program without asyncio, in a thread of its own."""
+        from godwit.client.thread import SyncClient
+
+        self._thread = SyncClient(self)
+        self._thread.open()
+        return self._thread
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._thread is not None
+        self._thread.close(taken=kind is None)
+
+    def take_in_hand(self) -> None:
+        """Loops are done with the events that they were given last."""
+        for alike in self._subscriptions.values():
+            for subscription in alike:
+                subscription.take_in_hand()
 
     async def publish(
         self,
-        attributes: Mapping[str, Value] | None = None,
+        attributes: Mapping[str, Content] | None = None,
         *,
         topic: str = "events",
         payload: bytes | str | None = None,
@@ -136,11 +183,15 @@ class Client:
     ) -> None:
         """Returns when a broker has it safely; at QoS 0 when it has left.
 
-        Without a payload the attributes travel as a JSON object, which any MQTT client can read.
+        Without a payload the attributes travel as a JSON object, which any MQTT client can read. `EventError` or
+        `ClientError` where it cannot be, or a broker refuses it.
         """
-        body, properties = _encoded(dict(attributes or {}), payload, place)
+        self._check_open()
+        check_topic(topic)
+        check_qos(qos)
+        body, properties = encoded(attributes or {}, payload, place)
 
-        def packet(number: int | None) -> mqtt5.PublishPacket:
+        def packet(number: int | None) -> bytes:
             return mqtt5.PublishPacket(
                 topic,
                 body,
@@ -149,25 +200,35 @@ class Client:
                 packet_id=number,
                 message_expiry_interval=expiry_s,
                 user_properties=properties,
-            )
+            ).write()
 
         if qos == 0:
-            (await self._until_connected()).write(packet(None).write())
+            (await self._until_connected()).write(self._fitting(packet(None)))
             return
         async with self._turn:
             while len(self._outgoing) >= self._limit:
                 self._room.clear()
                 await self._room.wait()
+                self._check_open()
             number = self._new_number()
             outgoing = self._outgoing[number] = _Outgoing(
-                packet(number).write(), asyncio.get_running_loop().create_future()
+                self._fitting(packet(number)), asyncio.get_running_loop().create_future()
             )
             if self._wire is not None and self._connected.is_set():
                 self._wire.write(outgoing.packet)
         await outgoing.done
 
+    def _fitting(self, packet: bytes) -> bytes:
+        """A broker would end the connection for a larger one, and we would try again for ever."""
+        if self._packet_max and len(packet) > self._packet_max:
+            raise ClientError(f"publish: {len(packet):,} bytes; {self.broker} takes {self._packet_max:,} at most")
+        return packet
+
     async def subscribe(self, condition: str = "", *, topics: str = "#", qos: int = 2) -> Subscription:
         """Events of these topics whose content meets the condition; `ClientError` where a broker refuses it."""
+        self._check_open()
+        check_topics(topics)
+        check_qos(qos)
         subscription = Subscription(condition, topics, qos, self._unsubscribe)
         alike = self._subscriptions.setdefault(subscription.identifier, [])
         alike.append(subscription)
@@ -184,24 +245,57 @@ class Client:
             raise
 
     async def roam(self, broker: str, *, away_s: float = 0.0) -> None:
-        """Leave without a word, as a moving device does, be out of reach for a while, and go on at that broker."""
-        self._aim(Address.parse(broker))
+        """Leave without a word, as a moving device does, be out of reach for a while, and go on at that broker.
+
+        `UnreachableError` where that one does not let us in: the client then goes on by itself at another of its
+        brokers, and `connected` says when it is there.
+        """
+        self._check_open()
+        target = Address.parse(broker)
+        stranger, landing = target not in self.brokers, asyncio.get_running_loop().create_future()
+        self._aim(target)
+        self._roaming = target, landing
         self._connected.clear()
         self._away_s = away_s
         if self._wire is not None:
             self._wire.abort()
+        self._hurry.set()
+        try:
+            await landing
+        except UnreachableError:
+            if stranger and target in self.brokers and len(self.brokers) > 1:
+                self.brokers.remove(target)
+            raise
+
+    async def connected(self) -> Address:
+        """Wait until a broker has let the client in; where that is. `ClientError` where it has failed or is closed."""
+        self._check_open()
         await self._until_connected()
+        assert self.broker is not None
+        return self.broker
 
     async def close(self) -> None:
-        """Say goodbye; the session is kept for `keep_s`."""
-        if self._wire is not None and self._connected.is_set():
-            self._wire.write(mqtt5.DisconnectPacket().write())
-            self._wire.close()
+        """Say goodbye. The session is kept for `keep_s`, unless the client has no name to come back under."""
+        wire = self._wire if self._connected.is_set() else None
+        if wire is not None and self._failed is None:
+            ends = 0 if not self.options.named and self.options.keep_s else None
+            wire.write(mqtt5.DisconnectPacket(session_expiry_interval=ends).write())
+            wire.close()
         if self._keeper is not None:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._keeper
-        self._fail(ClientError("the client is closed"))
+        if wire is not None:
+            with contextlib.suppress(TimeoutError):
+                # What was said last must have left before the program ends.
+                await asyncio.wait_for(wire.closed.wait(), GOODBYE_S)
+        self._fail(ClientError("the client is closed"), ends_quietly=True)
+
+    def _check_open(self) -> None:
+        if self._keeper is None:
+            raise ClientError("not connected: use the client inside of `async with godwit.connect(...) as client:`")
+        if self._failed is not None:
+            raise self._failed
 
     async def _until_connected(self) -> Wire:
         while not self._connected.is_set() and self._failed is None:
@@ -221,24 +315,90 @@ class Client:
             raise
 
     async def _keep_connected(self) -> None:
-        retry_s = self.options.retry_s
+        while True:
+            wire = await self._found()
+            self._connected_s = asyncio.get_running_loop().time()
+            await wire.closed.wait()
+            self._lost()
+            await asyncio.sleep(self._away())
+            stay_away_s, self._stay_away_s = self._stay_away_s, 0.0
+            await self._pause(stay_away_s)
+
+    def _away(self) -> float:
+        """The connection is over: how long a device that moves is out of reach. `ClientError` where it is no use to
+        come back."""
+        if self._hopeless is not None:
+            raise self._hopeless
+        lasted_s = asyncio.get_running_loop().time() - self._connected_s
+        if lasted_s > STAY_AWAY_MAX_S:
+            self.taken_over = 0
+        self._short = 0 if lasted_s > STEADY_S or self._roaming is not None else self._short + 1
+        if self._short > 1 and not self._stay_away_s:
+            # A broker that lets us in and hangs up, again and again.
+            self._stay_away_s = min(self.options.retry_s * 2.0 ** min(self._short, 32), self.options.retry_max_s)
+        away_s, self._away_s = self._away_s, 0.0
+        return away_s
+
+    async def _pause(self, pause_s: float) -> None:
+        """By chance shorter, so that not all come back at once; over where the program wants to be elsewhere."""
+        if not pause_s:
+            return
+        self._hurry.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), pause_s * random.uniform(0.75, 1.0))
+
+    async def _found(self) -> Wire:
+        """In at some broker. `ClientError` where that is of no use, or has taken longer than `wait_s`."""
+        search = Search(self.options.connect_s, first=self.broker is None)
+        try:
+            async with asyncio.timeout(self.options.wait_s):
+                return await self._search(search)
+        except TimeoutError:
+            given_up = f"given up after {self.options.wait_s:g} s"
+            raise UnreachableError(f"{search.words(self.brokers)}; {given_up}") from None
+
+    async def _search(self, search: Search) -> Wire:
+        pause_s, self._gone = self.options.retry_s, False
         while True:
             target = self.brokers[self._next % len(self.brokers)]
             try:
                 wire = await self._connect(target)
-            except (OSError, TimeoutError, ValueError):
+            except (OSError, TimeoutError, ValueError) as error:
                 self._next += 1
-                if self._next % len(self.brokers) == 0:
-                    await asyncio.sleep(retry_s)
-                    retry_s = min(retry_s * 2, self.options.retry_max_s)
+                self._gone |= not isinstance(error, BusyError) and target == self.broker
+                self._landed(target, UnreachableError(f"{target}: {search.failed(target, error)}"))
+                if search.is_round(self.brokers):
+                    self._trouble(search.tell(self.brokers, asyncio.get_running_loop().time()))
+                    await self._pause(pause_s)
+                    pause_s = min(pause_s * 2, self.options.retry_max_s)
                 continue
-            if wire is None:
-                continue
-            retry_s = self.options.retry_s
-            await wire.closed.wait()
-            self._lost()
-            away_s, self._away_s = self._away_s, 0.0
-            await asyncio.sleep(away_s)
+            if wire is not None:
+                search.found(target)
+                return wire
+
+    def _landed(self, at: Address, error: ClientError | None = None) -> None:
+        """Tell whoever called `roam` that the client is in, or not where it was to go."""
+        if self._roaming is None or (error is not None and at != self._roaming[0]):
+            return
+        (_, landing), self._roaming = self._roaming, None
+        if landing.done():
+            return
+        if error is None:
+            landing.set_result(None)
+        else:
+            landing.set_exception(error)
+            if self.broker in self.brokers:
+                self._next = self.brokers.index(self.broker)
+
+    def _trouble(self, error: ClientError | None) -> None:
+        if error is None or self.options.on_trouble is None:
+            return
+        try:
+            self.options.on_trouble(error)
+        except ClientError:
+            raise
+        except Exception as raised:
+            raise ClientError(f"on_trouble has failed: {raised!r}") from raised
 
     async def _connect(self, target: Address) -> Wire | None:
         """In, and all that was under way repeated; None where the broker names another one."""
@@ -253,6 +413,7 @@ class Client:
 
         async with asyncio.timeout(options.connect_s):
             wire = await Wire.dial(target, options.tls, options.keep_alive_s)
+        async with asyncio.timeout(options.connect_s):
             wire.on_packet = first
             try:
                 wire.write(self._hello().write())
@@ -269,10 +430,11 @@ class Client:
             return None
         if answer.reason_code in FATAL:
             wire.close()
-            raise ClientError(f"{target} refuses us: {answer.reason_str or _words(answer.reason_code)}")
+            said = answer.reason_str or _words(answer.reason_code)
+            raise RefusedError(f"{target} refuses us: {said}", int(answer.reason_code))
         if int(answer.reason_code) >= REFUSED:
             wire.close()
-            raise ConnectionRefusedError(answer.reason_str or _words(answer.reason_code))
+            raise BusyError(answer.reason_str or _words(answer.reason_code))
         self.broker = target
         self._redirections = 0
         await self._resume(wire, known=answer.session_present)
@@ -302,7 +464,7 @@ class Client:
             client_id=options.client,
             username=options.user,
             password=None if options.password is None else options.password.encode(),
-            clean_start=self._life == 0 and not options.keep_s,
+            clean_start=self._starts_anew(),
             session_expiry_interval=min(int(options.keep_s), 0xFFFFFFFF),
             keep_alive=options.keep_alive_s,
             receive_max=options.inflight_max,
@@ -312,10 +474,19 @@ class Client:
             ],
         )
 
+    def _starts_anew(self) -> bool:
+        """Nothing of the session is worth waiting for: it ended with its connection, or nobody gave it a name, it wants
+        nothing, and its broker is gone. A publisher with a name waits: the order of what it says is part of it."""
+        if not self.options.keep_s:
+            return True
+        bare = not (self.options.named or self._outgoing or any(self._subscriptions.values()))
+        return bare and self._gone
+
     def _welcome(self, wire: Wire, answer: mqtt5.ConnAckPacket) -> None:
         """At once: deliveries may stand right behind this packet."""
         self._wire = wire
         self._limit = min(self.options.inflight_max, answer.receive_max)
+        self._packet_max = answer.max_packet_size or 0
         wire.on_packet = self._receive
         self._name = next((value for name, value in answer.user_properties if name == "broker"), "")
         self._token = next((value for name, value in answer.user_properties if name == TOKEN), "")
@@ -333,6 +504,8 @@ class Client:
         for number, outgoing in list(self._outgoing.items()):
             self._repeat(wire, number, outgoing, known=known)
         self._connected.set()
+        assert self.broker is not None
+        self._landed(self.broker)
 
     def _repeat(self, wire: Wire, number: int, outgoing: _Outgoing, *, known: bool) -> None:
         if outgoing.received and known:
@@ -350,15 +523,17 @@ class Client:
                 answer.set_exception(ConnectionResetError("the broker is gone"))
         self._answers.clear()
 
-    def _fail(self, error: ClientError) -> None:
+    def _fail(self, error: ClientError, *, ends_quietly: bool = False) -> None:
         self._failed = self._failed or error
+        if self._roaming is not None:
+            self._landed(self._roaming[0], error)
         for future in (*self._answers.values(), *(outgoing.done for outgoing in self._outgoing.values())):
             if not future.done():
                 future.set_exception(error)
                 future.exception()
         for alike in self._subscriptions.values():
             for subscription in alike:
-                subscription.end()
+                subscription.end(None if ends_quietly else error)
         self._connected.set()
         self._room.set()
 
@@ -369,7 +544,7 @@ class Client:
         answer = await self._ask(wire, number, packet.write())
         code = answer.reason_codes[0]
         if int(code) >= REFUSED:
-            raise ClientError(answer.reason_str or _words(code))
+            raise RefusedError(answer.reason_str or _words(code), int(code))
 
     async def _unsubscribe(self, subscription: Subscription) -> None:
         alike = self._subscriptions.get(subscription.identifier, [])
@@ -411,9 +586,32 @@ class Client:
                 if answer is not None and not answer.done():
                     answer.set_result(packet)
             case mqtt5.DisconnectPacket() if self._wire is not None:
-                if self.broker is not None:
-                    self._redirect(self.broker, packet.server_reference)
+                self._dismissed(packet)
                 self._wire.close()
+
+    def _dismissed(self, packet: mqtt5.DisconnectPacket) -> None:
+        """The broker hangs up, and says why."""
+        assert self.broker is not None
+        code, said = packet.reason_code, packet.reason_str or _words(packet.reason_code)
+        if code == mqtt5.DisconnectReasonCode.SESSION_TAKEN_OVER:
+            self._give_way()
+        elif code in HOPELESS:
+            self._hopeless = RefusedError(f"{self.broker} has ended the connection: {said}", int(code))
+        else:
+            self._redirect(self.broker, packet.server_reference)
+
+    def _give_way(self) -> None:
+        """Another program of this name is in. Coming back at once would throw it out, and so on for ever."""
+        self.taken_over += 1
+        self._stay_away_s = min(self.options.taken_over_s * 2.0 ** min(self.taken_over - 1, 32), STAY_AWAY_MAX_S)
+        error = TakenOverError(
+            f"another program has connected as {self.options.client!r}; trying again in {self._stay_away_s:g} s"
+        )
+        log.warning("%s: %s", self.broker, error)
+        try:
+            self._trouble(error)
+        except ClientError as raised:
+            self._hopeless = raised
 
     def _write(self, data: bytes) -> None:
         if self._wire is not None:
@@ -433,7 +631,7 @@ class Client:
         if outgoing is None or outgoing.done.done():
             return
         if reason >= REFUSED:
-            outgoing.done.set_exception(ClientError(text or f"refused with reason {reason}"))
+            outgoing.done.set_exception(RefusedError(text or _reason(reason), reason))
         else:
             outgoing.done.set_result(None)
 
@@ -480,15 +678,38 @@ def connect(
     user: str | None = None,
     password: str | None = None,
     tls: ssl.SSLContext | None = None,
-    keep_s: float = 3600.0,
-    **more: Any,
+    keep_s: float | None = None,
+    wait_s: float | None = None,
+    on_trouble: Trouble | None = None,
+    keep_alive_s: int = 20,
+    connect_s: float = 5.0,
+    retry_s: float = 0.1,
+    retry_max_s: float = 5.0,
+    taken_over_s: float = 1.0,
+    inflight_max: int = 1000,
 ) -> Client:
-    """A client of these brokers, `host:port` each, tried in their order; see `Options` for the rest.
+    """A client of these brokers, `host:port` each, tried in their order; `Options` tells what the rest means.
 
-    `client` names it to brokers: give the same name again, from anywhere, and the session is there.
+    `client` names it to brokers: give the same name again, from anywhere, and the session is there. Without a name
+    nobody can come back, and nothing is left behind. `keep_s` is an hour with a name, and a minute without.
     """
-    name = client or f"godwit-{uuid.uuid4().hex[:12]}"
-    options = Options(client=name, user=user, password=password, tls=tls, keep_s=keep_s, **more)
+    default_s = KEEP_S if client else KEEP_UNNAMED_S
+    options = Options(
+        client=client or f"godwit-{uuid.uuid4().hex[:12]}",
+        named=bool(client),
+        user=user,
+        password=password,
+        tls=tls,
+        keep_s=default_s if keep_s is None else keep_s,
+        wait_s=wait_s,
+        on_trouble=on_trouble,
+        keep_alive_s=keep_alive_s,
+        connect_s=connect_s,
+        retry_s=retry_s,
+        retry_max_s=retry_max_s,
+        taken_over_s=taken_over_s,
+        inflight_max=inflight_max,
+    )
     return Client([Address.parse(broker) for broker in brokers or ("127.0.0.1:1883",)], options)
 
 
@@ -496,23 +717,9 @@ def _words(code: object) -> str:
     return str(code).rpartition(".")[2].lower().replace("_", " ")
 
 
-def _encoded(
-    attributes: dict[str, Value], payload: bytes | str | None, place: Place | None
-) -> tuple[bytes, list[tuple[str, str]]]:
-    """Payload and user properties; `EventError` where the attributes cannot be."""
-    for name, value in attributes.items():
-        check_attribute(name, value)
-    if place is not None:
-        check_place(place)
-        attributes |= {"lat": place.lat, "lon": place.lon}
-    if payload is None:
-        return _object(attributes), []
-    body = payload.encode() if isinstance(payload, str) else payload
-    return body, [(ATTRIBUTES, _object(attributes).decode())] if attributes else []
-
-
-def _object(attributes: dict[str, Value]) -> bytes:
-    for name, value in attributes.items():
-        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-            raise EventError(f"event: attribute {name!r} is {value}, which JSON cannot say")
-    return msgspec.json.encode(attributes)
+def _reason(code: int) -> str:
+    """What a broker means that gives a number and no words."""
+    try:
+        return f"the broker refuses it: {_words(mqtt5.PubAckReasonCode(code))}"
+    except ValueError:
+        return f"the broker refuses it with reason {code}"

@@ -33,7 +33,12 @@ class Wire(asyncio.Protocol):
     async def dial(cls, to: Address, tls: ssl.SSLContext | None, keep_alive_s: float) -> Wire:
         context = tls or (ssl.create_default_context() if to.tls else None)
         loop = asyncio.get_running_loop()
-        _, wire = await loop.create_connection(lambda: cls(keep_alive_s), to.host, to.port, ssl=context)
+        try:
+            _, wire = await loop.create_connection(lambda: cls(keep_alive_s), to.host, to.port, ssl=context)
+        except ConnectionResetError:
+            if context is None:
+                raise
+            raise ssl.SSLError("the other side has hung up instead; does it speak TLS there?") from None
         return wire
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import quote
 
 import mqtt5
@@ -44,7 +44,8 @@ class Received:
         return self._values
 
     def ack(self) -> None:
-        """Taken: it will not come again. Called by itself when the loop asks for the next one."""
+        """Taken: it will not come again. Called by itself when the loop asks for the next one, and when the client's
+        `with` block is left without an exception."""
         owed, self._owed = self._owed, 0
         if owed:
             self._ack()
@@ -56,12 +57,18 @@ class Received:
             if not self._owed:
                 self._ack()
 
+    def called_by(self, call: Callable[[Callable[[], None]], None]) -> Received:
+        """The same for another thread: what must happen in the client's own is handed to `call`."""
+        told = self._ack
+        self._ack = lambda: call(told)
+        return self
+
     def __repr__(self) -> str:
         return f"Received({self.topic!r}, {dict(self.attributes)!r})"
 
 
 class Subscription:
-    """What matched, in order; `async for` it. Ends when the client is closed."""
+    """What matched, in order; `async for` it. Ends when the client is closed, with its error where it has failed."""
 
     def __init__(
         self, condition: str, topics: str, qos: int, unsubscribe: Callable[[Subscription], Awaitable[None]]
@@ -73,15 +80,32 @@ class Subscription:
         self._waiting: deque[Received] = deque()
         self._came = asyncio.Event()
         self._ended = False
+        self._error: Exception | None = None
+        self._in_hand: Received | None = None
+        """What the loop has been given and is not done with."""
 
-    async def __aiter__(self) -> AsyncIterator[Received]:
-        while (event := await self.next()) is not None:
-            yield event
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Received:
+        self.take_in_hand()
+        event = await self.next()
+        if event is None:
+            raise StopAsyncIteration
+        self._in_hand = event
+        return event
+
+    def take_in_hand(self) -> None:
+        """The loop is done with the event that it was given last."""
+        event, self._in_hand = self._in_hand, None
+        if event is not None:
             event.one_has_it()
 
     async def next(self) -> Received | None:
         """The next event, which you acknowledge yourself; None when there will be no more."""
         while not self._waiting:
+            if self._error is not None:
+                raise self._error
             if self._ended:
                 return None
             self._came.clear()
@@ -97,8 +121,9 @@ class Subscription:
         self._waiting.append(event)
         self._came.set()
 
-    def end(self) -> None:
+    def end(self, error: Exception | None = None) -> None:
         self._ended = True
+        self._error = self._error or error
         self._came.set()
 
     @property

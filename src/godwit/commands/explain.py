@@ -7,8 +7,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from godwit.commands import hints
 from godwit.commands.command import command
-from godwit.commands.console import printable
+from godwit.commands.console import Reports, printable
 
 FINISHED = 0
 
@@ -43,6 +44,8 @@ def explain(options: ExplainOptions) -> int:
     from godwit.commands.explanation import explained, told
 
     explanation = explained(options.text, options.against, options.event)
+    for hint in hints.of_condition(options.text):
+        Reports().say(f"godwit: {hint}")
     if options.as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(explanation)).decode())
     else:

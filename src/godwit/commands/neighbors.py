@@ -44,6 +44,7 @@ Broker = Annotated[
 
 class ShowOptions(msgspec.Struct, frozen=True, kw_only=True):
     broker: Broker
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for programs to read.")] = False
 
 
 class ExportOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +82,9 @@ def show(options: ShowOptions) -> int:
     from rich.table import Table
 
     told = known(options.broker)
+    if options.as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+        return FINISHED
     console = Console(highlight=False, soft_wrap=True)
     if not told.neighbors:
         console.print(f"{told.name} knows no neighbors yet: nobody has moved from it or to it", markup=False)

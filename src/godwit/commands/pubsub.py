@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import sys
-from collections.abc import Coroutine, Iterator
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 import typer
 
+from godwit.commands import hints
 from godwit.commands.console import InputError, Reports
 
 if TYPE_CHECKING:
+    import asyncio
     import ssl
 
     from godwit.client.client import Client
     from godwit.client.received import Received
+
+T = TypeVar("T")
 
 FINISHED, INTERRUPTED = 0, 130
 PASSWORD = "GODWIT_PASSWORD"
@@ -42,6 +47,12 @@ class Reaching(msgspec.Struct, frozen=True, kw_only=True):
     ca: Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="TLS, trusting this authority.")] = None
     cert: Annotated[Path | None, typer.Option("--cert", metavar="FILE", help="Certificate of this client.")] = None
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, if it is not in the same file.")] = None
+    wait_s: Annotated[
+        float | None,
+        typer.Option(
+            "--wait", min=0, metavar="S", help="How long to try when no broker can be reached; else for ever."
+        ),
+    ] = None
 
 
 class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +61,8 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
         str | None, typer.Argument(help="What; a JSON object can be asked about by content. - reads stdin.")
     ] = None
     lines: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Publish every line of a file (may be .gz; - for stdin).")
+        str | None,
+        typer.Option(metavar="FILE", help="Publish every line of a file (may be .gz; - for stdin), each as it comes."),
     ] = None
     qos: Annotated[int, typer.Option(min=0, max=2, help="0 at most once, 1 at least once, 2 exactly once.")] = 2
     retain: Annotated[bool, typer.Option(help="Keep the last one for those who subscribe later.")] = False
@@ -77,7 +89,11 @@ def pub(options: PublishOptions) -> int:
 
         godwit pub air/beijing '{"station": "Dongsi", "pm25": 163.5}'
 
+        tail -f /var/log/syslog | godwit pub logs/here --lines -
+
         godwit pub fleet/van-7 --lines positions.jsonl.gz --broker 127.0.0.1:1884
+
+    Exit status: 0; 2 where something was refused, or no broker could be reached.
     """
     return completed(_publish(options))
 
@@ -90,6 +106,8 @@ def sub(options: SubscribeOptions) -> int:
         godwit sub "pm25 > 150 AND within(lat, lon, 39.92, 116.42, 5km)" --topic 'air/#'
 
         godwit sub "speed > 50" --client desk --keep 3600 --broker 127.0.0.1:1883 --broker 127.0.0.1:1884
+
+    Exit status: 0 after --count; 2 where something was refused, or no broker could be reached; 130 after Ctrl-C.
     """
     return completed(_listen(options))
 
@@ -98,32 +116,46 @@ def completed(work: Coroutine[None, None, int]) -> int:
     """Run it to its exit status; Ctrl-C ends it quietly."""
     import asyncio
 
-    from godwit.client.client import ClientError
+    from godwit.errors import GodwitError
 
+    _tell_troubles()
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except ClientError as error:
+    except GodwitError as error:
         raise InputError(str(error)) from None
 
 
-def client(reaching: Reaching, keep_s: float = 0.0) -> Client:
-    """A client that is not connected yet. Raises `InputError` where an address or a file of TLS is wrong."""
+class _Teller(logging.Handler):
+    """What the client has to tell, on stderr as it is at that moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        Reports().say(f"godwit: {record.getMessage()}")
+
+
+def _tell_troubles() -> None:
+    """Whoever waits at a terminal, or reads the log of a script, wants to know why."""
+    log = logging.getLogger("godwit.client")
+    if not any(isinstance(one, _Teller) for one in log.handlers):
+        log.addHandler(_Teller())
+        log.setLevel(logging.INFO)
+        log.propagate = False
+
+
+def client(reaching: Reaching, keep_s: float | None = 0.0) -> Client:
+    """A client that is not connected yet. `GodwitError` or `InputError` where an address or a file of TLS is wrong."""
     from godwit.client.client import connect
-    from godwit.net.address import AddressError
 
-    try:
-        return connect(
-            *(reaching.broker or ()),
-            client=reaching.client,
-            user=reaching.user,
-            password=os.environ.get(PASSWORD),
-            tls=_context(reaching),
-            keep_s=keep_s,
-        )
-    except AddressError as error:
-        raise InputError(str(error)) from None
+    return connect(
+        *(reaching.broker or ()),
+        client=reaching.client,
+        user=reaching.user,
+        password=os.environ.get(PASSWORD),
+        tls=_context(reaching),
+        keep_s=keep_s,
+        wait_s=reaching.wait_s,
+    )
 
 
 def _context(reaching: Reaching) -> ssl.SSLContext | None:
@@ -144,48 +176,117 @@ def _context(reaching: Reaching) -> ssl.SSLContext | None:
 async def _publish(options: PublishOptions) -> int:
     import asyncio
 
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+    from godwit.client.payload import check_topic
 
-    room = asyncio.Semaphore(UNDER_WAY)
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.completed:,} published"), TimeElapsedColumn(), console=console, transient=True
-    )
-    shown = progress if console.is_terminal else nullcontext()
-    async with client(options.reaching) as publisher, asyncio.TaskGroup() as under_way:
-        with shown:
-            task = progress.add_task("", total=None)
+    check_topic(options.topic)
+    payloads = _payloads(options)
+    failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    under_way: set[asyncio.Task[None]] = set()
 
-            async def publish(payload: bytes) -> None:
-                try:
-                    await publisher.publish(
-                        topic=options.topic, payload=payload, qos=options.qos, retain=options.retain
-                    )
-                finally:
-                    room.release()
-                progress.advance(task)
+    def finished(task: asyncio.Task[None]) -> None:
+        under_way.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and not failure.done():
+            failure.set_exception(error)
 
-            for payload in _payloads(options.payload, options.lines):
-                await room.acquire()
-                under_way.create_task(publish(payload))
+    async with client(options.reaching) as publisher:
+        with _progress() as advance:
+            while (payload := await _unless(failure, anext(payloads, None))) is not None:
+                published = publisher.publish(
+                    topic=options.topic, payload=payload, qos=options.qos, retain=options.retain
+                )
+                task = asyncio.create_task(published)
+                under_way.add(task)
+                task.add_done_callback(finished)
+                advance()
+                if len(under_way) >= UNDER_WAY:
+                    await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*under_way)
     return FINISHED
 
 
-def _payloads(payload: str | None, lines: str | None) -> Iterator[bytes]:
+async def _unless(failure: asyncio.Future[None], work: Awaitable[T]) -> T:
+    """The result of the work; where something fails meanwhile, that."""
+    import asyncio
+
+    task = asyncio.ensure_future(work)
+    await asyncio.wait((task, failure), return_when=asyncio.FIRST_COMPLETED)
+    if failure.done():
+        task.cancel()
+        failure.result()
+    return await task
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[], None]]:
+    """How many were published, on a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    columns = TextColumn("{task.completed:,} published"), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda: progress.advance(task)
+
+
+async def _payloads(options: PublishOptions) -> AsyncIterator[bytes]:
+    """What is to be published, each as soon as it is there. Files are read by a thread: who is slow to say something
+    must not keep the client from answering its broker."""
+    import asyncio
+
     from godwit.commands.match.lines import STDIN, TextFile
 
-    if lines is None:
-        yield (payload or "").encode() if payload != STDIN else sys.stdin.buffer.read()
+    if options.lines is None:
+        said = options.payload
+        payload = await asyncio.to_thread(sys.stdin.buffer.read) if said == STDIN else (said or "").encode()
+        _tell(hints.of_message(options.topic, payload, said=said is not None or options.retain))
+        yield payload
         return
-    reports = Reports()
-    for _, line in TextFile(lines, reports):
-        yield line
+    lines = iter(TextFile(options.lines, Reports()))
+    while (line := await in_thread(lambda: next(lines, None))) is not None:
+        yield line[1]
+
+
+def in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """Like `asyncio.to_thread`, in a thread that does not keep the program from ending: it may wait for somebody who
+    never types another line."""
+    import asyncio
+    import threading
+
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 async def _listen(options: SubscribeOptions) -> int:
     left = options.count
-    async with client(options.reaching, options.keep_s) as subscriber:
+    if options.keep_s and not options.reaching.client:
+        raise InputError("--keep needs --client NAME: a session is found again by its name")
+    _tell(hints.of_condition(options.condition))
+    keep_s = options.keep_s if options.reaching.client else None
+    async with client(options.reaching, keep_s) as subscriber:
         wanted = await subscriber.subscribe(options.condition, topics=options.topic, qos=options.qos)
         _told(subscriber, options.condition, options.topic)
         async for event in wanted:
@@ -193,9 +294,13 @@ async def _listen(options: SubscribeOptions) -> int:
             if left is not None:
                 left -= 1
                 if not left:
-                    event.ack()
                     break
     return FINISHED
+
+
+def _tell(hints: list[str]) -> None:
+    for hint in hints:
+        Reports().say(f"godwit: {hint}")
 
 
 def _told(subscriber: Client, condition: str, topics: str) -> None:

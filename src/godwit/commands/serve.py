@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from godwit.net.config import Config
+    from godwit.net.ops.systemd import Manager
     from godwit.net.server import Server
 
 FINISHED, FORCED = 0, 130
@@ -38,7 +39,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Flags win over the file; those that are not typed say nothing."""
 
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="A .toml file; flags win over it.")
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", envvar="GODWIT_CONFIG", help="A .toml file; flags win over it."),
     ] = None
     name: Annotated[
         str | None, typer.Option(help="Of this broker; made up at the first start and kept."), Sets("name")
@@ -111,7 +113,10 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     status: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Metrics, health and status, by HTTP."),
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Metrics, health and status, by HTTP; 127.0.0.1:9883, or another port where that is taken.",
+        ),
         Sets("listen.status"),
     ] = None
     archive: Annotated[
@@ -125,6 +130,11 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     check: Annotated[bool, typer.Option("--check", help="Say whether a broker could start like this, and leave.")] = (
         False
     )
+    log_form: Annotated[
+        str | None,
+        typer.Option("--log", metavar="text|json", help="How the log on stderr is written."),
+        Sets("log.format"),
+    ] = None
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False
 
 
@@ -149,6 +159,7 @@ def serve(options: ServeOptions) -> int:
 
     from godwit.net.access import SecurityError
     from godwit.net.config import ConfigError, load
+    from godwit.net.ops.journal import Level, begin
     from godwit.net.server import ServeError, check
     from godwit.net.store.sqlite import StoreError
 
@@ -159,7 +170,7 @@ def serve(options: ServeOptions) -> int:
             told = f"{options.config or 'this'}: a broker can be started with it"
             Console(highlight=False, soft_wrap=True).print(told)
             return FINISHED
-        _log(logging.DEBUG if options.verbose else logging.INFO)
+        begin(config.log.format, Level.DEBUG if options.verbose else config.log.level)
         _runner()(served(config))
     except (ConfigError, SecurityError, ServeError, StoreError) as error:
         raise InputError(str(error)) from None
@@ -175,12 +186,6 @@ def flags_of(options: ServeOptions) -> dict[str, Any]:
             if isinstance(said, Sets) and value not in (None, False, []):
                 found[said.key] = value
     return found
-
-
-def _log(level: int) -> None:
-    form = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-    logging.basicConfig(level=level, format=form, stream=sys.stderr)
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
 
 
 def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
@@ -200,18 +205,35 @@ async def served(config: Config) -> None:
     from rich.console import Console
 
     from godwit.net.ops import services
+    from godwit.net.ops.systemd import READY, STOPPING, Manager
     from godwit.net.server import Server
 
     server = Server(config, services.ALL)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _asked_to_stop(server))
-    loop.add_signal_handler(signal.SIGHUP, server.reload)
+    manager = Manager()
+    loop.add_signal_handler(signal.SIGHUP, _reloaded(server, manager))
     await server.start()
     introduce(Console(highlight=False, soft_wrap=True), server)
+    manager.tell(READY)
+    alive = asyncio.create_task(manager.keep_alive())
     await server.asked()
     logging.getLogger("godwit.server").info("stopping")
+    manager.tell(STOPPING)
     await server.stop()
+    alive.cancel()
+
+
+def _reloaded(server: Server, manager: Manager) -> Callable[[], None]:
+    from godwit.net.ops.systemd import READY
+
+    def reload() -> None:
+        manager.reloading()
+        server.reload()
+        manager.tell(READY)
+
+    return reload
 
 
 def _asked_to_stop(server: Server) -> Callable[[], None]:

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from godwit.commands.keys import View
 from godwit.net.ops.report import ClientRow, HandoffReport, Report
 
 MB = 1024 * 1024
@@ -15,16 +16,24 @@ NEIGHBORS_SHOWN = 8
 RATES = ("published", "delivered", "forwarded", "dropped")
 
 
-def page(report: Report, before: Report | None, since_s: float, rows: int) -> RenderableType:
-    """Everything on one screen, with rates where there is an earlier report to compare with."""
+ORDERS = ("waiting", "dropped", "subscriptions", "name")
+"""By what clients may be sorted; the first is how brokers report them."""
+
+
+def page(
+    report: Report, before: Report | None, since_s: float, rows: int, view: View | None = None, lost: str = ""
+) -> RenderableType:
+    """Everything on one screen, with rates where there is an earlier report to compare with. With a `view`, it
+    tells what keys do; `lost` says why the report is an old one."""
     head = Text.assemble(
         (report.name, "bold"), f"  godwit {report.version}, up {_lasting(report.uptime_s)}   ",
         f"{report.connected:,} connected of {report.sessions:,} sessions, {report.subscriptions:,} subscriptions",
     )  # fmt: skip
-    troubles = [Text(f"! {trouble}", "bold red") for trouble in report.troubles]
+    troubles = [Text(f"! {trouble}", "bold red") for trouble in (*([lost] if lost else []), *report.troubles)]
+    keys = [Text(view.help, "dim")] if view is not None else []
     ways = [way for way in (_peers(report), _air(report)) if way is not None]
-    return Group(head, *troubles, Text(), _rates(report, before, since_s), Text(), *ways, Text(),
-                 _neighbors(report), Text(), _clients(report, max(3, rows)), Text(), _interest(report))  # fmt: skip
+    return Group(head, *troubles, Text(), _rates(report, before, since_s), Text(), *ways, Text(), _neighbors(report),
+                 Text(), _clients(report, max(3, rows), view), *keys, Text(), _interest(report))  # fmt: skip
 
 
 def _rates(report: Report, before: Report | None, since_s: float) -> Table:
@@ -102,11 +111,23 @@ def _copies(report: Report) -> str:
     return f"copies: {held}, {told.copies_made:,} made, {told.copies_used:,} used{refused}{sent}"
 
 
-def _clients(report: Report, rows: int) -> Table:
-    table = Table(title="clients", title_justify="left", box=None, padding=(0, 2), title_style="bold")
+def _sorted(clients: list[ClientRow], by: str) -> list[ClientRow]:
+    if by == "name":
+        return sorted(clients, key=lambda row: row.client)
+    if by == "waiting":
+        return sorted(clients, key=lambda row: (-row.waiting - row.under_way, row.client))
+    return sorted(clients, key=lambda row: (-getattr(row, by), row.client))
+
+
+def _clients(report: Report, rows: int, view: View | None) -> Table:
+    first, shown, title = 0, report.clients, "clients"
+    if view is not None:
+        first, shown = min(view.first, max(0, len(report.clients) - rows)), _sorted(report.clients, view.by)
+        title = f"clients by {view.by}, {first + 1} to {min(first + rows, len(shown))} of {len(shown)}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2), title_style="bold")
     for heading in ("client", "where", "subscriptions", "waiting", "under way", "dropped"):
         table.add_column(heading, justify="left" if heading in ("client", "where") else "right")
-    for row in report.clients[:rows]:
+    for row in shown[first : first + rows]:
         dropped = Text(f"{row.dropped:,}", "red" if row.dropped else "dim")
         numbers = (f"{number:,}" for number in (row.subscriptions, row.waiting, row.under_way))
         table.add_row(row.client, _where(row), *numbers, dropped)

@@ -1,6 +1,6 @@
 """Areas on the sphere: circles in metres and boxes in degrees, with containment, covering and overlap.
 
-Equal areas are equal structs: longitudes are kept in -180 <= lon < 180, a circle around a pole has longitude 0, the
+Equal areas are equal structs. Longitudes are kept in -180 <= lon < 180, and a circle around a pole has longitude 0. The
 circle that holds everything is centred on (0, 0), and a box all the way round goes from -180 to 180.
 
 Between boxes, covering and overlap are exact. Where a circle takes part they are decided as if its radius were

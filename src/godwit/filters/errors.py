@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from godwit.errors import GodwitError
 
-class FilterError(ValueError):
+
+class FilterError(GodwitError, ValueError):
     """A filter that cannot be: the message names what is wrong and what would be right."""

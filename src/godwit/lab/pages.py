@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from godwit.lab.claims import Finding, Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CLAIMS_HEADER = ("claim", "published", "verdict", "numbers")
 
@@ -27,6 +32,21 @@ class Page(msgspec.Struct, frozen=True):
     lead: str
     findings: Sequence[Finding]
     tables: Sequence[Table]
+
+
+def picture(draw: Callable[[Axes], None]) -> bytes:
+    """One plot of a page, as PNG: the same bytes for the same figures."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    axes = figure.subplots()
+    draw(axes)
+    axes.grid(alpha=0.3)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=110, metadata={"Software": None})
+    return out.getvalue()
 
 
 def markdown(page: Page) -> str:

@@ -6,10 +6,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from godwit.errors import GodwitError
+
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 
-class AddressError(ValueError):
+class AddressError(GodwitError, ValueError):
     """The text names no address."""
 
 

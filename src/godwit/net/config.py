@@ -36,12 +36,16 @@ import msgspec
 from msgspec import Meta
 
 from godwit.net.address import Address, AddressError
+from godwit.net.environment import SettingError, settings_of
+from godwit.net.ops.journal import Form, Level
 from godwit.net.peers.dialler import PORT as PEERS_PORT
 from godwit.net.peers.handshake import NAME_MAX
 from godwit.net.store.sqlite import Sync
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.handoff.prediction import HABITS
 from godwit.protocols.neighbors.nearness import NEAR_M
+
+STATUS_ANY, STATUS_DEFAULT = "any", "127.0.0.1:9883"
 
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -67,8 +71,9 @@ class Listen(Strict, frozen=True):
     mqtts: tuple[str, ...] = ()
     ws: tuple[str, ...] = ()
     wss: tuple[str, ...] = ()
-    status: str = ""
-    """Metrics, health and status over HTTP."""
+    status: str = STATUS_ANY
+    """Metrics, health and status over HTTP; empty: none. Where nothing is said, at 127.0.0.1:9883, or at another
+    port where that is taken."""
     advertise: str = ""
     """Where clients reach this broker over `mqtt`, if that is not where it listens: other brokers send them there."""
     advertise_tls: str = ""
@@ -196,6 +201,13 @@ class Archive(Strict, frozen=True):
     """Where others may follow the archive, by HTTP."""
 
 
+class Log(Strict, frozen=True):
+    """What is written to stderr."""
+
+    format: Form = Form.TEXT
+    level: Level = Level.INFO
+
+
 class Fabric(StrEnum):
     """What carries events from broker to broker (docs/broker.md, docs/adhoc.md)."""
 
@@ -252,6 +264,7 @@ class Config(Strict, frozen=True):
     fabric: Fabric | tuple[Fabric, ...] = Fabric.TREE
     """Both: this broker is a bridge between them."""
     adhoc: Adhoc = Adhoc()
+    log: Log = Log()
 
     @property
     def fabrics(self) -> tuple[Fabric, ...]:
@@ -275,12 +288,17 @@ class Config(Strict, frozen=True):
 
 
 def load(path: Path | None, flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Config:
-    """Read, let flags win, and check. Flags are named like keys, with dots: `{"peers.listen": "0.0.0.0:7883"}`."""
+    """Read, let the environment win over the file and flags over both, and check. Flags are named like keys, with dots:
+    `{"peers.listen": "0.0.0.0:7883"}`."""
     raw = _read(path) if path is not None else {}
     where = f"{path}: " if path is not None else ""
     config = _converted(raw, where)
     if path is not None:
         config = _rooted(config, path.absolute().parent)
+    try:
+        config = _with_flags(config, settings_of(environment, Config, _decoded))
+    except SettingError as error:
+        raise ConfigError(str(error)) from None
     config = _with_flags(config, flags)
     try:
         config = _resolved(config, environment)
@@ -380,7 +398,7 @@ def _check(config: Config) -> None:
     if not (listen.mqtt or listen.mqtts or listen.ws or listen.wss):
         raise ConfigError('listen: nowhere for clients to connect; right would be mqtt = ["127.0.0.1:1883"]')
     for key in ("status", "advertise", "advertise_tls"):
-        if text := getattr(listen, key):
+        if (text := getattr(listen, key)) and text != STATUS_ANY:
             address(text, f"listen.{key}")
     for scheme in ("ws", "wss"):
         _check_url(f"listen.advertise_{scheme}", getattr(listen, f"advertise_{scheme}"), scheme)

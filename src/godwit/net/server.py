@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from godwit.filters.filters import Filter
-from godwit.net import tls
+from godwit.net import rehearsal, tls
 from godwit.net.access import Access, SecurityError
 from godwit.net.address import Address
 from godwit.net.config import Config, ConfigError, Fabric, address
@@ -396,8 +396,8 @@ def _radio(parts: Parts) -> Service | None:
 
 
 def check(config: Config) -> None:
-    """What `load` cannot see without opening files: certificates, users and neighbors. `ConfigError` or
-    `SecurityError`."""
+    """What `load` cannot see without touching the machine: certificates, users, neighbors, and in `rehearsal` ports,
+    names and folders. `ConfigError`, `SecurityError` or `ServeError`."""
     club(config)
     tls_for_clients(config)
     Access(config.access.users)
@@ -407,6 +407,12 @@ def check(config: Config) -> None:
         except files.NeighborsError as error:
             raise ConfigError(f"copies.neighbors: {error}") from None
     near(config, "")
+    for key, where in rehearsal.listening(config):
+        try:
+            rehearsal.listen(where)
+        except OSError as error:
+            raise ServeError(f"{key}: {where}: {reason_of(error, where)}") from None
+    rehearsal.look_up(config)
 
 
 def club(config: Config) -> Club:
@@ -467,7 +473,8 @@ def _tell_bound(session: Session, reason: str) -> None:
         "queue": f"more than {limits.queue_max} messages or {limits.queue_bytes_max} bytes",
         "age": f"something for more than {limits.queue_age_max_s:g} s",
     }[reason]
-    log.warning("for client %r waits %s; the oldest is dropped ([backlog])", session.client, bound)
+    extra = {"client": session.client, "bound": reason}
+    log.warning("for client %r waits %s; the oldest is dropped ([backlog])", session.client, bound, extra=extra)
 
 
 def made_up_name() -> str:

@@ -82,3 +82,16 @@ def test_anything_else_is_refused_politely() -> None:
 
 def test_a_flood_instead_of_a_request_ends_the_connection() -> None:
     assert serving(lambda port: asked(port, b"x" * 100_000)) == b""
+
+
+def test_a_broker_in_trouble_is_alive_and_not_ready() -> None:
+    TROUBLES.append("store: the disk is full")
+    try:
+        assert get("/live") == (b"HTTP/1.1 200 OK", b"ok\n")
+        for path in ("/ready", "/health"):
+            status, body = get(path)
+            assert status == b"HTTP/1.1 503 Service Unavailable"
+            assert body == b"store: the disk is full\n"
+    finally:
+        TROUBLES.clear()
+    assert get("/ready") == (b"HTTP/1.1 200 OK", b"ok\n")

@@ -189,6 +189,17 @@ def test_a_broker_that_is_silent_or_names_no_address_is_not_counted_on() -> None
     assert town.come("new", "b0") == ["b0"]
 
 
+def test_a_new_neighbor_hears_of_the_load_at_once_unless_there_is_no_place_for_clients_yet() -> None:
+    town = Town(2)
+    here, there = town.brokers.values()
+    here.loads.clear()
+    there.loads.clear()
+    Balance(here.host, ON, lambda: Burden(0, 0), list).linked("b1")
+    there.linked("b0")
+    town.run(town.delay_s)
+    assert ([*here.loads], [*there.loads]) == (["b1"], [])
+
+
 def test_a_client_with_an_endless_name_is_sent_without_a_word() -> None:
     town = Town(2)
     town.fill("b0", 100)

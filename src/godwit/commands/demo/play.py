@@ -10,6 +10,7 @@ from random import Random
 import msgspec
 
 from godwit.client.client import Client, connect
+from godwit.client.errors import UnreachableError
 from godwit.commands.demo.ledger import Ledger, Verdict, judged
 from godwit.commands.demo.town import Person, Taxi, people
 from godwit.filters.text import parse
@@ -152,7 +153,10 @@ class Play:
             back_s = self.now_s() + away_s
             self.ledger.left(back_s, walker.person.name, here)
             walker.under_way = True
-            await walker.client.roam(there, away_s=away_s)
+            try:
+                await walker.client.roam(there, away_s=away_s)
+            except UnreachableError:  # it was killed a moment ago: the client goes on at another one
+                there = str(await walker.client.connected())
             self.ledger.arrived(self.now_s(), walker.person.name, there)
             self.handoffs_s.append(self.now_s() - back_s)
             walker.under_way = False

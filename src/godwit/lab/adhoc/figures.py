@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from godwit.lab.adhoc.evidence import Evidence, Quantity, delivery, overhead
 from godwit.lab.adhoc.model import expected_distances, torus_of
 from godwit.lab.adhoc.plan import CREDITS, PERIODS_S, SUBSCRIBER_CREDITS
 from godwit.lab.adhoc.runs import Configuration
+from godwit.lab.pages import picture
 
-SIZE_IN = (6.4, 3.8)
-DPI = 110
 Line = tuple[str, Sequence[float], Sequence[Configuration]]
 
 
@@ -67,19 +64,7 @@ def drawn(evidence: Evidence) -> dict[str, bytes]:
         ),
         "A1: expected distance since the link broke": _distances,
     }
-    return {caption: _picture(draw) for caption, draw in plots.items()}
-
-
-def _picture(draw: Callable[[Axes], None]) -> bytes:
-    figure = Figure(figsize=SIZE_IN, layout="constrained")
-    axes = figure.subplots()
-    draw(axes)
-    axes.grid(alpha=0.3)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8)
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None})
-    return out.getvalue()
+    return {caption: picture(draw) for caption, draw in plots.items()}
 
 
 def _lines(axes: Axes, evidence: Evidence, lines: Sequence[Line], quantity: Quantity, unit: str) -> None:

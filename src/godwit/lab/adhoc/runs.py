@@ -33,8 +33,9 @@ from godwit.sim.world import Node, World
 
 PROTOCOLS = ("proximity", "gossip")
 RADIOS = ("per node", "all alike", "no capture", "ideal disc", "slots")
-"""Ranges drawn once a node, 100 to 200 m; 150 m for all; ranges per node and any overlap is a loss; 150 m for all, and
-nobody disturbs anybody; ranges per node and the slots of 802.11, in which neighbors can collide."""
+"""One after the other: ranges drawn once a node, 100 to 200 m; 150 m for all; ranges per node, and any overlap is a
+loss. Then 150 m for all, and nobody disturbs anybody; ranges per node and the slots of 802.11, in which neighbors can
+collide."""
 
 RANGE_M = (100.0, 200.0)
 EVERYBODY = FilterSet((filter_of(attribute("colour", equ("black"))),))

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from godwit.lab.gathering.evidence import Evidence, Quantity
 from godwit.lab.gathering.plan import BITS
 from godwit.lab.gathering.runs import Configuration
 from godwit.lab.gathering.verdicts import associations, handover, hops, logarithmic, overhead
-
-SIZE_IN = (6.4, 3.8)
-DPI = 110
+from godwit.lab.pages import picture
 
 
 def drawn(evidence: Evidence) -> dict[str, bytes]:
@@ -45,19 +41,7 @@ def drawn(evidence: Evidence) -> dict[str, bytes]:
             "P23: latency, the client away longest (N = 24)": lambda axes: _latency(axes, series["long"]),
             "P25: attached clients and buffered items at one broker (N = 24)": lambda axes: _storage(axes, series),
         }
-    return {caption: _picture(draw) for caption, draw in sorted(plots.items())}
-
-
-def _picture(draw: Callable[[Axes], None]) -> bytes:
-    figure = Figure(figsize=SIZE_IN, layout="constrained")
-    axes = figure.subplots()
-    draw(axes)
-    axes.grid(alpha=0.3)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8)
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None})
-    return out.getvalue()
+    return {caption: picture(draw) for caption, draw in sorted(plots.items())}
 
 
 def _by_bits(

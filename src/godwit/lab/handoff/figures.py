@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from godwit.lab.handoff import evidence as of
 from godwit.lab.handoff.evidence import Evidence, Quantity
+from godwit.lab.pages import picture
 
 COLOURS = {
     "durable": "#8a8f98",
@@ -29,19 +28,7 @@ def drawn(evidence: Evidence) -> dict[str, bytes]:
         "Handoff latency by subscribers, RND": lambda axes: _by_size(axes, evidence, of.handoff, "seconds"),
         "Distribution of handoff latency, RND": lambda axes: _deciles(axes, evidence),
     }
-    return {caption: _png(plot) for caption, plot in plots.items()}
-
-
-def _png(plot: Callable[[Axes], None]) -> bytes:
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    axes = figure.add_subplot()
-    plot(axes)
-    axes.grid(alpha=0.3)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8)
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=110, metadata={"Software": None})
-    return out.getvalue()
+    return {caption: picture(plot) for caption, plot in plots.items()}
 
 
 def _by_size(axes: Axes, evidence: Evidence, quantity: Quantity, unit: str) -> None:

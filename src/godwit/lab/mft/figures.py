@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from godwit.lab.mft.area import AreaPlan
 from godwit.lab.mft.area import delivered as delivered_share
@@ -15,11 +13,10 @@ from godwit.lab.mft.energy import VARIANTS, EnergyPlan
 from godwit.lab.mft.results import Row
 from godwit.lab.mft.screening import FACTORS, JUDGED, Margins
 from godwit.lab.mft.verdicts import Evidence, delay_s, delivered, honest_rate, hops, messages, rate
+from godwit.lab.pages import picture
 
 LABELS = {"mft": "MFT as published", "hardened": "MFT hardened", "aodv": "AODV"}
 COLOURS = {"mft": "#1f6fb4", "hardened": "#2a9d4a", "aodv": "#d1495b"}
-SIZE_IN = (6.4, 3.8)
-DPI = 110
 
 
 def drawn(evidence: Evidence) -> dict[str, bytes]:
@@ -33,19 +30,7 @@ def drawn(evidence: Evidence) -> dict[str, bytes]:
         f"Hops by size {at}": lambda axes: _by_size(axes, evidence, hops, "transmissions"),
         f"Messages per node by size {at}": lambda axes: _by_size(axes, evidence, messages, "messages", log=True),
     }
-    return {caption: _picture(draw) for caption, draw in plots.items()}
-
-
-def _picture(draw: Callable[[Axes], None]) -> bytes:
-    figure = Figure(figsize=SIZE_IN, layout="constrained")
-    axes = figure.subplots()
-    draw(axes)
-    axes.grid(alpha=0.3)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8)
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None})
-    return out.getvalue()
+    return {caption: picture(draw) for caption, draw in plots.items()}
 
 
 def _rates(axes: Axes, evidence: Evidence) -> None:
@@ -99,11 +84,11 @@ def _line(axes: Axes, protocol: str, x: list[str] | list[float], heights: list[f
 def screened(margins: Margins, area_plan: AreaPlan, energy_plan: EnergyPlan, rows: Sequence[Row]) -> dict[str, bytes]:
     """What the screening, the area and the battery have shown."""
     return {
-        "Share of all settings in which each claim holds, by heartbeat period": _picture(
+        "Share of all settings in which each claim holds, by heartbeat period": picture(
             lambda axes: _shares(axes, margins)
         ),
-        "E17: delivered of all wanted, by the side of the square": _picture(lambda axes: _areas(axes, area_plan, rows)),
-        "F38: days of battery against delivery": _picture(lambda axes: _batteries(axes, energy_plan, rows)),
+        "E17: delivered of all wanted, by the side of the square": picture(lambda axes: _areas(axes, area_plan, rows)),
+        "F38: days of battery against delivery": picture(lambda axes: _batteries(axes, energy_plan, rows)),
     }
 
 

@@ -31,9 +31,9 @@ from godwit.protocols.neighbors.nearness import closeness
 from godwit.sim.world import Node, World
 
 SCHEMES = ("durable", "reactive", "neighbors", "weighted", "foreseen", "product")
-"""The three after reactive are pro-active: stand-ins at all learned neighbors as published; at the most used ones; and
-where the subscriber is likely to go by where it came from and by how near it is, placed when it vanishes and not
-before. `product` is the deployed broker."""
+"""The three after reactive are pro-active. They have stand-ins at all learned neighbors, as published; at the most used
+ones; and where the subscriber is likely to go. The last goes by where it came from and by how near that is, and places
+them when it vanishes and not before. `product` is the deployed broker."""
 SETTLE_S = 5.0
 STAY_MIN_S = 0.5
 

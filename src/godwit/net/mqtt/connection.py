@@ -63,6 +63,10 @@ from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.broker.streams.frames import Transport
 
+log = logging.getLogger("godwit.mqtt")
+
+VERSIONS = {3: "3.1", 4: "3.1.1", 5: "5"}
+
 # What a client that is in may ask for: publish, acknowledge, subscribe, unsubscribe.
 
 RECEIVE_MAX_EXCEEDED = 0x93
@@ -241,8 +245,17 @@ class Requests(Delivering):
         try:
             wanted = subscription_of(wish, asked.conditions, asked.packet.subscription_id)
         except RefusedError as error:
-            return Granted(error.reason, 0, error.text)
+            return self._told(wish, Granted(error.reason, 0, error.text))
         (granted,) = self.front.broker.subscribe(self._session, (wanted,))
+        return self._told(wish, granted)
+
+    def _told(self, wish: Wish, granted: Granted) -> Granted:
+        """Clients of 3.1.1 cannot be told why, so that their operators are."""
+        if granted.reason >= Reason.UNSPECIFIED:
+            extra = {"client": self._client, "topics": wish.pattern, "reason": int(granted.reason)}
+            log.warning(
+                "subscription of %r to %r refused: %s", self._client, wish.pattern[:200], granted.text, extra=extra
+            )
         return granted
 
     def _once_safe(self, said: bytes) -> None:
@@ -271,9 +284,6 @@ CONNECT_BYTES_MAX = 128 * 1024
 
 CLOSE_WAIT_S = 5.0
 """How long a client is given to take our last words."""
-
-
-log = logging.getLogger("godwit.mqtt")
 
 
 class State(IntEnum):
@@ -606,7 +616,9 @@ class Connection(Requests):
         if self.state is State.GONE:
             return
         self.front.counts.refused += 1
-        log.info("refused %r from %s: %s (0x%02x)", self._client, self._peer(), text, code)
+        log.info(
+            "refused %r from %s: %s (0x%02x)", self._client, self._peer(), text, code, extra=self._who(reason=code)
+        )
         self.send(farewell(code, text, self.version, self.packet_max))
         self._go()
 
@@ -624,10 +636,22 @@ class Connection(Requests):
             return
         self.send(said)
         self.front.counts.connected += 1
+        self._tell_connected(present)
         keep_alive_s = keep_alive_of(packet, self.version, options)
         self.patience = int(1.5 * keep_alive_s / TICK_S) + 1 if keep_alive_s else 0
         # What it said meanwhile must wait for the next turn: the broker is in the middle of something.
         self.front.later(self._begin)
+
+    def _tell_connected(self, present: bool) -> None:
+        how = "to its session" if present else "anew"
+        extra = self._who(version=self.version, present=present)
+        log.info(
+            "connected %r from %s, %s, MQTT %s", self._client, self._peer(), how, VERSIONS[self.version], extra=extra
+        )
+
+    def _who(self, **more: object) -> dict[str, object]:
+        """For programs that read the log."""
+        return {"client": self._client, "address": self._peer(), **more}
 
     def _begin(self) -> None:
         if self.state is not State.OPENING or self._session is None:
@@ -661,6 +685,10 @@ class Connection(Requests):
             goodbye = self._teller.goodbye(int(reason), text)
             if goodbye:
                 self.send(goodbye)
+            if reason is Reason.SESSION_TAKEN_OVER:
+                log.info(
+                    "taken over: %r from %s: %s", self._client, self._peer(), text, extra=self._who(reason=int(reason))
+                )
         self._go()
 
     def _fail(self, error: PacketError) -> None:
@@ -676,6 +704,7 @@ class Connection(Requests):
 
     def closed_with(self, code: int, text: str) -> None:
         """As `closed`, for reasons of ours; the broker is told at once."""
+        log.info("closed %r from %s: %s (0x%02x)", self._client, self._peer(), text, code, extra=self._who(reason=code))
         goodbye = self._teller.goodbye(code, text)
         if goodbye:
             self.send(goodbye)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from godwit import __version__
 from godwit.filters.filters import Filter
 from godwit.net.address import Address
-from godwit.net.config import Archive, address
+from godwit.net.config import STATUS_ANY, STATUS_DEFAULT, Archive, address
 from godwit.net.neighbors.files import neighbor_row, path_row
 from godwit.net.neighbors.importer import LearningService
 from godwit.net.ops.report import (
@@ -41,7 +41,9 @@ class StatusService(Service):
         # What makes metrics takes its time to load, and not every broker is asked for them.
         from godwit.net.ops.status import Facts, StatusServer
 
-        self.where = address(parts.config.listen.status, "listen.status")
+        told = parts.config.listen.status
+        self._any = told == STATUS_ANY
+        self.where = address(STATUS_DEFAULT if self._any else told, "listen.status")
         teller = Teller(parts)
         facts = Facts(counts=teller.counts, levels=teller.levels, troubles=parts.troubles, status=teller.status)
         self._server = StatusServer(facts, self.where.host, self.where.port)
@@ -50,7 +52,11 @@ class StatusService(Service):
         try:
             await self._server.start()
         except OSError as error:
-            raise ServeError(f"listen.status: {self.where}: {reason_of(error, self.where)}") from None
+            if not self._any:
+                raise ServeError(f"listen.status: {self.where}: {reason_of(error, self.where)}") from None
+            # Another broker of this machine has the usual port, and nobody has asked for it.
+            self._server.port = 0
+            await self._server.start()
 
     async def stop(self) -> None:
         await self._server.stop()

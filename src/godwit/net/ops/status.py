@@ -44,15 +44,18 @@ class StatusServer(HttpServer):
         match request.path:
             case "/metrics":
                 return HTTPStatus.OK, PROMETHEUS, generate_latest(self._registry)
-            case "/health":
+            case "/live":
+                # Whoever can answer is alive: a broker with a full disk must not be started again for it.
+                return HTTPStatus.OK, TEXT, b"ok\n"
+            case "/ready" | "/health":
                 troubles = self.facts.troubles()
                 status = HTTPStatus.SERVICE_UNAVAILABLE if troubles else HTTPStatus.OK
                 return status, TEXT, "".join(f"{line}\n" for line in troubles or ["ok"]).encode()
             case "/status":
                 return HTTPStatus.OK, JSON, msgspec.json.encode(self.facts.status())
             case "/":
-                return HTTPStatus.OK, TEXT, b"/metrics  /health  /status\n"
-        return HTTPStatus.NOT_FOUND, TEXT, b"there are /metrics, /health and /status\n"
+                return HTTPStatus.OK, TEXT, b"/metrics  /live  /ready  /health  /status\n"
+        return HTTPStatus.NOT_FOUND, TEXT, b"there are /metrics, /live, /ready, /health and /status\n"
 
 
 class _Collector:

@@ -39,7 +39,13 @@ def balance_of(config: Config, host: AsyncHost, broker: Broker, links: Links) ->
         else:
             host.deliver(sender, message)
 
-    links.on_message = deliver
+    links.on_message, before = deliver, links.on_linked
+
+    def linked(peer: NodeId) -> None:
+        before(peer)
+        host.run(partial(balance.linked, peer))
+
+    links.on_linked = linked
     return balance
 
 

@@ -355,7 +355,8 @@ class Links:
         self.up[link.peer.name] = link
         link.admitted.set_result(None)
         self._told.pop(link.address or link.remote_host, None)
-        log.info("linked with %s (%s)", link.peer.name, link.address or f"from {link.remote_host}")
+        where = link.address or f"from {link.remote_host}"
+        log.info("linked with %s (%s)", link.peer.name, where, extra={"peer": link.peer.name, "address": where})
         self.on_admitted(link)
         self.on_linked(link.peer.name)
         self.on_change()
@@ -373,7 +374,7 @@ class Links:
         self._nonces.discard(link.handshake.nonce)
         if link.handshake.peer is not None and self.up.get(link.peer.name) is link:
             self._unlink(link)
-            log.info("link with %s is down", link.peer.name)
+            log.info("link with %s is down", link.peer.name, extra={"peer": link.peer.name})
 
     def _unlink(self, link: Link) -> None:
         del self.up[link.peer.name]

@@ -3,7 +3,7 @@
 Events come in one of two shapes: an attribute in a column of its name, or as a broker archives them, with all of them
 as one JSON object in the column `attributes`. A null is a missing attribute.
 
-An event comes back from Python once, with a list of all who want it, and Spark makes a row of each: row by row, the way
+An event comes back from Python once, with a list of all who want it, and Spark makes a row of each. Row by row, the way
 out of Arrow would take Java longer than it takes Python to find them.
 """
 

@@ -2,7 +2,7 @@
 
 Runs are the tasks of one job, so that Spark sees the whole backlog: it retries, moves work from lost machines,
 speculates and asks for more executors as for any stage. What a task found comes with the message that it has finished,
-as the update of an accumulator, which Spark applies once for each task of an action however often it was tried; no
+as the update of an accumulator. Spark applies that once for each task of an action however often it was tried, and no
 storage that all machines see is needed. (A job for each run, from a pool of threads, took three times the CPU.)
 
 A task costs Spark 10 to 20 ms, so runs that are over in much less than `TASK_S` share one. A small job with a task for

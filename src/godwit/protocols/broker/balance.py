@@ -6,8 +6,8 @@ hear of all, if a little later. One that has more than its share sends clients t
 It picks the better of two drawn by chance, so that not all run to the same one, and counts each client that it sends
 there at once.
 
-Nobody is sent in circles: a broker sends away only while it has `MARGIN` more than the mean, and only to those below
-the mean; whoever is sent is announced there with `Sent` and let in; and nobody is sent away twice by the same broker
+Nobody is sent in circles. A broker sends away only while it has `MARGIN` more than the mean, and only to those below
+the mean. Whoever is sent is announced there with `Sent` and let in. And nobody is sent away twice by the same broker
 within `REMEMBER_S`, so that a client that cannot follow gets in when it tries again.
 """
 
@@ -108,9 +108,16 @@ class Balance:
         self._counted = (host.now(), burden().events)
         self._own = Load(burden().clients, 0.0)
         self._sent, self._expected = Remembered(host), Remembered(host)
+        self._started = False
 
     def start(self) -> None:
+        self._started = True
         self._tell()
+
+    def linked(self, peer: NodeId) -> None:
+        """A link has come up: who is there hears at once what this broker has to do, and not only when it is time."""
+        if self._started:
+            self.host.send(peer, self._load())
 
     def leave(self) -> None:
         """From now on nobody is let in, and the others know."""
@@ -227,8 +234,8 @@ class Balance:
         self._say()
         self.host.after(self.options.tell_s * self.host.random.uniform(0.9, 1.1), self._tell)
 
-    def _say(self) -> None:
-        load = Load(
+    def _load(self) -> Load:
+        return Load(
             self._burden().clients,
             self._own.events_per_s,
             self.address,
@@ -237,7 +244,9 @@ class Balance:
             self.address_ws,
             self.address_wss,
         )
-        passed_on = self._passed_on()
+
+    def _say(self) -> None:
+        load, passed_on = self._load(), self._passed_on()
         for peer in list(self._linked()):
             self.host.send(peer, load)
             if passed_on is not None:

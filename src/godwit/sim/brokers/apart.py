@@ -86,9 +86,9 @@ class Apart(Chaos):
 
 
 class Hasty(Client):
-    """What may come again, since nobody can tell: what it has at the moment it learns that its session is new and of
-    which it does not know that its broker knows; and, where it shows no token at a broker that has not heard where it
-    was last, what it got there and gets here."""
+    """Two things may come again, since nobody can tell. One is what it has when it learns that its session is new, as
+    far as it does not know that its broker knows. The other is what it got at its last broker, where it shows no token
+    at one that has not heard of that."""
 
     def __init__(self, chaos: Apart, name: str, *, dice: Random, delay_s: float, keeps_token: bool) -> None:
         super().__init__(chaos.world, name, dice=dice, delay_s=delay_s)

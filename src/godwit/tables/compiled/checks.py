@@ -6,8 +6,8 @@ trusted. It is switched on by numba's own variable, which is read when numba is 
     NUMBA_BOUNDSCHECK=1 python ...
 
 - An index of a vector, a matrix or an array of records must be below its length, and not negative.
-- What is read or written by an address (texts, rows of masks, Arrow's buffers) must lie inside of memory that was lent
-  for this call: the arrays of the books, and what the Arrow specification says that its structs point to.
+- What is read or written by an address (texts, rows of masks, Arrow's buffers) must lie inside of memory lent for this
+  call. That is the arrays of the books, and what the Arrow specification says that its structs point to.
 - A book must be one that Python has made and still holds.
 
 The first access that breaks a rule is not done: a `BoundsError` says what was asked for, how much there is, and in

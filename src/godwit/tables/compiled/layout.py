@@ -13,7 +13,7 @@
     arena      Words in chunks of 8, 16, 32 ...: buckets, lists, texts, compounds.
 
 Numbers are keys that order like the numbers: 64 bits of the nearest float, then twice the rest plus the side of a cut,
-or plus one for a value: a value lies behind a cut exactly when the cut's key is smaller.
+or plus one for a value. So a value lies behind a cut exactly when the cut's key is smaller.
 
 Number 0 of everything stands for nothing, so that every chain and free list can end with it. Entry 0 of every array is
 there, so that reading "the next of nothing" reads memory of ours; nothing that it says is used.
@@ -24,10 +24,11 @@ is. Chunks of the arena are given out in the same way by `terms.allocate`. Whoev
 a term when the last reference goes, a node when its last posting goes, a slot, bucket or circle with its posting.
 Removing never needs more than it has: it takes a smaller chunk only where one can be had.
 
-What matching costs, for a slice of up to 256 events: reading the columns once; sorting the numbers of each attribute;
-one row number written for each cut of an attribute that the slice has numbers for; a look into a table for each number
-and text, and for each place in a text and each length of a pattern; then 32 bytes of masks for each half of a predicate
-of every posting that some event reaches. The last is nearly all of it where there are many subscriptions.
+What matching costs, for a slice of up to 256 events: the columns are read once, and the numbers of each attribute
+sorted. One row number is written for each cut of an attribute that the slice has numbers for. Each number and text is
+looked up in a table, and so is each place in a text for each length of a pattern. Then 32 bytes of masks are read for
+each half of a predicate of every posting that some event reaches. The last is nearly all of it where there are many
+subscriptions.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ bucket is a chunk of `room` postings and `n` <= `room` of them are used; its fou
 `pairs_at`, `slots_at` and `areas_at`, so that entry i < n of each lies inside of the chunk. Every posting knows its
 slot and every slot its posting: when the last posting of a bucket takes the place of one that goes, its slot is told.
 
-Costs: filing a posting is a guess for each of its predicates and one comparison for each level of the tree; a split
-goes through all postings of its node a few times, and happens when their number has doubled; taking a posting out
-moves one.
+Costs: filing a posting is a guess for each of its predicates and one comparison for each level of the tree. A split
+goes through all postings of its node a few times, and happens when their number has doubled. Taking a posting out moves
+one.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ What is in the air has a name: the broker where it entered, in which of its live
 what was published in the tree the tree's own streams bring every copy that is owed. So a bridge's copy of it is not
 needed, and of the rest the first copy is taken and remembered.
 
-A session that moves gets some bridges' copies at one place and some at another, and takes the first of each name by
-itself (`Session.passages`): the first at either place may be the one that is not meant for it there.
+A session that moves gets some bridges' copies at one place and some at another. It takes the first of each name by
+itself (`Session.passages`), since the first at either place may be the one that is not meant for it there.
 """
 
 from __future__ import annotations

@@ -105,8 +105,8 @@ CAUSED_BY: Mapping[type[messages.Content], tuple[Cause, ...]] = {
     messages.Heard: (Cause.OVER,),
 }
 """What each message may bring about, perhaps one after the other. All others change no state, and neither does any of
-these where the table has no such step: streams deliver late what was true when it was said, so that a message about a
-place or a copy that is no longer there is legal, and is ignored."""
+these where the table has no such step. Streams deliver late what was true when it was said: a message about a place or
+a copy that is no longer there is legal, and is ignored."""
 
 
 def refused(state: State, cause: Cause) -> NoReturn:

@@ -30,8 +30,8 @@ def is_own(session: Session, stamp: Stamp | None, publication: Publication) -> b
 
 
 def is_late(session: Session, item: Item) -> bool:
-    """Whether what comes from where the session was before is not its own, and an older one has passed it on; or a
-    newer one that has gone into this one has had it, where the two have passed each other on their ways."""
+    """Whether what comes from where the session was before was had already. Either it is not its own, and an older
+    session has passed it on; or a newer one that has gone into this one has had it, since the two have crossed."""
     memory = session.carried.memory
     if memory is None or item.stamp is None or item.group is not None:
         return False

@@ -1,0 +1,182 @@
+"""`godwit.connect()` when something is wrong: it is told, bounded, and never silent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from pathlib import Path
+
+import pytest
+from tests.net.certificates import Authority
+from tests.net.servers import cluster, parts, port, serving
+from tests.net.stations import played, until
+
+import godwit
+from godwit.client.client import connect
+from godwit.net.processes import free_ports
+from godwit.net.server import Server
+
+
+def at(one: Server, kind: str = "mqtt") -> str:
+    return f"127.0.0.1:{port(one, kind)}"
+
+
+def nowhere() -> str:
+    return f"127.0.0.1:{free_ports(1)[0]}"
+
+
+def raised(error: godwit.ClientError) -> None:
+    raise error
+
+
+def test_after_the_first_round_in_vain_it_is_told_what_failed(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = nowhere(), nowhere()
+
+    async def scene() -> None:
+        with pytest.raises(godwit.UnreachableError, match=f"{first}: connection refused; {second}: connection refused"):
+            await connect(first, second, on_trouble=raised).__aenter__()
+
+    with caplog.at_level(logging.WARNING, "godwit.client"):
+        played(scene)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{first}: connection refused; {second}: connection refused; trying again"
+    ]
+
+
+def test_a_client_may_be_told_how_long_to_try(tmp_path: Path) -> None:
+    async def scene() -> None:
+        with pytest.raises(godwit.UnreachableError, match=r"given up after 0\.1 s"):
+            await connect(nowhere(), wait_s=0.1).__aenter__()
+        async with serving(tmp_path, "a") as a:
+            client = await connect(at(a), wait_s=0.1).__aenter__()
+            numbers = await client.subscribe("n >= 0")
+        with pytest.raises(godwit.UnreachableError, match="given up"):
+            await client.publish({"n": 1})
+        with pytest.raises(godwit.UnreachableError, match="given up"):
+            await numbers.next()
+        await client.close()
+
+    played(scene)
+
+
+def test_a_certificate_that_is_not_trusted_ends_it_at_once(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca")
+    certificate, key = authority.files("north")
+    tls = {"listen__mqtts": ["127.0.0.1:0"], "tls__certificate": certificate, "tls__key": key}
+
+    async def scene() -> None:
+        async with serving(tmp_path, "a", **tls) as a:
+            with pytest.raises(godwit.UnreachableError, match="its certificate is not trusted"):
+                await connect(f"mqtts://{at(a, 'mqtts')}").__aenter__()
+            # Nor does it try for ever where nobody speaks TLS.
+            with pytest.raises(godwit.UnreachableError, match="TLS"):
+                await connect(at(a), tls=ssl.create_default_context(), on_trouble=raised).__aenter__()
+
+    played(scene)
+
+
+def test_whoever_is_not_connected_yet_or_any_more_is_told_so(tmp_path: Path) -> None:
+    async def scene() -> None:
+        client = connect(nowhere())
+        with pytest.raises(godwit.ClientError, match="async with"):
+            await client.publish({"n": 1})
+        with pytest.raises(godwit.ClientError, match="async with"):
+            await client.subscribe()
+        with pytest.raises(godwit.ClientError, match="async with"):
+            await client.roam("127.0.0.1:1")
+        async with serving(tmp_path, "a") as a:
+            async with connect(at(a)) as client:
+                await client.publish({"n": 1})
+            with pytest.raises(godwit.ClientError, match="closed"):
+                await client.publish({"n": 2})
+
+    played(scene)
+
+
+def test_two_programs_of_one_name_do_not_fight(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    told: list[godwit.ClientError] = []
+
+    async def scene() -> None:
+        async with (
+            serving(tmp_path, "a") as a,
+            connect(at(a), client="van", taken_over_s=3600, on_trouble=told.append) as first,
+            connect(at(a), client="van") as second,
+        ):
+            await until(lambda: told)
+            await second.publish({"n": 1})
+            assert first.taken_over == 1
+            assert parts(a).broker.counts.taken_over == 1
+
+    with caplog.at_level(logging.WARNING, "godwit.client"):
+        played(scene)
+    assert isinstance(told[0], godwit.TakenOverError)
+    assert "another program has connected as 'van'" in caplog.text
+
+
+def test_a_program_may_end_when_its_session_is_taken_over(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with serving(tmp_path, "a") as a:
+            first = await connect(at(a), client="van", on_trouble=raised).__aenter__()
+            numbers = await first.subscribe("n >= 0")
+            async with connect(at(a), client="van"):
+                with pytest.raises(godwit.TakenOverError):
+                    await numbers.next()
+            await first.close()
+
+    played(scene)
+
+
+def test_roaming_to_where_nobody_is_raises_and_the_client_goes_on(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with serving(tmp_path, "a") as a, connect(at(a), client="van") as van:
+            away = nowhere()
+            with pytest.raises(godwit.UnreachableError, match=f"{away}: connection refused"):
+                await van.roam(away)
+            assert str(await van.connected()) == at(a)
+            assert [str(one) for one in van.brokers] == [at(a)]
+            await van.publish({"n": 1})
+
+    played(scene)
+
+
+def test_a_client_without_a_name_leaves_no_session_behind(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with serving(tmp_path, "a") as a:
+            async with connect(at(a)) as client:
+                await client.subscribe("n >= 0")
+                assert len(parts(a).broker.sessions) == 1
+            await until(lambda: not parts(a).broker.sessions)
+
+    played(scene)
+
+
+def test_a_publisher_without_a_name_is_let_in_at_once_when_its_broker_dies(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            cluster(tmp_path, "a", "b", handoff_wait_s=3600) as (a, b),
+            connect(at(a), at(b), connect_s=3600) as client,
+        ):
+            await client.publish({"n": 1})
+            await a.stop()
+            async with asyncio.timeout(60):
+                await client.publish({"n": 2})
+            assert str(client.broker) == at(b)
+
+    played(scene)
+
+
+def test_what_a_broker_would_hang_up_for_is_refused_and_the_client_stays(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            serving(tmp_path, "a", limits__packet_bytes_max=2048) as a,
+            connect(at(a), on_trouble=raised) as client,
+        ):
+            for qos in (0, 1, 2):
+                with pytest.raises(godwit.ClientError, match="2,048 at most"):
+                    await client.publish(payload=b"x" * 3000, qos=qos)
+                with pytest.raises(godwit.ClientError, match="wildcard"):
+                    await client.publish({"n": 1}, topic="air/#", qos=qos)
+            await client.publish({"n": 1})
+
+    played(scene)
