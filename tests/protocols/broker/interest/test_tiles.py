@@ -7,6 +7,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from godwit.events import Value
 from godwit.filters.areas import Box, Circle
 from godwit.filters.filters import FilterSet, attribute, filter_of
 from godwit.filters.predicates import Interval, Within
@@ -18,7 +19,7 @@ from godwit.protocols.broker.publication import topic_values
 from godwit.protocols.broker.session.parse import wanted_filters
 
 places = st.tuples(st.floats(-90, 90), st.floats(-180, 180, exclude_max=True))
-circles = st.builds(lambda at, radius: Circle(*at, radius), places, st.floats(1.0, 2e6))
+circles = st.builds(lambda at, radius: Circle(at[0], at[1], radius), places, st.floats(1.0, 2e6))
 boxes = st.builds(
     lambda at, height, width: Box(at[0], at[1], min(90.0, at[0] + height), (at[1] + width + 180) % 360 - 180),
     places,
@@ -32,7 +33,7 @@ def within(area: Circle | Box) -> FilterSet:
     return FilterSet((filter_of(attribute("lat,lon", Within(area))),))
 
 
-def wanting(lat: float, lon: float, value: int = 1) -> dict[str, object]:
+def wanting(lat: float, lon: float, value: int = 1) -> dict[str, Value]:
     return {**topic_values("a/b"), "lat": lat, "lon": lon, "n": value}
 
 

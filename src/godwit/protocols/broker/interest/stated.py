@@ -1,9 +1,9 @@
 """All that the sessions of a broker want, in few filters: what it states to the others.
 
 Covering and merging (`tables.interest`) is dear where many filters barely cover one another. So where a broker's
-clients ask for very much that is alike, it states something wider in its place: the topic filter with the tiles of the
-globe that hold all areas asked for, or without conditions where some want any place; the first level with everything
-below; or all topics. That costs traffic and never loses anything.
+clients ask for very much that is alike, it states something wider in its place: the topic filter without its many
+conditions, the first level with everything below, or all topics. Where all conditions name areas, the topic filter
+keeps the tiles of the globe that hold them (`tiles`). That costs traffic and never loses anything.
 """
 
 from __future__ import annotations
