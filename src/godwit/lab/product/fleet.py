@@ -41,12 +41,14 @@ class Fleet:
         latency_s: Latency,
         write_s: float = 0.0005,
         on_taken: Callable[[str, Said], None],
+        edges: list[tuple[NodeId, NodeId]] | None = None,
     ) -> None:
         self.said: dict[int, Said] = {}
         self.on_taken = on_taken
         self.passed_on = 0
         """Events that one broker has sent to another for a session that is or may come there."""
-        self.cluster = Cluster(names, links(names), seed, options, latency_s=latency_s, write_s=write_s)
+        edges = links(names) if edges is None else edges
+        self.cluster = Cluster(names, edges, seed, options, latency_s=latency_s, write_s=write_s)
         self.cluster.cables.spy = self._overhear
         self.cluster.run(LEAD_S)
 

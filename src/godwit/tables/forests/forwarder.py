@@ -55,6 +55,10 @@ class Forwarder(Generic[F, N]):
         """Forget the source and all it wanted."""
         return self.replace((), source)
 
+    def told(self, neighbor: Interface) -> list[F]:
+        """What this neighbor must hold, by exact forwards sets."""
+        return [wanted for wanted in self.table.heads() if neighbor in self.table.forwards(wanted)]
+
     def _drop_covered(self, uncovered: dict[Interface, dict[F, None]]) -> None:
         """Leave out what the rest of the same update has covered again."""
         for neighbor, filters in uncovered.items():

@@ -1,0 +1,70 @@
+"""What runs have shown: means over topologies of each setting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from godwit.lab.intervals import Interval, difference, interval_if_any
+from godwit.lab.relocation.plan import Plan
+from godwit.lab.relocation.runs import Configuration, Result
+from godwit.lab.results import Row
+
+Quantity = Callable[[Result], float]
+
+
+class Evidence:
+    """The results of a plan, setting by setting; a setting is a configuration with seed 0."""
+
+    def __init__(self, plan: Plan, rows: Iterable[Row[Configuration, Result]]) -> None:
+        self.plan = plan
+        self._found: dict[Configuration, dict[int, Result]] = {}
+        for row in rows:
+            setting = msgspec.structs.replace(row.configuration, seed=0)
+            self._found.setdefault(setting, {})[row.configuration.seed] = row.result
+
+    def results(self, setting: Configuration) -> list[Result]:
+        return list(self._found.get(setting, {}).values())
+
+    def mean(self, quantity: Quantity, setting: Configuration) -> Interval | None:
+        return interval_if_any(map(quantity, self.results(setting)))
+
+    def means(self, quantity: Quantity, settings: Sequence[Configuration]) -> list[Interval] | None:
+        """None unless there are runs of each."""
+        found = [self.mean(quantity, setting) for setting in settings]
+        known = [mean for mean in found if mean is not None]
+        return known if len(known) == len(found) and known else None
+
+    def difference(self, quantity: Quantity, one: Configuration, other: Configuration) -> Interval | None:
+        """`one` minus `other`, topology by topology."""
+        here = {seed: quantity(result) for seed, result in self._found.get(one, {}).items()}
+        there = {seed: quantity(result) for seed, result in self._found.get(other, {}).items()}
+        return difference(here, there)
+
+    def trials(self, variant: str) -> tuple[int, int]:
+        """Those that went wrong, of how many."""
+        results = self.results(self.plan.trial(variant))
+        return sum(one.bad for one in results), sum(one.trials for one in results)
+
+    def flaws(self) -> tuple[int, int]:
+        """Events lost, repeated or strange in all replays, and how many handovers they had."""
+        every = [one for found in self._found.values() for one in found.values() if not one.trials]
+        return sum(one.flaws for one in every), sum(one.moved for one in every)
+
+
+def signalling(result: Result) -> float:
+    return result.signalling
+
+
+def latency(result: Result) -> float:
+    """In milliseconds."""
+    return 1000 * result.latency_s
+
+
+def direct(result: Result) -> float:
+    return result.direct
+
+
+def path(result: Result) -> float:
+    return result.path

@@ -1,0 +1,310 @@
+"""The published claims C12 to C19 (spec content-routing 4.3), and what the trials and the bounds say (T12 to T23)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+
+from godwit.lab.claims import Claim, Finding, Point, along, fair, judged, undecided
+from godwit.lab.intervals import Interval
+from godwit.lab.parts import Part, decided
+from godwit.lab.relocation.evidence import Evidence, Quantity, direct, latency, path, signalling
+from godwit.lab.relocation.networks import WIRINGS
+from godwit.lab.relocation.plan import PUBLISHERS, SUBSCRIBERS, TABLE
+from godwit.lab.relocation.runs import BROKERS, FILTERS, MOBILITY, Configuration
+from godwit.lab.relocation.trials import VARIANTS
+from godwit.protocols.relocation.costs import Bounds, Overlay, Protocol, bounds
+
+FULL = "godwit lab all --only relocation --size published: about two hours of a core"
+PUBLISHED_MS = dict(zip(TABLE, ((170, 26), (168, 22), (49, 16), (48, 17), (39, 17), (39, 17)), strict=True))
+PINGS = 3
+"""A handover under adverts needs a second ping, a long way a third or fourth."""
+
+CLAIMS = {
+    claim.name: claim
+    for claim in (
+        Claim(
+            "C12", "average handover cost is below the upper bounds", "4.3", "the mean of every protocol and mobility"
+        ),
+        Claim(
+            "C13",
+            "cost: ping/pong > ping/pong RP > incomplete acyclic > complete acyclic; complete acyclic RP is lowest",
+            "4.3, figure 5.11",
+            "each step with its interval, border brokers",
+        ),
+        Claim("C14", "latencies of table 5.4: 170/168/49/48/39/39 ms", "4.2", "within one published deviation each"),
+        Claim(
+            "C14 ratio",
+            "generic takes about 3.5 times incomplete and 4.4 times complete acyclic",
+            "4.3",
+            "within a quarter of each",
+        ),
+        Claim("C15 path", "between border brokers ways are longer and incomplete handovers cost more", "4.3", "both"),
+        Claim(
+            "C15 covering", "between border brokers the covering optimisation applies more often", "4.3", "its share"
+        ),
+        Claim(
+            "C16", "incomplete acyclic cost grows with subscribers", "4.3, figure 5.13", "from least to most by half"
+        ),
+        Claim(
+            "C17",
+            "complete acyclic cost peaks at 20 subscribers, then falls",
+            "4.3",
+            "peak at 10 to 30, less at the end",
+        ),
+        Claim("C18", "ping/pong does not depend on the numbers of subscribers and publishers", "4.3", "10 %"),
+        Claim(
+            "C19 acyclic",
+            "more publishers cost acyclic protocols moderately more",
+            "4.3, figure 5.14",
+            "more, less than twice",
+        ),
+        Claim("C19 RP", "more publishers have no significant effect with rendezvous points", "4.3", "10 %"),
+        Claim(
+            "T12, T13",
+            "every strategy delivers as flooding does, and links hold what they should",
+            "3",
+            "no tree wrong",
+        ),
+        Claim("T21", "safe handovers lose nothing, whatever moves", "3", "no trial wrong"),
+        Claim("T21 negative", "the published shortcuts lose events", "2.11.4, 2.11.6, 2.11.7", "some trial of each"),
+        Claim("T24", "in all replays nothing is lost and nothing comes twice", "3", "none at all"),
+    )
+}
+
+
+def _listed(means: Sequence[Interval]) -> str:
+    return " / ".join(str(mean) for mean in means)
+
+
+def upper(evidence: Evidence, protocol: str, setting: Configuration) -> int | None:
+    """The bound that a protocol's mean must keep; None where it was not run."""
+    results = evidence.results(setting)
+    if not results:
+        return None
+    longest = max(one.longest for one in results)
+    overlay = Overlay(brokers=setting.brokers, path=0, longest=longest, pings=PINGS)
+    found: Bounds = bounds(KINDS[protocol], overlay)
+    return found.incomplete_upper if protocol.startswith("incomplete") else found.upper
+
+
+KINDS = {
+    "ping/pong": Protocol.GENERIC,
+    "ping/pong RP": Protocol.GENERIC_RENDEZVOUS,
+    "incomplete acyclic": Protocol.ACYCLIC_SUBSCRIBER,
+    "complete acyclic": Protocol.ACYCLIC_SUBSCRIBER,
+    "incomplete acyclic RP": Protocol.ACYCLIC_RENDEZVOUS_SUBSCRIBER,
+    "complete acyclic RP": Protocol.ACYCLIC_RENDEZVOUS_SUBSCRIBER,
+}
+
+
+def c12(claim: Claim, evidence: Evidence) -> Finding:
+    said, holds = [], []
+    for protocol in TABLE:
+        for mobility in MOBILITY:
+            setting = evidence.plan.cell(protocol, mobility)
+            mean, most = evidence.mean(signalling, setting), upper(evidence, protocol, setting)
+            if mean is None or most is None:
+                return undecided(claim, f"{protocol} was not run", FULL)
+            holds.append(mean.mean < most)
+            said.append(f"{protocol}, {mobility}: {mean.mean:.1f} of {most}")
+    return judged(claim, all(holds), "; ".join(said))
+
+
+def c13(claim: Claim, evidence: Evidence) -> Finding:
+    order = ("ping/pong", "ping/pong RP", "incomplete acyclic", "complete acyclic")
+    points = []
+    for filters in FILTERS:
+        cells = {protocol: evidence.plan.cell(protocol, "border", filters) for protocol in TABLE}
+        steps = [(one, other) for one, other in pairwise(order)]
+        steps += [(one, "complete acyclic RP") for one in TABLE if one != "complete acyclic RP"]
+        parts = [evidence.difference(signalling, cells[one], cells[other]) for one, other in steps]
+        means = evidence.means(signalling, list(cells.values()))
+        known = [part.is_positive for part in parts if part is not None]
+        holds = None if len(known) < len(parts) else False if False in known else None if None in known else True
+        points.append(Point(WANTED[filters], holds, _listed(means or [])))
+    numbers = "; ".join(f"{point.at}: {point.numbers}" for point in points)
+    return along(
+        claim,
+        "what subscribers want",
+        points,
+        f"messages a handover, in the order of table 5.4. {numbers}",
+        FULL,
+        ordered=False,
+    )
+
+
+WANTED = {"one": "all subscribers want the same", "ranges": "each wants a random range"}
+
+
+def c14(claim: Claim, evidence: Evidence) -> Finding:
+    """With both readings of how an update passes a rendezvous point."""
+    points = []
+    for reading, suffix in (("by way of the point", ""), ("leaving where the source's way joins", ", joined")):
+        names = [name + suffix if name.endswith("acyclic RP") else name for name in TABLE]
+        means = evidence.means(latency, [evidence.plan.cell(name) for name in names])
+        if means is None:
+            return undecided(claim, "latencies were not measured", FULL)
+        near = [
+            abs(mean.mean - told) <= spread for mean, (told, spread) in zip(means, PUBLISHED_MS.values(), strict=True)
+        ]
+        points.append(Point(reading, all(near), "/".join(f"{mean.mean:.0f}" for mean in means)))
+    numbers = "; ".join(f"{point.at}: {point.numbers} ms" for point in points)
+    return along(claim, "how an update passes a rendezvous point", points, numbers, FULL, ordered=False)
+
+
+def c14_ratio(claim: Claim, evidence: Evidence) -> Finding:
+    names = ("ping/pong", "incomplete acyclic", "complete acyclic")
+    means = evidence.means(latency, [evidence.plan.cell(name) for name in names])
+    if means is None:
+        return undecided(claim, "latencies were not measured", FULL)
+    ratios = [means[0].mean / mean.mean for mean in means[1:]]
+    holds = all(abs(ratio - told) <= told / 4 for ratio, told in zip(ratios, (3.5, 4.4), strict=True))
+    return judged(claim, holds, " and ".join(f"{ratio:.2f}" for ratio in ratios))
+
+
+def c15_path(claim: Claim, evidence: Evidence) -> Finding:
+    cells = [evidence.plan.cell("incomplete acyclic", mobility) for mobility in MOBILITY]
+    return decided(
+        claim,
+        [
+            Part("longer ways by", evidence.difference(path, *cells)),
+            Part("more messages by", evidence.difference(signalling, *cells)),
+        ],
+        cost=FULL,
+    )
+
+
+def c15_covering(claim: Claim, evidence: Evidence) -> Finding:
+    points = []
+    for filters in FILTERS:
+        cells = [evidence.plan.cell("complete acyclic", mobility, filters) for mobility in MOBILITY]
+        apart, means = evidence.difference(direct, *cells), evidence.means(direct, cells)
+        points.append(Point(WANTED[filters], None if apart is None else apart.is_positive, _listed(means or [])))
+    numbers = "share, border and full. " + "; ".join(f"{point.at}: {point.numbers}" for point in points)
+    return along(claim, "what subscribers want", points, numbers, FULL, ordered=False)
+
+
+def _by_subscribers(evidence: Evidence, protocol: str, filters: str) -> list[Interval] | None:
+    plan = evidence.plan
+    return evidence.means(signalling, [plan.cell(protocol, "border", filters, subscribers=n) for n in plan.subscribers])
+
+
+def c16(claim: Claim, evidence: Evidence) -> Finding:
+    points = []
+    for filters in FILTERS:
+        means = _by_subscribers(evidence, "incomplete acyclic", filters)
+        holds = None if means is None else means[-1].mean > 1.5 * means[0].mean
+        points.append(Point(WANTED[filters], holds, _listed(means or [])))
+    return _along_subscribers(claim, evidence, points)
+
+
+def c17(claim: Claim, evidence: Evidence) -> Finding:
+    points = []
+    for filters in FILTERS:
+        means = _by_subscribers(evidence, "complete acyclic", filters)
+        holds = None
+        if means is not None:
+            most = max(range(len(means)), key=lambda at: means[at].mean)
+            holds = 10 <= evidence.plan.subscribers[most] <= 30 and means[-1].mean < means[most].mean
+        points.append(Point(WANTED[filters], holds, _listed(means or [])))
+    return _along_subscribers(claim, evidence, points)
+
+
+def _along_subscribers(claim: Claim, evidence: Evidence, points: Sequence[Point]) -> Finding:
+    counts = "/".join(map(str, evidence.plan.subscribers))
+    numbers = f"{counts} subscribers. " + "; ".join(f"{point.at}: {point.numbers}" for point in points)
+    return along(claim, "what subscribers want", points, numbers, FULL, ordered=False)
+
+
+def _spread(means: Sequence[Interval]) -> float:
+    return max(mean.mean for mean in means) / min(mean.mean for mean in means) - 1
+
+
+def _by_publishers(evidence: Evidence, protocol: str) -> list[Interval] | None:
+    plan = evidence.plan
+    return evidence.means(signalling, [plan.cell(protocol, publishers=n) for n in plan.publishers])
+
+
+def c18(claim: Claim, evidence: Evidence) -> Finding:
+    by_subscribers = _by_subscribers(evidence, "ping/pong", "one")
+    by_publishers = _by_publishers(evidence, "ping/pong")
+    if by_subscribers is None or by_publishers is None:
+        return undecided(claim, "E8 or E9 was not run", FULL)
+    spreads = [_spread(by_subscribers), _spread(by_publishers)]
+    numbers = f"subscribers {_listed(by_subscribers)}; publishers {_listed(by_publishers)}"
+    return judged(claim, max(spreads) <= 0.1, numbers)
+
+
+def c19_acyclic(claim: Claim, evidence: Evidence) -> Finding:
+    points = []
+    for protocol in ("incomplete acyclic", "complete acyclic"):
+        means = _by_publishers(evidence, protocol)
+        holds = None if means is None else means[0].mean < means[-1].mean < 2 * means[0].mean
+        points.append(Point(protocol, holds, _listed(means or [])))
+    counts = "/".join(map(str, evidence.plan.publishers))
+    numbers = f"{counts} publishers. " + "; ".join(f"{point.at}: {point.numbers}" for point in points)
+    return along(claim, "the protocol", points, numbers, FULL, ordered=False)
+
+
+def c19_rendezvous(claim: Claim, evidence: Evidence) -> Finding:
+    said, spreads = [], []
+    for protocol in ("incomplete acyclic RP", "complete acyclic RP"):
+        means = _by_publishers(evidence, protocol)
+        if means is None:
+            return undecided(claim, "E9 was not run", FULL)
+        spreads.append(_spread(means))
+        said.append(f"{protocol} {_listed(means)}")
+    return judged(claim, max(spreads) <= 0.1, "; ".join(said))
+
+
+def trees(claim: Claim, evidence: Evidence) -> Finding:
+    counts = {name: evidence.trials(name) for name in WIRINGS}
+    if not all(runs for _, runs in counts.values()):
+        return undecided(claim, "not every kind of network was run", FULL)
+    numbers = "; ".join(f"{name}: {bad} of {runs}" for name, (bad, runs) in counts.items())
+    return judged(claim, not any(bad for bad, _ in counts.values()), numbers)
+
+
+def trials(claim: Claim, evidence: Evidence, *, safe: bool) -> Finding:
+    counts = {name: evidence.trials(name) for name, variant in VARIANTS.items() if variant.safe is safe}
+    if not all(runs for _, runs in counts.values()):
+        return undecided(claim, "not every variant was tried", FULL)
+    numbers = "; ".join(f"{name}: {bad} of {runs}" for name, (bad, runs) in counts.items())
+    wrong = [bool(bad) for bad, _ in counts.values()]
+    return judged(claim, not any(wrong) if safe else all(wrong), numbers)
+
+
+def t24(claim: Claim, evidence: Evidence) -> Finding:
+    flaws, handovers = evidence.flaws()
+    if not handovers:
+        return undecided(claim, "no script was replayed", FULL)
+    return judged(claim, not flaws, f"{flaws} in {handovers:,} handovers")
+
+
+JUDGES: dict[str, Callable[[Claim, Evidence], Finding]] = {
+    "C12": c12,
+    "C13": c13,
+    "C14": c14,
+    "C14 ratio": c14_ratio,
+    "C15 path": c15_path,
+    "C15 covering": c15_covering,
+    "C16": c16,
+    "C17": c17,
+    "C18": c18,
+    "C19 acyclic": c19_acyclic,
+    "C19 RP": c19_rendezvous,
+    "T12, T13": trees,
+    "T21": partial(trials, safe=True),
+    "T21 negative": partial(trials, safe=False),
+    "T24": t24,
+}
+
+
+def findings(evidence: Evidence) -> list[Finding]:
+    found = [judge(CLAIMS[name], evidence) for name, judge in JUDGES.items()]
+    return [fair(one, quick=evidence.plan.quick, cost=FULL) for one in found]
+
+
+__all__ = ["BROKERS", "PUBLISHED_MS", "PUBLISHERS", "SUBSCRIBERS", "Quantity", "findings", "upper"]
