@@ -4,6 +4,9 @@ A client has `HOMES` homes, found by hashing its name. A broker that has the ses
 the higher wins, and a home tells the loser. So a hop costs as many messages whether there are ten brokers or a thousand
 (shared/ring.md, "Where sessions are"). What a home knows of clients stands in its `Places`, as what everybody knows
 does in a tree; the rest here is soft, and made again where it is lost.
+
+Not deployed: where a session began while an older one was out of reach, the two may not be brought together right. The
+homes would have to say which older places they know of (`docs/ring.md` has what was counted).
 """
 
 from __future__ import annotations
