@@ -41,10 +41,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How many seconds' worth of packets and bytes may come at once."""
     output_bytes_max: int = 8 * MIB
     """What may wait for a client that does not read; QoS 0 beyond it is dropped."""
-    output_bytes_hard: int = 64 * MIB
-    """Where even the rest is too much, and a client that takes nothing is closed."""
     backlog_bytes_max: int = 256 * MIB
-    """What may wait for all clients together before those who publish are read more slowly."""
+    """What may wait for all clients together. Where it would be more, each of those that do not read gets an equal
+    share of it, and loses QoS 0 beyond that."""
     stall_s: float = 60.0
     """How long a client may take nothing at all of what waits for it."""
 
@@ -88,8 +87,8 @@ class Hold(IntFlag):
     """It is not in yet, and has said much already."""
     INFLIGHT = 2
     """It waits for too many acknowledgements."""
-    BACKLOG = 4
-    """Too much waits for those who get what it publishes."""
+    OUTPUT = 4
+    """It does not read what it is answered."""
     TURN = 8
     """It has said more than fits into its share of a turn."""
 

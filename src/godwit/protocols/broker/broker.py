@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from godwit.protocols.broker import messages
-from godwit.protocols.broker.api import Grant, Limits, Opening, Outlet, Reason, Subscription
+from godwit.protocols.broker.api import Capacity, Grant, Limits, Opening, Outlet, Reason, Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.handoff.coordinator import Moves
@@ -24,6 +24,7 @@ from godwit.protocols.broker.messages import (
     Found,
     Given,
     Heard,
+    Hello,
     Nothing,
     Place,
     Placed,
@@ -43,6 +44,7 @@ from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import Cause, State
 from godwit.protocols.broker.session.state import Session
+from godwit.protocols.broker.steady import Steady
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import Host, NodeId, Record
 
@@ -75,6 +77,7 @@ class Broker:
         copies_bytes_max: int = COPIES_BYTES_MAX,
         directory: Directory | None = None,
         limits: Limits | None = None,
+        capacity: Capacity = Capacity(),  # noqa: B008
         tracing: bool = False,
     ) -> None:
         self.host = host
@@ -82,18 +85,26 @@ class Broker:
         self.fabric = fabric
         self.clock = clock
         """Seconds since 1970."""
-        self._switch = Switch(host, store, fabric, clock, tracing)
+        steady = Steady(host, store, clock)
+        self.steady = steady.now
+        """For ages and expiry: about the same, but it goes on whatever becomes of the calendar."""
+        self._switch = Switch(host, store, fabric, clock, self.steady, tracing)
         self._registry = Registry(self._switch, Reunion(self._switch), limits or Limits())
         self._moves = Moves(
             self._registry, session_wait_s, self.publish, self._begin, handoff, neighbors, copies_bytes_max, directory
         )
-        self._known: set[NodeId] = set()
+        self.capacity = self._switch.retained.capacity = capacity
+        self._known: dict[NodeId, int] = {}
+        """The other brokers, each with the name of its disk, 0 where that has not been heard."""
         self._introduced = False
         self._load()
+        fabric.clock = self.steady
         fabric.on_content = self._on_content
         fabric.on_change = self._on_change
         host.after(0.0, self._on_change)
+        host.after(0.0, self._say_orphans)
         host.after(CLEANING_S, self._clean)
+        steady.keep()
 
     @property
     def generation(self) -> int:
@@ -153,6 +164,8 @@ class Broker:
         if not self._may_will(opening, outlet):
             return
         session = self._registry.sessions.get(opening.client)
+        # Above that of the session which ends before this one begins.
+        epoch = self._moves.new_epoch(opening) if opening.clean else 0
         if session is not None and not opening.clean and self._moves.is_elsewhere(session, opening):
             self._moves.send_after(session, opening)
             session = None
@@ -169,11 +182,16 @@ class Broker:
         waiting = self._moves.stop_waiting(opening.client)
         if waiting is not None and waiting.outlet is not None:
             waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
-        self._begin(opening, outlet)
+        self._begin(opening, outlet, epoch)
 
-    def _begin(self, opening: Opening, outlet: Outlet) -> None:
+    def _begin(self, opening: Opening, outlet: Outlet, epoch: int = 0) -> None:
         """A session that is new, here and everywhere."""
-        session = self._registry.create(opening, self._moves.new_epoch(opening.client), clean=opening.clean)
+        if len(self._registry.sessions) >= self.capacity.sessions_max:
+            self.counts.refuse("sessions_full")
+            most = self.capacity.sessions_max
+            outlet.refused(Reason.QUOTA_EXCEEDED, f"this broker has {most} sessions, and takes no new ones")
+            return
+        session = self._registry.create(opening, epoch or self._moves.new_epoch(opening), clean=opening.clean)
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
         self._hurry(session)
@@ -221,9 +239,9 @@ class Broker:
         return [self._registry.unsubscribe(session, key) for key in keys]
 
     def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
-        """Publications in their order, each with its packet id, 0 at QoS 0, made with `session.next_sequence()` and
-        `clock()`. For each above QoS 0 `outlet.accepted` follows once it is safe; QoS 2 with a packet id that was taken
-        before is only acknowledged again."""
+        """Publications in their order, each with its packet id, 0 at QoS 0, made with `session.next_sequence()`,
+        `clock()`, and `steady()` where it expires. For each above QoS 0 `outlet.accepted` follows once it is safe;
+        QoS 2 with a packet id that was taken before is only acknowledged again."""
         ledger, outlet = self._switch.ledger, session.outlet
         if outlet is None:
             return  # the session is somebody else's by now: the client says it again over its next connection
@@ -260,6 +278,11 @@ class Broker:
         """QoS 2, third step of a publication (PUBREL); `outlet.completed` follows. False where there is none, and it
         follows all the same."""
         return self._switch.flows.released(session, number)
+
+    def go_on(self, session: Session, outlet: Outlet) -> None:
+        """What was delivered has left, and the outlet takes more."""
+        if session.outlet is outlet:
+            self._switch.flows.pump(session)
 
     def audience(self, topic: str) -> Audience:
         """Who wants this topic; keep it as long as the generation is the same."""
@@ -308,6 +331,9 @@ class Broker:
         if grant is not None and not grant.matches(publication.values()):
             self.counts.refuse("not_authorized")
             return Reason.NOT_AUTHORIZED
+        if publication.retain and not switch.retained.takes(publication):
+            self.counts.refuse("retained_full")
+            return Reason.QUOTA_EXCEEDED
         if publication.qos == 2:
             session.queue.incoming.add(number)
             if session.durable:
@@ -377,26 +403,36 @@ class Broker:
                 moves.directory.hear(origin, content)
             case Placed():
                 moves.on_placed(content)
+            case Hello():
+                pass  # the fabric has told
             case messages.Retained(publication):
-                self._switch.retained.keep(publication, origin)
+                if self._switch.retained.takes(publication):
+                    self._switch.retained.keep(publication, origin, self.steady())
+                else:
+                    self.counts.refuse("retained_full")
         self.fabric.taken(origin, number)
 
     def _on_change(self) -> None:
         """Brokers or their interests are not what they were."""
-        brokers = set(self.fabric.sources(ANYTHING))
+        brokers = {name: self.fabric.disk_of(name) for name in sorted(self.fabric.sources(ANYTHING))}
         self._switch.audiences.follow(self.fabric.interests)
-        new, gone = brokers - self._known, self._known - brokers
-        if new or gone:
+        new, gone = brokers.keys() - self._known.keys(), self._known.keys() - brokers.keys()
+        reborn = [name for name, disk in brokers.items() if disk and self._known.get(name, 0) not in (0, disk)]
+        if brokers != self._known:
             self._known = brokers
-            self.store.put("meta", "brokers", 0, msgspec.msgpack.encode(sorted(brokers)))
+            self.store.put("meta", "brokers", 0, msgspec.msgpack.encode(brokers))
         if brokers or self.fabric.interests:
             self._switch.restate()
         elif not self._introduced:
             self.fabric.want(())  # nobody is there to want anything of, but whoever comes must hear of this broker
         self._introduced = True
         if new:
+            self.fabric.send(sorted(new), Hello())
             self._moves.greet(new)
             self._greet_with_retained(new)
+        for broker in reborn:
+            self._moves.reborn(broker)
+            self._greet_with_retained({broker})
         for broker in sorted(gone):
             self._moves.given_up(broker)
         self._moves.turning.interests_changed()
@@ -409,10 +445,10 @@ class Broker:
 
     def _load(self) -> None:
         """All that was here before a crash. Connections are not, so that wills and expiry begin to count."""
-        now = self.clock()
+        now = self.steady()
         for owner, _, row in self.store.load("meta"):
             if owner == "brokers":
-                self._known = set(msgspec.msgpack.decode(row, type=list[str]))
+                self._known = msgspec.msgpack.decode(row, type=dict[str, int])
         for session in self._switch.ledger.load():
             session.sequence = self._registry.first_sequence()
             if session.standing.state is State.SHADOW:
@@ -433,12 +469,16 @@ class Broker:
                 self.host.after(0.0, partial(self._rest, session))
             self._moves.loaded(session)
 
+    def _say_orphans(self) -> None:
+        for client, will in self._switch.ledger.orphans():
+            self._registry.say_orphan(client, will)
+
     def _rest(self, session: Session) -> None:
         if session.standing.state in (State.RESTING, State.RESERVED):
             self._registry.rest(session)
 
     def _clean(self) -> None:
-        self._switch.retained.clean(self.clock())
+        self._switch.retained.clean(self.steady())
         self.host.after(CLEANING_S, self._clean)
 
 

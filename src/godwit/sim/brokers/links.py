@@ -32,6 +32,7 @@ class Wire:
         self.world = site.world
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
+        self.clock: Callable[[], float] = lambda: 0.0
         self.outgoing: dict[NodeId, dict[int, bytes]] = {}
         """What each other broker has not confirmed."""
         self.ready: dict[NodeId, list[int]] = {}
@@ -61,15 +62,18 @@ class Wire:
         self.world.spread_interest(self.site)
         return self.site.statement[0]
 
+    def disk_of(self, broker: NodeId) -> int:
+        return 0
+
+    def is_confirmed(self, broker: NodeId, number: int) -> bool:
+        return number not in self.outgoing.get(broker, {})
+
     def heard(self, broker: NodeId) -> int:
         return self.site.heard.get(broker, (0, ()))[0]
 
     @property
     def sent(self) -> int:
         return self.world.number
-
-    def reached(self, broker: NodeId) -> int:
-        return self.given.get(broker, 0)
 
     def crossed(self, since_s: float) -> list[tuple[str, int]]:
         return []

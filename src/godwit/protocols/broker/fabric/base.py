@@ -32,6 +32,9 @@ class Medium(Protocol):
     on_change: Callable[[], None]
     """Brokers or their interest have changed: whatever was derived from `interests` or `sources` is out of date."""
 
+    clock: Callable[[], float]
+    """The broker's steady clock, by which `expires` and `since` count here: what comes is told by it."""
+
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
         """What each other broker wants, as known here."""
@@ -62,11 +65,15 @@ class Fabric(Medium, Protocol):
         """The other brokers that may send something that these filters want, each of them known. A tree answers with
         all of its brokers, whatever the filters; who asks with `ANYTHING` hears of everybody."""
 
+    def disk_of(self, broker: NodeId) -> int:
+        """Names the disk of another broker. Where it changes, that broker has lost all that it ever had or confirmed;
+        `on_change` says so before anything else comes from there. 0: not known, or it cannot be lost."""
+
+    def is_confirmed(self, broker: NodeId, number: int) -> bool:
+        """Whether that broker does not need what was sent to it under this number any more."""
+
     def heard(self, broker: NodeId) -> int:
         """The number of the newest statement of that broker known here."""
-
-    def reached(self, broker: NodeId) -> int:
-        """The last number of that broker's stream that was given here; 0 where none was."""
 
     def crossed(self, since_s: float) -> list[Passage]:
         """What bridges brought from the air and was taken here since then, by the host's time; the newest first."""
@@ -98,6 +105,7 @@ class Alone:
     def __init__(self) -> None:
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
+        self.clock: Callable[[], float] = lambda: 0.0
 
     def is_known(self, broker: NodeId) -> bool:
         return False
@@ -112,10 +120,13 @@ class Alone:
     def want(self, filters: Iterable[Filter]) -> int:
         return 0
 
-    def heard(self, broker: NodeId) -> int:
+    def disk_of(self, broker: NodeId) -> int:
         return 0
 
-    def reached(self, broker: NodeId) -> int:
+    def is_confirmed(self, broker: NodeId, number: int) -> bool:
+        return True
+
+    def heard(self, broker: NodeId) -> int:
         return 0
 
     def crossed(self, since_s: float) -> list[Passage]:

@@ -77,7 +77,7 @@ class Copying:
     def attached(self, session: Session) -> None:
         """The client is here. Whoever was away for long and is back sets out anew."""
         self.drop(session)
-        if session.standing.left is not None and self.switch.clock() - session.standing.left >= AWAY_S:
+        if session.standing.left is not None and self.switch.steady() - session.standing.left >= AWAY_S:
             session.standing.came_from = ""
 
     def rested(self, session: Session) -> None:
@@ -92,7 +92,11 @@ class Copying:
             session.standing.state in (State.RESTING, State.RESERVED)
             and session.carried.expiry_s > 0
             and not (
-                session.standing.copies or session.inflow.gates or session.inflow.upstreams or session.carried.unheard
+                session.standing.copies
+                or session.inflow.gates
+                or session.inflow.upstreams
+                or session.inflow.held
+                or session.carried.unheard
             )
             and bool(session.subscriptions)
             and not any(sub.wanted.group for sub in session.subscriptions.values())
@@ -135,7 +139,7 @@ class Copying:
             session.client,
             session.standing.copied,
             msgspec.structs.replace(
-                self.registry.reunion.carried(session), expiry_s=session.expires_after(switch.clock())
+                self.registry.reunion.carried(session), expiry_s=session.expires_after(switch.steady())
             ),
             tuple(sub.wanted for sub in session.subscriptions.values()),
             tuple(sorted(session.queue.incoming)),
@@ -170,6 +174,16 @@ class Copying:
                 [one for one in session.standing.copies if one != but], Drop(session.client, session.standing.copied)
             )
             session.standing.copies = {}
+
+    def reborn(self, broker: NodeId) -> None:
+        """Whoever has lost its disk sends to nobody until it has heard again what others want, and to each from another
+        moment on. So what it sends would leave holes in copies: they are made anew."""
+        for session in list(self.registry.sessions.values()):
+            if session.standing.copies:
+                session.standing.copies.pop(broker, None)
+                self.drop(session)
+                self.switch.ledger.put_session(session)
+                self.rested(session)
 
     def given_up(self, broker: NodeId) -> None:
         """It holds no copy any more, and counts as turned to all others."""

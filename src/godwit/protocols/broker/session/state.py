@@ -10,9 +10,10 @@ import msgspec
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
-from godwit.protocols.broker.messages import Carried
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Name
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, TRANSITIONS, Cause, State, refused
+from godwit.protocols.broker.session.spill import Away, Page, label_of
 from godwit.protocols.host import NodeId, Timer
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ GroupKey = tuple[str, str, str]
 """A shared group: its name, its topics and its condition."""
 
 NUMBER_MAX = 65_535
+SPREAD = 40_503
+"""Odd, and no divisor of the numbers there are: epochs that follow one another lie far apart."""
 
 PASSAGES_MAX = 4_096
 """So many that were in the air a session takes along; an older one that comes by another bridge may come again."""
@@ -31,29 +34,33 @@ PASSAGES_MAX = 4_096
 class Body:
     """A publication that several sessions wait for, kept once."""
 
-    __slots__ = ("number", "refs")
+    __slots__ = ("number", "page", "refs")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.refs = 0
+        self.page: Page | None = None
+        """Where it waits for those whose sessions have no rows."""
 
 
 class Item:
     """A delivery above QoS 0 that one session waits for, or that is under way to its client."""
 
     __slots__ = (
+        "_away",
         "body",
         "group",
         "identifiers",
+        "label",
         "number",
         "out",
         "position",
-        "publication",
         "qos",
         "received",
         "retain",
         "safe",
         "sent",
+        "since",
         "size_b",
         "stamp",
     )
@@ -70,10 +77,13 @@ class Item:
         body: Body | None = None,
         group: GroupKey | None = None,
         stamp: tuple[NodeId, int] | None = None,
+        since: float = 0.0,
     ) -> None:
-        self.publication = publication
+        self.label = publication
+        """The publication, or all but its content while that is not in memory."""
         self.size_b = len(publication.payload) + len(publication.topic) + 64
         """What it costs while it waits, about."""
+        self._away: Away | None = None
         self.qos = qos
         self.retain = retain
         self.identifiers = identifiers
@@ -85,6 +95,8 @@ class Item:
         self.group = group
         self.stamp = stamp
         """The broker from whose stream it came, and its number there."""
+        self.since = since or publication.time
+        """Since when it waits for the client, here and at brokers where the session was before, by the steady clock."""
         self.position = 0
         """Its place in the session's queue, by which the store knows it."""
         self.safe = False
@@ -93,6 +105,43 @@ class Item:
         """It has left the broker over some connection."""
         self.out = False
         """It is under way over the present connection."""
+
+    @property
+    def publication(self) -> Publication:
+        return self.label if self._away is None else self._away.fetch()
+
+    @publication.setter
+    def publication(self, publication: Publication) -> None:
+        self._settle(publication)
+
+    @property
+    def is_away(self) -> bool:
+        return self._away is not None
+
+    def put_away(self, where: Away) -> None:
+        """It can be had from there, and is not kept in memory."""
+        self._away, self.label = where, label_of(self.label)
+
+    def bring_back(self) -> None:
+        if self._away is not None:
+            self._settle(self._away.fetch())
+
+    def discard(self) -> None:
+        """Nobody will ask for the content any more."""
+        self._settle(self.label)
+
+    def _settle(self, publication: Publication) -> None:
+        away, self._away, self.label = self._away, None, publication
+        if away is not None:
+            away.release()
+
+    @property
+    def name(self) -> Name | None:
+        """The same at every session that takes it. None: it is nobody else's, since it was dealt to a member of a
+        group, or is retained; or it is done with."""
+        if self.stamp is None or self.group is not None or self.received:
+            return None
+        return (self.stamp[0], self.label.publisher, self.label.sequence)
 
 
 class Sub:
@@ -139,9 +188,9 @@ class Upstream(msgspec.Struct):
     """Only a copy came this way: the source has not said yet that the session is here."""
     had: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers of whose publications nothing is news that comes this way."""
-    born: int = 0
-    """The epoch at which the other session began, where that one too had begun while an older was out of reach."""
-    lines: tuple[int, ...] = (0,)
+    born: Line = FIRST
+    """The other session's."""
+    lines: tuple[Line, ...] = (FIRST,)
     """Whose places brokers turn from."""
 
 
@@ -160,6 +209,7 @@ class Queue:
         "waiting",
         "waiting_b",
         "window",
+        "window_b",
     )
 
     def __init__(self) -> None:
@@ -170,6 +220,7 @@ class Queue:
         self.flying: dict[int, Item] = {}
         self.window = 0
         """How many are under way over the present connection."""
+        self.window_b = 0
         self.launching = 0
         """How many of them wait for the disk before they leave."""
         self.number = 0
@@ -180,6 +231,16 @@ class Queue:
         """Acknowledgements to the client that wait for the disk."""
         self.dropped: dict[str, int] = {}
         """What the bounds of its limits cost it here, by reason."""
+
+    def names(self) -> dict[Name, None]:
+        """Of all that the client has yet to take."""
+        items = (*self.flying.values(), *self.waiting)
+        return {name: None for item in items if (name := item.name) is not None}
+
+    def count_from(self, epoch: int) -> None:
+        """Number packets from a place of its own, which is far from those of other epochs: a client that takes two
+        sessions for one must not take a packet identifier of the one for that of the other."""
+        self.number = epoch * SPREAD % NUMBER_MAX
 
     def clear(self) -> None:
         self.flying, self.waiting_b = {}, 0
@@ -217,7 +278,7 @@ class Standing(msgspec.Struct):
     """The epoch at which it moved here."""
     state: State = State.START
     left: float | None = None
-    """When the connection ended, by the broker's clock; None while there is one."""
+    """When the connection ended, by the broker's steady clock; None while there is one."""
     will: Will | None = None
     announced: bool = False
     """The other brokers know that it is here."""
@@ -230,6 +291,8 @@ class Standing(msgspec.Struct):
     moved_to: NodeId = ""
     """Where it went, of a shadow."""
     next_epoch: int = 0
+    handed: int = 0
+    """The stream number under which all of it went there; 0 where that had it as a copy."""
     copied: int = 0
     """The epoch of the last copies made of it."""
     copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=dict)
@@ -318,11 +381,10 @@ class Session:
         return not self.inflow.gates and not standing.copies and self.carried.memory is None and standing.state in OURS
 
     @property
-    def line(self) -> int:
-        """Tells its places from those of other sessions of the client: the epoch at which it began, where an older one
-        was out of reach."""
+    def line(self) -> Line:
+        """Tells its places from those of other sessions of the client."""
         memory = self.carried.memory
-        return memory.born if memory is not None else 0
+        return memory.born if memory is not None else FIRST
 
     def passes(self, passage: tuple[str, int]) -> bool:
         """Whether it is the first of its name that this session takes; it is remembered."""

@@ -23,7 +23,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from godwit.protocols.broker.messages import Content
+from godwit.protocols.broker.messages import Content, retimed
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.streams.frames import Ask, Item, Parcels, Taken, decode_items
 from godwit.protocols.broker.streams.sender import Carry, Counts, StreamOptions
@@ -98,7 +98,8 @@ class Source:
 
 
 class Receiver:
-    """`on_content` gets everything once and in order, and `taken` says when it is done with.
+    """`on_content` gets everything once and in order, and `taken` says when it is done with. `on_reborn` is called
+    before the first from an origin that has lost its disk.
 
     What was sent to a former life of this broker is not taken: nobody knows whether that life had it. The answer names
     this one, and what is durable comes again.
@@ -112,13 +113,17 @@ class Receiver:
         counts: Counts,
         carry: Carry,
         on_content: Callable[[NodeId, int, Content], None],
+        on_reborn: Callable[[NodeId], None],
+        clock: Callable[[], float],
     ) -> None:
         self.host = host
+        self.clock = clock
         self.store = store
         self.options = options
         self.counts = counts
         self.carry = carry
         self.on_content = on_content
+        self.on_reborn = on_reborn
         self.life = 1 + host.random.getrandbits(60)
         self.sources: dict[NodeId, Source] = {}
         self._owed: dict[NodeId, bool] = {}
@@ -146,8 +151,9 @@ class Receiver:
 
     def receive(self, parcels: Parcels) -> None:
         """Take what is for this broker. Nothing has changed where `RemoteError` is raised."""
+        offset_s = self.clock() - parcels.sent if parcels.sent else 0.0
         runs = [
-            (leg.life, leg.previous, decode_items(run))
+            (leg.life, leg.previous, _retimed(decode_items(run), offset_s))
             for run in parcels.runs
             for leg in run.legs
             if leg.to == self.host.name
@@ -160,6 +166,14 @@ class Receiver:
                 self._take_run(parcels.origin, parcels.stream, previous, items)
             else:
                 self.asked(Ask(parcels.origin, parcels.stream, self.host.name))
+
+    def _follow(self, origin: NodeId, source: Source, stream: int) -> bool:
+        if source.stream == stream:
+            return True
+        if not source.follow(stream):
+            return False
+        self.on_reborn(origin)
+        return True
 
     def taken(self, origin: NodeId, number: int) -> None:
         """The broker has done with everything up to this number, and written what came of it."""
@@ -180,7 +194,7 @@ class Receiver:
         source = self.sources.get(origin)
         if source is None:
             source = self.sources[origin] = Source(stream)
-        if not source.follow(stream):
+        if not self._follow(origin, source, stream):
             return
         self._giving = source
         try:
@@ -251,3 +265,11 @@ class Receiver:
     def _tell(self, origin: NodeId, source: Source, *, serial: int = 0, gap: bool = False) -> None:
         name = self.host.name
         self.carry(Taken(name, self.life, origin, source.stream, source.safe, source.given, serial, gap))
+
+
+def _retimed(items: tuple[Item, ...], offset_s: float) -> tuple[Item, ...]:
+    """With times by this broker's clock. Most say none."""
+    found = [retimed(item.content, offset_s) for item in items]
+    if all(one is item.content for one, item in zip(found, items, strict=True)):
+        return items
+    return tuple(Item(item.number, item.durable, one) for one, item in zip(found, items, strict=True))
