@@ -5,8 +5,8 @@ the higher wins, and a home tells the loser. So a hop costs as many messages whe
 (shared/ring.md, "Where sessions are"). What a home knows of clients stands in its `Places`, as what everybody knows
 does in a tree; the rest here is soft, and made again where it is lost.
 
-Not deployed: where a session began while an older one was out of reach, the two may not be brought together right. The
-homes would have to say which older places they know of (`docs/ring.md` has what was counted).
+Not deployed yet (`docs/ring.md` has what was tried). A session that began while an older one was out of reach still
+asks all brokers about it; the homes would have to say which older places they know of.
 """
 
 from __future__ import annotations
