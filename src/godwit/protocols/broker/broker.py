@@ -136,6 +136,21 @@ class Broker:
         return self._registry.shadows
 
     @property
+    def unfinished(self) -> dict[str, int]:
+        """How much is kept in memory of handoffs that have not ended, by what it is; all 0 where none is under way."""
+        sessions, moves = self._registry.sessions.values(), self._moves
+        return {
+            "shadows": sum(map(len, self._registry.shadows.values())),
+            "clients that wait": len(moves.waiting),
+            "turns": len(moves.places.turns),
+            "brokers to be asked": moves.turning.pending,
+            "ways and gates": sum(len(one.inflow.upstreams) + len(one.inflow.gates) for one in sessions),
+            "held back": sum(len(one.inflow.held) + len(one.kept_back) for one in sessions),
+            "memories": sum(one.carried.memory is not None for one in sessions),
+            "reservations": sum(bool(one.standing.reserved_for) for one in sessions),
+        }
+
+    @property
     def retained_count(self) -> int:
         return len(self._switch.retained)
 

@@ -81,6 +81,8 @@ class Mark(msgspec.Struct, array_like=True):
 
     keys: set[str]
     announced: bool
+    to: set[NodeId] = msgspec.field(default_factory=set)
+    """Who has not answered. What such a broker sent before may be under way, and come from an older session too."""
 
 
 class Memory(msgspec.Struct, array_like=True):
@@ -93,6 +95,8 @@ class Memory(msgspec.Struct, array_like=True):
     """Who was asked in vain for the older one, until that has come."""
     since: Count
     """The epoch since when that one was known to be there."""
+    original: Line | None = None
+    """The age of the session of which this one was a copy that was taken up without a word of its source."""
     firsts: dict[NodeId, dict[str, Count]] = msgspec.field(default_factory=dict)
     """By broker and subscription: all that is wanted is its own that has a higher number in the broker's stream."""
     had: dict[Name, None] = msgspec.field(default_factory=dict)
