@@ -138,7 +138,7 @@ def test_one_seed_decides_nothing(name: str) -> None:
     alone = judge(name, evidence_of(grid=msgspec.structs.replace(GRID, seeds=1, walks=1)))
     assert alone.verdict is Verdict.NOT_DECIDABLE
     assert alone.missing is not None
-    assert "two hours" in alone.missing.cost
+    assert "min of a core" in alone.missing.cost
 
 
 def test_without_runs_only_digits_are_judged() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from enum import IntFlag
 from math import inf
@@ -10,6 +11,8 @@ import msgspec
 
 from godwit.net.access import Admitted, Credentials
 from godwit.protocols.broker.api import ALL, Limits
+
+log = logging.getLogger("godwit.mqtt")
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -76,7 +79,11 @@ class Counts(msgspec.Struct):
     """Publications not delivered, by reason."""
 
     def drop(self, reason: str, count: int = 1) -> None:
-        self.dropped[reason] = self.dropped.get(reason, 0) + count
+        """Counted each time, and told when there are ten times as many: a flood must not cost a line each."""
+        before = self.dropped.get(reason, 0)
+        after = self.dropped[reason] = before + count
+        if not before or len(str(after)) > len(str(before)):
+            log.warning("dropped %d so far: %s", after, reason, extra={"dropped": after, "why": reason})
 
 
 class Hold(IntFlag):
