@@ -9,10 +9,10 @@ from itertools import pairwise
 from godwit.lab.claims import Claim, Finding, Point, along, fair, judged, undecided
 from godwit.lab.intervals import Interval
 from godwit.lab.parts import Part, decided
-from godwit.lab.relocation.evidence import Evidence, Quantity, direct, latency, path, signalling
+from godwit.lab.relocation.evidence import Evidence, direct, latency, path, signalling
 from godwit.lab.relocation.networks import WIRINGS
-from godwit.lab.relocation.plan import PUBLISHERS, SUBSCRIBERS, TABLE
-from godwit.lab.relocation.runs import BROKERS, FILTERS, MOBILITY, Configuration
+from godwit.lab.relocation.plan import TABLE
+from godwit.lab.relocation.runs import FILTERS, MOBILITY, Configuration
 from godwit.lab.relocation.trials import VARIANTS
 from godwit.protocols.relocation.costs import Bounds, Overlay, Protocol, bounds
 
@@ -305,6 +305,3 @@ JUDGES: dict[str, Callable[[Claim, Evidence], Finding]] = {
 def findings(evidence: Evidence) -> list[Finding]:
     found = [judge(CLAIMS[name], evidence) for name, judge in JUDGES.items()]
     return [fair(one, quick=evidence.plan.quick, cost=FULL) for one in found]
-
-
-__all__ = ["BROKERS", "PUBLISHED_MS", "PUBLISHERS", "SUBSCRIBERS", "Quantity", "findings", "upper"]
