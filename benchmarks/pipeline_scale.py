@@ -1,9 +1,10 @@
 """Ingest, match and mobility of a generated fleet on a standalone cluster of two workers with executors of 2 GB.
 
-    python benchmarks/pipeline_scale.py --rows 1,4,10 --subscriptions 100000     rows in millions
+    python benchmarks/pipeline_scale.py --rows 1,3,10 --write docs/results/pipeline.md             rows in millions
+    python benchmarks/pipeline_scale.py --rows 10 --subscriptions 1000000 --jobs match --write docs/results/pipeline.md
 
-Each job has a session of its own. A line says the seconds, the seconds for a million rows, and the largest memory of
-each kind of process while it ran (resident, of the process tree of the two workers and of the driver).
+Each job has a session of its own. A line says the seconds, the seconds for a million rows, and the largest resident
+memory of each kind of process while it ran. The load is that of the machine, of the last five minutes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,7 @@ from godwit.pipeline.session import Options, make_java_ready, start
 
 FILE_ROWS, PUBLISHERS, SITES = 1_000_000, 20_000, 600
 EXECUTOR, DRIVER = "2g", "2g"
+TOLD = ("events", "deliveries", "visits", "handoffs")
 SOUTH, WEST, SIDE = 37.6, -122.5, 0.25
 
 
@@ -114,56 +117,111 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[int]]]:
 
 
 class Memory:
-    """The largest resident memory of some trees of processes, in MB."""
+    """The largest resident memory, in MB, of the workers with all their processes, of the driver's Java, and of its
+    Python, while something runs."""
 
-    def __init__(self, roots: list[int]) -> None:
-        self.most, self._roots, self._done = 0.0, roots, threading.Event()
+    def __init__(self, workers: list[int]) -> None:
+        self.workers_mb = self.java_mb = self.python_mb = 0.0
+        self._spent, self._before = dict[int, float](), dict[int, float]()
+        self._roots, self._done = workers, threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
-    def end(self) -> float:
+    def end(self) -> None:
         self._done.set()
         self._thread.join()
-        return self.most
+
+    def cpu_s(self) -> float:
+        """Processor time of all processes together; what one spends in its last second is not seen."""
+        return sum(self._spent.values()) - sum(self._before.values())
+
+    def _spend(self, now: dict[int, float]) -> None:
+        self._before = self._before or now
+        self._spent |= now
 
     def _watch(self) -> None:
-        while not self._done.wait(2.0):
-            self.most = max(self.most, sum(map(_tree_mb, self._roots)))
+        while not self._done.wait(1.0):
+            sizes, parents, spent = processes()
+            self._spend({pid: spent[pid] for pid in tree(os.getpid(), parents)})
+            of_workers = {pid for root in self._roots for pid in tree(root, parents)}
+            children = [pid for pid in tree(os.getpid(), parents) if parents[pid] == os.getpid()]
+            gateways = [pid for pid in children if pid not in self._roots and "SparkSubmit" in command(pid)]
+            self.workers_mb = max(self.workers_mb, sum(sizes[pid] for pid in of_workers))
+            self.java_mb = max(self.java_mb, sum(sizes[pid] for one in gateways for pid in tree(one, parents)))
+            self.python_mb = max(self.python_mb, sizes[os.getpid()])
 
 
-def _tree_mb(root: int) -> float:
-    told = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,rss="], capture_output=True, text=True, check=True).stdout
+def processes() -> tuple[dict[int, float], dict[int, int], dict[int, float]]:
+    """Resident memory in MB, the parent, and the processor time in seconds, of every process of this machine."""
+    asked = ["ps", "-e", "-o", "pid=,ppid=,rss=,cputimes="]
+    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     rows = [tuple(map(int, line.split())) for line in told.splitlines()]
-    own, total = {root}, 0.0
-    for _ in range(6):
-        own |= {pid for pid, parent, _ in rows if parent in own}
-    for pid, _, rss in rows:
-        total += rss / 1024 if pid in own else 0
-    return total
+    sizes, parents = {row[0]: row[2] / 1024 for row in rows}, {row[0]: row[1] for row in rows}
+    return sizes, parents, {row[0]: float(row[3]) for row in rows}
 
 
-def measured(name: str, url: str, roots: list[int], rows: int, job: Callable[..., Summary]) -> None:
+def tree(root: int, parents: dict[int, int]) -> set[int]:
+    own, size = {root} & parents.keys(), -1
+    while len(own) != size:
+        size = len(own)
+        own |= {pid for pid, parent in parents.items() if parent in own}
+    return own
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A line of the table."""
+
+    job: str
+    rows: int
+    subscriptions: int
+    seconds: float
+    load: float
+    memory: Memory
+    out: str
+
+    def line(self) -> str:
+        wanted = f", {self.subscriptions:,} subscriptions" if self.job == "match" else ""
+        memory = f"{self.memory.workers_mb:,.0f} | {self.memory.java_mb:,.0f} | {self.memory.python_mb:,.0f}"
+        each_s, cpu_s = self.seconds * 1e6 / self.rows, self.memory.cpu_s()
+        return (
+            f"| {self.job}{wanted} | {self.rows / 1e6:g} | {self.seconds:.0f} | {each_s:.1f} | {cpu_s:.0f} |"
+            f" {cpu_s * 1e6 / self.rows:.1f} | {memory} | {self.out} | {self.load:.1f} |"
+        )
+
+
+def measured(
+    name: str, url: str, roots: list[int], rows: int, job: Callable[..., Summary], subscriptions: int = 0
+) -> Measured:
     settings = {"spark.executor.memory": EXECUTOR, "spark.executor.cores": "1", "spark.driver.host": "127.0.0.1"}
-    began_s, executors, driver = time.monotonic(), Memory(roots), Memory([os.getpid()])
+    began_s, memory = time.monotonic(), Memory(roots)
     spark = start(Options(master=url, name=name, memory=DRIVER, partitions=max(8, rows // 250_000), settings=settings))
     try:
         summary = job(spark)
     finally:
         spark.stop()
-    took_s, memory = time.monotonic() - began_s, (executors.end(), driver.end())
-    out = ", ".join(f"{count:,} {table}" for table, count in summary.rows_out.items() if count)
-    print(
-        f"{name:<9} {rows / 1e6:6.1f} M rows {took_s:7.1f} s {took_s * 1e6 / rows:6.2f} s/M"
-        f"  workers {memory[0]:5.0f} MB  with driver {memory[1]:5.0f} MB  {out}",
-        flush=True,
-    )
+    took_s = time.monotonic() - began_s
+    memory.end()
+    out = ", ".join(f"{count:,} {table}" for table, count in summary.rows_out.items() if count and table in TOLD)
+    found = Measured(name, rows, subscriptions, took_s, os.getloadavg()[1], memory, out)
+    print(found.line(), flush=True)
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", default="1,4,10", help="millions, with commas")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default="1,3,10", help="millions, with commas")
+    parser.add_argument("--jobs", default="ingest,match,mobility", help="with commas")
     parser.add_argument("--subscriptions", type=int, default=100_000)
     parser.add_argument("--folder", default=None)
+    parser.add_argument("--write", default=None, metavar="FILE", help="put the table into this page, as it is done")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="godwit-scale-", dir=asked.folder))
     try:
@@ -171,28 +229,61 @@ def main() -> None:
         dice = np.random.default_rng(2)
         places = {"site": [f"s{at}" for at in range(SITES)], "lat": SOUTH + SIDE * dice.random(SITES)}
         pq.write_table(pa.table(places | {"lon": WEST + SIDE * dice.random(SITES)}), folder / "sites.parquet")
+        found = list[Measured]()
         with cluster(folder) as (url, roots):
             for millions in asked.rows.split(","):
-                sized(folder, url, roots, int(float(millions) * 1e6))
+                for one in sized(folder, url, roots, int(float(millions) * 1e6), asked):
+                    found.append(one)
+                    if asked.write is not None:
+                        write(Path(asked.write), found)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def sized(folder: Path, url: str, roots: list[int], rows: int) -> None:
+def sized(folder: Path, url: str, roots: list[int], rows: int, asked: argparse.Namespace) -> Iterator[Measured]:
     for name in ("archive", "moving", "out"):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir()
     fleet(folder, rows)
     archives = ingest.IngestOptions(archives=(str(folder / "archive"),), out=str(folder / "out" / "ingest"))
-    measured("ingest", url, roots, rows, lambda spark: ingest.run(spark, archives))
     matching = match_job.MatchOptions(
         events=str(folder / "moving"), subscriptions=str(folder / "wishes.jsonl"), out=str(folder / "out" / "match")
     )
-    measured("match", url, roots, rows, lambda spark: match_job.run(spark, matching))
     moving = mobility_job.MobilityOptions(
         positions=str(folder / "moving"), sites=str(folder / "sites.parquet"), out=str(folder / "out" / "mobility")
     )
-    measured("mobility", url, roots, rows, lambda spark: mobility_job.run(spark, moving))
+    jobs: dict[str, Callable[..., Summary]] = {
+        "ingest": lambda spark: ingest.run(spark, archives),
+        "match": lambda spark: match_job.run(spark, matching),
+        "mobility": lambda spark: mobility_job.run(spark, moving),
+    }
+    for name in asked.jobs.split(","):
+        yield measured(name, url, roots, rows, jobs[name], asked.subscriptions if name == "match" else 0)
+
+
+BEGIN, END = "<!-- written by benchmarks/pipeline_scale.py -->", "<!-- end -->"
+NAMES = (
+    *("job", "million rows", "s", "s a million", "CPU s", "CPU s a million"),
+    *("workers, MB", "driver's Java, MB", "driver's Python, MB", "left", "load"),
+)
+HEAD = f"| {' | '.join(NAMES)} |\n|{'---|' * len(NAMES)}"
+
+
+def write(page: Path, found: Sequence[Measured]) -> None:
+    """Put the lines between the marks of the page; those of other sizes that are there stay."""
+    text = page.read_text()
+    before, _, rest = text.partition(BEGIN)
+    older, _, after = rest.partition(END)
+    new = [one.line() for one in found]
+    keys = {_key(line) for line in new}
+    kept = [line for line in older.splitlines() if line.startswith("| ") and _key(line) not in keys]
+    lines = sorted([*(line for line in kept if not line.startswith("| job")), *new], key=_key)
+    page.write_text(f"{before}{BEGIN}\n{HEAD}\n" + "\n".join(lines) + f"\n{END}{after}")
+
+
+def _key(line: str) -> tuple[str, float]:
+    job, rows = line.split(" | ")[:2]
+    return job, float(rows) if rows.replace(".", "").isdecimal() else 0.0
 
 
 if __name__ == "__main__":

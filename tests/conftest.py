@@ -46,6 +46,12 @@ def spark() -> Iterator[SparkSession]:
     from godwit.pipeline.session import QUIET, Options, start
 
     quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseSerialGC"}
+    # GODWIT_TESTS_SPARK=sc://127.0.0.1:PORT has a Spark Connect server do the work; `test_driver` starts one.
+    if remote := os.environ.get("GODWIT_TESTS_SPARK"):
+        connected = start(Options(master=remote, settings={"spark.sql.shuffle.partitions": "2"}))
+        yield connected
+        connected.stop()
+        return
     # A task may fail three times, as on a cluster.
     running = start(Options(master="local[2,4]", name="tests", memory="1g", settings=quick))
     yield running

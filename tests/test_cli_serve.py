@@ -20,7 +20,7 @@ import godwit
 from godwit import __version__
 from godwit.cli import app
 
-ANSWER_S = 20
+ANSWER_S = 60
 
 needs_mosquitto = pytest.mark.skipif(
     not (shutil.which("mosquitto_pub") and shutil.which("mosquitto_sub")), reason="mosquitto's clients are not here"

@@ -115,14 +115,14 @@ def match() -> Trail:
 
     from godwit.filters.text import parse
     from godwit.pipeline.match.deliveries import SEEN, SUBSCRIPTION, UNREADABLE, _Matcher
-    from godwit.pipeline.match.subscriptions import Part
+    from godwit.pipeline.match.parts import Part, Shipped
     from godwit.tables.matching.index import Index
 
     index = Index()
     index.add(0, parse("speed > 10 AND kind = 'taxi'"))
     part = Part(index, pa.array(["s"]))
     names = ["key", SUBSCRIPTION, SEEN, UNREADABLE]
-    matcher = _Matcher((_Shipped(part),), names, ["speed", "kind"], 256)  # type: ignore[arg-type]
+    matcher = _Matcher((Shipped(_Here(part)),), names, ["speed", "kind"], 256)
     batch = pa.record_batch({"key": [1], "speed": [12.0], "kind": ["taxi"]})
     list(matcher.match_part(0, batch))
     trail = Trail()
@@ -146,15 +146,17 @@ def lab() -> Trail:
     return trail
 
 
-class _Shipped:
-    """A broadcast that is here already."""
+class _Here:
+    """A parcel that is here already."""
 
     def __init__(self, value: Any) -> None:
-        self.value = value
-        self._path = "here"
+        self._value = value
 
-    def load_from_path(self, path: str) -> Any:
-        return self.value
+    def load(self) -> Any:
+        return self._value
+
+    def forget(self) -> None:
+        pass
 
 
 WALKS: dict[str, Callable[[], Trail]] = {"publication": publication, "handoff": handoff, "match": match, "lab": lab}

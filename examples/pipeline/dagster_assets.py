@@ -25,7 +25,7 @@ def godwit(*words: str) -> None:
 
 
 @dg.asset
-def moves() -> dg.MaterializeResult:
+def moves() -> dg.MaterializeResult[None]:
     """Visits, handoffs and the neighbor graph of the positions there are."""
     out = FLEET / "moves"
     godwit("mobility", str(FLEET / "positions"), str(FLEET / "sites.csv"), "--out", str(out), "--select", SELECT)
@@ -34,7 +34,7 @@ def moves() -> dg.MaterializeResult:
 
 
 @dg.asset(deps=[moves])
-def neighbors() -> dg.MaterializeResult:
+def neighbors() -> dg.MaterializeResult[None]:
     """The graph alone, which `godwit neighbors import` takes."""
     edges = pq.read_table(FLEET / "moves" / "neighbors").num_rows
     return dg.MaterializeResult(metadata={"edges": edges})

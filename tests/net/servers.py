@@ -42,7 +42,7 @@ async def cluster(folder: Path, *names: str, **flags: Any) -> AsyncIterator[list
             one = server(folder, name, peers__listen="127.0.0.1:0", peers__connect=seed, **flags)
             await one.start()
             servers.append(one)
-        await until(lambda: all(len(parts(one).fabric.sources(ANYTHING)) == len(names) - 1 for one in servers), 20)
+        await until(lambda: all(len(parts(one).fabric.sources(ANYTHING)) == len(names) - 1 for one in servers))
         yield servers
     finally:
         for one in servers:

@@ -75,7 +75,7 @@ class Station:
         await self.links.close()
 
 
-async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait for it; a test fails where it does not come."""
     async with asyncio.timeout(seconds):
         while not condition():

@@ -200,7 +200,7 @@ async def _live(facts: Facts) -> None:
     publishers = [core for core in (host.core for host in hosts.values()) if isinstance(core, Publisher)]
     brokers = [host.core.router for host in hosts.values() if isinstance(host.core, BrokerProcess)]
     await until(lambda: all(client.attachment.broker for client in (*subscribers, *publishers)))
-    await until(lambda: all(_knows(broker, {"s1", "s2"}) for broker in brokers), 20)
+    await until(lambda: all(_knows(broker, {"s1", "s2"}) for broker in brokers))
     for number in range(1, EVENTS + 1):
         for publisher in publishers:
             for subscriber in ("s1", "s2"):
@@ -209,7 +209,7 @@ async def _live(facts: Facts) -> None:
                     Event(publisher.host.name, sequence, attributes={"topic": subscriber}, payload=bytes(16))
                 )
         await asyncio.sleep(0)
-    await until(lambda: len(_delivered(facts)) >= 4 * EVENTS, 20)
+    await until(lambda: len(_delivered(facts)) >= 4 * EVENTS)
     assert all(not host.failures for host in hosts.values())
     for host in hosts.values():
         host.stop()

@@ -105,7 +105,7 @@ def test_a_known_device_behind_the_address_of_a_guesser_gets_in() -> None:
         asked = len(check.asked)
         guesses = [asyncio.create_task(desk.is_right("gateway", "bus", HASH, b"%d" % i)) for i in range(5)]
         await asyncio.sleep(0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await desk.is_right("gateway", "van", HASH, b"right")
         assert len(check.asked) - asked < 5
         for one in guesses:

@@ -10,12 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from godwit.pipeline.audit import figures as audit
 from godwit.pipeline.gathering import aggregates as gathering
+from godwit.pipeline.gathering.gaps import gaps as gaps_of
 from godwit.pipeline.ingest import ingested
 from godwit.pipeline.io.counting import Counted
 from godwit.pipeline.io.reading import checked, read
 from godwit.pipeline.match.deliveries import deliveries
 from godwit.pipeline.match.subscriptions import Shipper
-from godwit.pipeline.schemas import ARCHIVE, READINGS, SUBSCRIPTIONS, TRACES
+from godwit.pipeline.mobility import movement as mobility
+from godwit.pipeline.mobility.movement import Rules
+from godwit.pipeline.schemas import ARCHIVE, POSITIONS, READINGS, SITES, SUBSCRIPTIONS, TRACES
 
 
 def plan(frame: DataFrame) -> str:
@@ -73,8 +76,17 @@ def test_all_kinds_of_areas_are_one_scan_and_gaps_need_no_other_exchange(spark: 
     measured = gathering.measures(once, ["pm25"])
     windows = gathering.aggregates(gathering.located(measured, wanted, None), "1 day")
     assert scans(windows) == 1
-    gaps = gathering.gaps(measured, 60.0)
+    gaps = gaps_of(measured, 60.0)
     assert (scans(gaps), exchanges(gaps)) == (1, 1)
+
+
+def test_mobility_reads_once_and_moves_rows_once(spark: SparkSession, tmp_path: Path) -> None:
+    rows = {"subscriber": ["c"], "time_s": [0.0], "lat": [0.0], "lon": [0.0]}
+    pq.write_table(pa.table(rows), tmp_path / "positions.parquet")
+    found = read(spark, str(tmp_path / "positions.parquet"), POSITIONS, "positions").good
+    places = spark.createDataFrame([("a", 0.0, 0.0)], SITES)
+    stays = mobility.visits(mobility.associations(mobility.fixes(found, None).good, places), Rules())
+    assert (scans(stays), exchanges(stays)) == (1, 1)
 
 
 def test_outcomes_are_one_aggregation_without_a_join(spark: SparkSession, tmp_path: Path) -> None:

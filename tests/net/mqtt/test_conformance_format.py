@@ -148,7 +148,7 @@ def test_text_frames_close_a_websocket(broker: Served) -> None:
     with connect_websocket(f"ws://127.0.0.1:{broker.websocket_port}/mqtt", subprotocols=["mqtt"]) as socket:  # type: ignore[list-item]
         socket.send("CONNECT")
         with pytest.raises(Exception, match=r"1003|close"):
-            socket.recv(timeout=10)
+            socket.recv(timeout=60)
 
 
 @pytest.mark.mqtt("MQTT-6.0.0-2", "MQTT-6.0.0-4")
@@ -160,7 +160,7 @@ def test_packets_fall_anywhere_in_websocket_frames(broker: Served) -> None:
             socket.send(said[at : at + 3])
         back = b""
         while b"x" * 50 not in back:
-            part = socket.recv(timeout=10)
+            part = socket.recv(timeout=60)
             assert isinstance(part, bytes)
             back += part
 

@@ -28,7 +28,7 @@ from godwit.protocols.broker.api import ALL, Limits, Reason, RefusedError
 Transport = Literal["tcp", "tls", "websockets"]
 TRANSPORTS: tuple[Transport, ...] = ("tcp", "tls", "websockets")
 VERSIONS = [paho.MQTTv31, paho.MQTTv311, paho.MQTTv5]
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 mosquitto = pytest.mark.skipif(
     shutil.which("mosquitto_sub") is None or shutil.which("mosquitto_pub") is None,

@@ -39,7 +39,7 @@ def test_brokers_of_one_cluster_link_without_being_told_of_each_other() -> None:
             address = await station.listen()
             await search.start("127.0.0.1", int(address.rpartition(":")[2]))
         await searches[2].start("127.0.0.1", 1)
-        await until(lambda: stations[0].peers == {"south"} and stations[1].peers == {"north"}, 20)
+        await until(lambda: stations[0].peers == {"south"} and stations[1].peers == {"north"})
         await asyncio.sleep(0.2)
         assert found == []
         assert not any(address[-2:] == ":1" for station in stations for address in station.dialler.book)

@@ -62,12 +62,3 @@ def test_areas_are_filters_and_may_overlap(spark: SparkSession) -> None:
         ("a", "city"),
         ("b", "city"),
     ]
-
-
-def test_gaps_are_runs_without_a_value_and_silences(spark: SparkSession) -> None:
-    rows: list[tuple[str, float, float | None]] = [("a", 0, 1.0), ("a", 1, None), ("a", 2, None), ("a", 3, 1.0)]
-    found = gathering.gaps(measured(spark, [*rows, ("a", 7, 1.0), ("b", 0, None)]), 3600.0).collect()
-    told = sorted(
-        (row["sensor"], hour(row["from_s"]), hour(row["until_s"]), row["missing"], row["reason"]) for row in found
-    )
-    assert told == [("a", 13, 14, 2, "no value"), ("a", 15, 19, 3, "silent"), ("b", 12, 12, 1, "no value")]

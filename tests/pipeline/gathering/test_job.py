@@ -62,12 +62,20 @@ def test_a_stream_of_files_gives_the_windows_that_a_batch_gives(spark: SparkSess
     assert summary.quarantined == 4, "three readings and a filter, each once"
     assert sorted(reasons(tmp_path / "out")) == sorted(reasons(tmp_path / "batch"))
     assert _alarms(tmp_path / "out") == _alarms(tmp_path / "batch")
+    last_s = datetime(2013, 3, 27, 23, tzinfo=UTC).timestamp()
+    ended = [gap for gap in _gaps(tmp_path / "batch") if gap[3] < last_s]
+    assert [gap for gap in _gaps(tmp_path / "out") if gap[3] < last_s] == ended != []
     found, expected = (_windows(spark, tmp_path / name) for name in ("out", "batch"))
     assert found == {key: value for key, value in expected.items() if key[0] < "2013-03-28"}
 
 
 def reasons(out: Path) -> list[str]:
     return [row["reason"] for row in pq.read_table(out / "quarantine").to_pylist()]
+
+
+def _gaps(out: Path) -> list[tuple[Any, ...]]:
+    names = ("sensor", "quantity", "from_s", "until_s", "missing", "reason")
+    return sorted(tuple(row[name] for name in names) for row in pq.read_table(out / "gaps").to_pylist())
 
 
 def _alarms(out: Path) -> list[tuple[str, float]]:

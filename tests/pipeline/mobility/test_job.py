@@ -66,6 +66,12 @@ def test_two_days_of_taxis_give_the_handoffs_that_plain_counting_gives(spark: Sp
     assert {(way.origin, way.to, way.count) for way in ways} == {(e["broker"], e["peer"], e["uses"]) for e in graph}
     scores = {row["model"]: row["likeliest"] for row in pq.read_table(tmp_path / "out" / "forecasts").to_pylist()}
     assert scores["graph"] > scores["busiest"]
+    steady = Counter(row["day"] for row in moved(tmp_path / "out") if not row["ping_pong"])
+    *before, last = sorted(map(str, steady))
+    learned = sum(steady[day] for day in before)
+    told = [note for note in summary.notes if note.startswith(f"forecast of {last}, ")]
+    assert len(told) == 3
+    assert all(note.endswith(f"of {steady[last]:,} handoffs after {learned:,}") for note in told)
 
 
 def test_a_day_without_handoffs_cannot_be_foretold(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from godwit.pipeline.gathering import job as gathering_job
 from godwit.pipeline.io.source_options import is_live
 
 WINDOW = ("from_s", "area", "readings", "missing", "sensors", "mean", "least", "most")
+FIGURE = ("cut", "name", "expected", "delivered", "lost", "dropped", "duplicates", "unexpected")
 OUTCOME = ("sequence", "publisher", "client", "is_expected", "copies", "latency_s", "hops")
 
 Faults = list[str]
@@ -108,7 +109,9 @@ def judge_audit(spark: SparkSession, options: audit_job.AuditOptions) -> Iterato
     """All events but the last, which has not ended; of a broker, that one is for nobody."""
     batch = msgspec.structs.replace(options, out=f"{options.out} batch")
     audit_job.run(spark, batch)
-    yield from _compared(f"{options.out}/judged", batch.out, "outcomes", *OUTCOME, but_last=not is_live(options.traces))
+    yield from _compared(options.out, batch.out, "outcomes", *OUTCOME, but_last=not is_live(options.traces))
+    if is_live(options.traces):
+        yield from _compared(f"{options.out}/judged", batch.out, "figures", *FIGURE)
 
 
 def _compared(stream: str, batch: str, table: str, *names: str, but_last: bool = False) -> Iterator[str]:

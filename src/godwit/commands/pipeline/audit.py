@@ -53,7 +53,8 @@ def audit(asked: AuditCommand) -> int:
             live=live(asked.streaming, LiveOptions(), asked.traces),
             fail_on=tuple(asked.table.fail_on or ()),
         )
+    inputs = (asked.traces, asked.expected)
     if asked.streaming.asked:
         pace = asked.streaming.pace()
-        return told("audit", asked.spark, asked.table, lambda spark, bar: run_stream(spark, options, pace, bar))
-    return told("audit", asked.spark, asked.table, lambda spark, bar: run(spark, options, bar))
+        return told("audit", asked.spark, asked.table, lambda spark, bar: run_stream(spark, options, pace, bar), inputs)
+    return told("audit", asked.spark, asked.table, lambda spark, bar: run(spark, options, bar), inputs)

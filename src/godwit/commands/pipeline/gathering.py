@@ -78,7 +78,10 @@ def gathering(asked: GatheringCommand) -> int:
             live=live(asked.streaming, asked.narrowed, asked.readings),
             fail_on=tuple(asked.table.fail_on or ()),
         )
+    inputs = (asked.readings, asked.sensors, asked.areas, asked.alerts)
     if asked.streaming.asked:
         pace = asked.streaming.pace()
-        return told("gathering", asked.spark, asked.table, lambda spark, bar: run_stream(spark, options, pace, bar))
-    return told("gathering", asked.spark, asked.table, lambda spark, bar: run(spark, options, bar))
+        return told(
+            "gathering", asked.spark, asked.table, lambda spark, bar: run_stream(spark, options, pace, bar), inputs
+        )
+    return told("gathering", asked.spark, asked.table, lambda spark, bar: run(spark, options, bar), inputs)

@@ -54,7 +54,10 @@ def ingest(asked: IngestCommand) -> int:
             files_per_batch=asked.streaming.files_per_batch,
             fail_on=tuple(asked.table.fail_on or ()),
         )
+    inputs = tuple(asked.archives)
     if asked.streaming.asked:
         pace = asked.streaming.pace()
-        return told("ingest", asked.spark, asked.table, lambda spark, bar: run_stream(spark, options, pace, bar))
-    return told("ingest", asked.spark, asked.table, lambda spark, bar: run(spark, options, bar))
+        return told(
+            "ingest", asked.spark, asked.table, lambda spark, bar: run_stream(spark, options, pace, bar), inputs
+        )
+    return told("ingest", asked.spark, asked.table, lambda spark, bar: run(spark, options, bar), inputs)

@@ -15,7 +15,7 @@ from godwit.commands.pipeline.gathering import gathering
 from godwit.commands.pipeline.ingest import ingest
 from godwit.commands.pipeline.match import match
 from godwit.commands.pipeline.mobility import mobility
-from godwit.commands.pipeline.session import Conf, Master, options_told, published
+from godwit.commands.pipeline.session import Conf, Master, SparkOptions, TableOptions, options_told, published, told
 
 jobs = typer.Typer(help="Data jobs on Apache Spark.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -48,6 +48,31 @@ def publish(asked: PublishCommand) -> int:
         lines = published(asked.folder, asked.target)
     typer.echo("".join(f"{printable(line)}\n" for line in lines), nl=False)
     return 0
+
+
+class CompactCommand(msgspec.Struct, frozen=True, kw_only=True):
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The --out of a stream that is not running.")]
+    spark: SparkOptions
+
+
+@command(jobs)
+def compact(asked: CompactCommand) -> int:
+    """Join the small files that micro-batches of a stream left to large ones; the rows stay the same.
+
+    Where the stream is published to tables, only micro-batches are joined that these have already. The stream goes on
+    afterwards as if nothing had been.
+
+    Example:
+
+        godwit pipeline compact events
+
+    Exit status: 0; 2 where DIR has no stream, or one that is running.
+    """
+    with options_told():
+        from godwit.pipeline.streaming.compaction import compact as run
+
+    tables = TableOptions(out=asked.folder)
+    return told("compact", asked.spark, tables, lambda spark, bar: run(spark, asked.folder, bar))
 
 
 class SweepCommand(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,7 +70,8 @@ def match(asked: MatchCommand) -> int:
             live=live(asked.streaming, asked.narrowed, asked.events),
             fail_on=tuple(asked.table.fail_on or ()),
         )
+    inputs = (asked.events, asked.subscriptions)
     if asked.streaming.asked:
         pace = asked.streaming.pace()
-        return told("match", asked.spark, asked.table, lambda spark, bar: run_stream(spark, options, pace, bar))
-    return told("match", asked.spark, asked.table, lambda spark, bar: run(spark, options, bar))
+        return told("match", asked.spark, asked.table, lambda spark, bar: run_stream(spark, options, pace, bar), inputs)
+    return told("match", asked.spark, asked.table, lambda spark, bar: run(spark, options, bar), inputs)

@@ -9,6 +9,7 @@ import typer
 
 from godwit.commands.console import InputError
 from godwit.commands.pipeline.session import CellOption, SparkOptions, TableOptions, options_told, told
+from godwit.commands.pipeline.streams import LiveOptions, StreamOptions, live
 
 SELECT = "SQL expressions that make the columns, as in 'cab AS subscriber, t AS time_s, lat, lon'."
 
@@ -66,6 +67,7 @@ class MobilityCommand(msgspec.Struct, frozen=True, kw_only=True):
         bool, typer.Option("--associations", help="Write the nearest site of every position too.")
     ] = False
     rules: RuleOptions
+    streaming: StreamOptions
     spark: SparkOptions
 
 
@@ -73,11 +75,14 @@ def mobility(asked: MobilityCommand) -> int:
     """Learn how subscribers move between sites, from positions or from a log of who was attached where.
 
     Writes the tables visits, handoffs (by day), neighbors, distributions, rates, forecasts, sites, quality and
-    quarantine.
+    quarantine. With --stream only new files are read: visits and handoffs are added when nothing can change them, and
+    the folder learned has what follows from all so far.
 
     Examples:
 
         godwit pipeline mobility positions.parquet sites.csv --out mobility --utc-offset -7
+
+        godwit pipeline mobility positions/ sites.csv --out mobility --stream
 
         godwit pipeline mobility positions.parquet --h3 8 --zone America/Los_Angeles --out mobility
 
@@ -123,6 +128,16 @@ def mobility(asked: MobilityCommand) -> int:
                 utc_offset_h=rules.utc_offset_h,
                 zone=rules.zone,
             ),
+            files_per_batch=asked.streaming.files_per_batch,
+            live=live(asked.streaming, LiveOptions(), asked.positions),
             fail_on=tuple(asked.table.fail_on or ()),
         )
-    return told("mobility", asked.spark, asked.table, lambda session, progress: run(session, options, progress))
+    inputs = (asked.positions, asked.sites)
+    if asked.streaming.asked:
+        from godwit.pipeline.mobility.stream import run_stream
+
+        pace = asked.streaming.pace()
+        return told(
+            "mobility", asked.spark, asked.table, lambda spark, bar: run_stream(spark, options, pace, bar), inputs
+        )
+    return told("mobility", asked.spark, asked.table, lambda session, progress: run(session, options, progress), inputs)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Job = Callable[[SparkSession, Progress], Summary]
 
-Master = Annotated[str, typer.Option(metavar="URL", help="Where Spark runs: local[N], spark://, yarn, k8s://.")]
+Master = Annotated[str, typer.Option(metavar="URL", help="Where Spark runs: local[N], spark://, yarn, k8s://, sc://.")]
 Conf = Annotated[
     list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may come several times.")
 ]
@@ -53,8 +53,12 @@ class TableOptions(msgspec.Struct, frozen=True, kw_only=True):
     tables: Annotated[
         str | None,
         typer.Option(
-            metavar="TARGET", help="Publish what is written to iceberg:CATALOG.NAMESPACE or delta:FOLDER too."
+            metavar="TARGET",
+            help="Publish what is written too: iceberg:CATALOG.NAMESPACE, delta:FOLDER or table:NAMESPACE.",
         ),
+    ] = None
+    lineage: Annotated[
+        str | None, typer.Option(metavar="TARGET", help="Tell OpenLineage's events to a file or an http:// server.")
     ] = None
     fail_on: Annotated[
         list[str] | None,
@@ -64,20 +68,23 @@ class TableOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
 
-def told(name: str, spark: SparkOptions, tables: TableOptions, job: Job) -> int:
-    """Run a job in a session of its own and print its summary; the exit status."""
+def told(name: str, spark: SparkOptions, tables: TableOptions, job: Job, inputs: tuple[str | None, ...] = ()) -> int:
+    """Run a job in a session of its own and print its summary; the exit status. `inputs` are for lineage alone."""
     with parts_told():
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
+        from godwit.pipeline import lineage
         from godwit.pipeline.errors import PipelineError, reason
     reports = Reports()
+    flow = lineage.Flow(job=name, inputs=tuple(one for one in inputs if one), out=tables.out)
     session = started(name, spark)
     try:
-        with Bar(reports.console, name) as bar:
+        with Bar(reports.console, name) as bar, lineage.told(tables.lineage, flow) as done:
             summary = job(session, bar.update)
+            done(session, summary)
             if tables.tables is not None:
-                summary.notes += published(tables.out, tables.tables)
+                summary.notes += published(tables.out, tables.tables, session)
     except PipelineError as error:
         raise InputError(str(error)) from None
     except (PySparkException, Py4JError) as error:
@@ -88,10 +95,18 @@ def told(name: str, spark: SparkOptions, tables: TableOptions, job: Job) -> int:
     return 0
 
 
-def published(out: str, target: str) -> list[str]:
+def published(out: str, target: str, session: SparkSession | None = None) -> list[str]:
+    from godwit.pipeline.io.lake.address import TABLE, parsed
     from godwit.pipeline.io.lake.publication import published
 
-    return [f"{target}: {rows:,} rows published to {table}" for table, rows in published(out, target).items()]
+    address = parsed(target)
+    if session is not None and address is not None and address.format == TABLE:
+        from godwit.pipeline.io.lake.catalog import replaced
+
+        rows = replaced(session, out, address)
+    else:
+        rows = published(out, target)
+    return [f"{target}: {count:,} rows published to {table}" for table, count in rows.items()]
 
 
 def started(name: str, asked: SparkOptions) -> SparkSession:

@@ -9,7 +9,7 @@ import msgspec
 from godwit.protocols.host import NodeId, RemoteError
 
 PROTOCOL = "godwit-peers"
-VERSION = 3
+VERSION = 4
 
 HEAD_B = 5
 GREETING_B_MAX = 64 * 1024

@@ -29,7 +29,7 @@ from godwit.net.store.batch import CREATE, LOAD, NUMBERS, Batch
 log = logging.getLogger("godwit.store")
 
 FILE, LOCK = "godwit.db", "lock"
-SCHEMA = 3
+SCHEMA = 4
 APPLICATION = int.from_bytes(b"gdwt", "big")
 """SQLite's mark in the file by which it is known to be ours."""
 

@@ -18,7 +18,7 @@ EVENT = ["publisher", "sequence"]
 IS_ABOUT_AN_EVENT = "publisher IS NOT NULL AND sequence IS NOT NULL"
 
 ALL, CLIENT, MINUTE = "all", "client", "minute"
-_LATENCIES = (50, 95, 99)
+LATENCIES = (50, 95, 99)
 ACCURACY = 10_000
 """Quantiles of latencies are off by at most this part of all ranks; exact ones would gather every latency."""
 
@@ -83,18 +83,23 @@ def in_order(became: DataFrame) -> DataFrame:
 
 def figures(became: DataFrame) -> DataFrame:
     """Counts and latencies over all, by client, and by the minute of publication."""
+    told = cut(in_order(became)).groupBy("cut", "name")
+    return shaped(told.agg(*counts(), *_latencies()).select(*FIGURES.names), FIGURES)
+
+
+def cut(became: DataFrame) -> DataFrame:
+    """Each outcome with each cut that it counts in, as `cut` and `name`."""
     minute = sf.floor(sf.col("published_s") / 60).cast("string")
     kinds = [(ALL, sf.lit(None).cast("string")), (CLIENT, sf.col("client")), (MINUTE, minute)]
     cuts = sf.explode(sf.array(*(_cut(cut, name) for cut, name in kinds)))
-    told = in_order(became).withColumn("one", cuts).select("*", "one.*").groupBy("cut", "name")
-    return shaped(told.agg(*_counts(), *_latencies()).select(*FIGURES.names), FIGURES)
+    return became.withColumn("one", cuts).select("*", "one.*")
 
 
 def _cut(cut: str, name: Column) -> Column:
     return sf.struct(sf.lit(cut).alias("cut"), name.alias("name"))
 
 
-def _counts() -> Sequence[Column]:
+def counts() -> Sequence[Column]:
     is_expected, copies = sf.col("is_expected"), sf.col("copies")
     lost = is_expected & (copies == 0)
     return [
@@ -109,19 +114,34 @@ def _counts() -> Sequence[Column]:
 
 
 def _latencies() -> Sequence[Column]:
-    marks = sf.percentile_approx("latency_s", [share / 100 for share in _LATENCIES], ACCURACY)
-    named = [marks[at].alias(f"latency_p{share}_s") for at, share in enumerate(_LATENCIES)]
+    marks = sf.percentile_approx("latency_s", [share / 100 for share in LATENCIES], ACCURACY)
+    named = [marks[at].alias(f"latency_p{share}_s") for at, share in enumerate(LATENCIES)]
     return [*named, sf.max("latency_s").alias("latency_max_s")]
 
 
 def relocations(traces: DataFrame, became: DataFrame) -> DataFrame:
     """Clients that attached to another broker than before, and when the next event first reached them."""
-    attached = told_by(traces.where("kind = 'attached'")).select("client", "time_s", sf.col("peer").alias("broker"))
+    found = reached(moved(attachments(traces)), became)
+    return shaped(found.withColumn("latency_s", sf.col("reached_s") - sf.col("time_s")), RELOCATIONS)
+
+
+def attachments(traces: DataFrame) -> DataFrame:
+    return told_by(traces.where("kind = 'attached'")).select("client", "time_s", sf.col("peer").alias("broker"))
+
+
+def moved(attached: DataFrame) -> DataFrame:
+    """Attachments to another broker than the one before, which is `previous`."""
     order = Window.partitionBy("client").orderBy("time_s")
-    moved = attached.withColumn("previous", sf.lag("broker").over(order)).where("previous <> broker")
-    # One sorted pass instead of a join of all moves with all arrivals.
+    return attached.withColumn("previous", sf.lag("broker").over(order)).where("previous <> broker")
+
+
+def reached(moves: DataFrame, became: DataFrame) -> DataFrame:
+    """Moves with the time at which the next event reached the client, as `reached_s`.
+
+    One sorted pass instead of a join of all moves with all arrivals.
+    """
     nothing = sf.lit(None)
-    both = moved.select("client", "time_s", "broker", "previous", nothing.cast("double").alias("arrived_s"))
+    both = moves.select("client", "time_s", "broker", "previous", nothing.cast("double").alias("arrived_s"))
     both = both.unionByName(
         became.where("delivered_s IS NOT NULL").select(
             "client",
@@ -133,8 +153,7 @@ def relocations(traces: DataFrame, became: DataFrame) -> DataFrame:
     )
     later = Window.partitionBy("client").orderBy("time_s", sf.col("arrived_s").isNotNull())
     following = sf.first("arrived_s", ignorenulls=True).over(later.rowsBetween(1, Window.unboundedFollowing))
-    found = both.withColumn("latency_s", following - sf.col("time_s")).where("broker IS NOT NULL")
-    return shaped(found.select(*RELOCATIONS.names), RELOCATIONS)
+    return both.withColumn("reached_s", following).where("broker IS NOT NULL").drop("arrived_s")
 
 
 def overhead(traces: DataFrame) -> DataFrame:

@@ -1,6 +1,6 @@
 """The audit job: traces, and where they do not say it who should have got what, to tables and one page.
 
-A stream judges each event once, when it has ended, and adds to its outcomes; figures follow from these.
+A stream judges each event once, when it has ended, and adds to its outcomes and figures; none is looked at again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from godwit.pipeline import quality
 from godwit.pipeline.audit import figures as audit
 from godwit.pipeline.audit.open_events import OpenEvents
 from godwit.pipeline.audit.page import page
+from godwit.pipeline.audit.running import MOVES, RunningFigures
 from godwit.pipeline.gathering.windows import seconds
 from godwit.pipeline.io.marks import BATCH, STREAM, Mark, deciding
 from godwit.pipeline.io.reading import Dataset, conforming, read
@@ -28,6 +29,7 @@ from godwit.pipeline.progress import Progress, Summary, watched
 from godwit.pipeline.schemas import EXPECTED, FIGURES, OUTCOMES, OVERHEAD, QUARANTINE, RELOCATIONS, TRACES
 from godwit.pipeline.streaming.feeds import Feed
 from godwit.pipeline.streaming.ledger import Entry, arrived_by
+from godwit.pipeline.streaming.queries import BATCH as BATCH_FOLDER
 from godwit.pipeline.streaming.queries import Pace, write_batch, written
 from godwit.pipeline.streaming.stream import MicroBatch, Stream
 
@@ -69,16 +71,16 @@ def run(spark: SparkSession, options: AuditOptions, progress: Progress | None = 
         bad = found.set_aside() if wanted is None else found.set_aside().unionByName(wanted.bad)
         table = out.write(BAD, bad, QUARANTINE, ["dataset"])
         quality.judge(out, {"traces": found.counted}, table, options.fail_on)
-        summary.notes = _publish(out, options, became, moves, costs)
+        summary.notes = _publish(out, options, audit.figures(became), moves, costs)
         out.finish()
         summary.rows_in, summary.quarantined = found.counted.good(), out.rows[BAD]
         summary.rows_out = {name: rows for name, rows in out.rows.items() if name not in (BAD, quality.TABLE)}
     return summary
 
 
-def _publish(out: Output, options: AuditOptions, became: DataFrame, moves: DataFrame, costs: DataFrame) -> list[str]:
+def _publish(out: Output, options: AuditOptions, found: DataFrame, moves: DataFrame, costs: DataFrame) -> list[str]:
     """The figures, the page, and the verdict."""
-    cuts = out.write("figures", audit.figures(became), FIGURES, ["cut"])
+    cuts = out.write("figures", found, FIGURES, ["cut"])
     overall = cuts.where(sf.col("cut") == audit.ALL).first()
     rest = cuts.where(sf.col("cut") != audit.ALL).collect()
     out.write_text(PAGE, page(options.traces, overall, rest, moves.collect(), costs.collect()))
@@ -95,14 +97,21 @@ def stream(spark: SparkSession, options: AuditOptions, pace: Pace = Pace()) -> S
         files_per_batch=options.files_per_batch,
         names=TRACES.names,
     )
-    events = OpenEvents(options.out, seconds(spark, "--late", options.late))
-    tables = {ENDED: OUTCOMES, OTHERS: TRACES, LATE: TRACES, COSTS: OVERHEAD}
-    return Stream(spark, options.out, options.mark(STREAM), feed, partial(_audit_batch, options, events), pace, tables)
+    late_s = seconds(spark, "--late", options.late)
+    events, running = OpenEvents(options.out, late_s), _running(options, late_s)
+    tables = {ENDED: OUTCOMES, OTHERS: TRACES, LATE: TRACES, COSTS: OVERHEAD, MOVES: RELOCATIONS}
+    each = partial(_audit_batch, options, events, running)
+    return Stream(spark, options.out, options.mark(STREAM), feed, each, pace, tables)
 
 
-def _audit_batch(options: AuditOptions, events: OpenEvents, batch: MicroBatch) -> Entry:
+def _running(options: AuditOptions, late_s: float) -> RunningFigures:
+    return RunningFigures(options.out, late_s)
+
+
+def _audit_batch(options: AuditOptions, events: OpenEvents, running: RunningFigures, batch: MicroBatch) -> Entry:
     spark, before, number = batch.spark, batch.before, batch.number
     events.forget(spark, before.number)
+    running.forget(spark, before.number)
     found, seen = conforming(batch.raw, options.traces, TRACES, "traces", None), Observation()
     latest = sf.max(arrived_by(sf.col("time_s"), time.time())).alias("latest_s")
     traces = found.good.observe(seen, latest).persist(StorageLevel.MEMORY_AND_DISK)
@@ -116,6 +125,9 @@ def _audit_batch(options: AuditOptions, events: OpenEvents, batch: MicroBatch) -
             ended = events.ended(known, done.latest_s)
             write_batch(_judged(spark, ended, options), f"{options.out}/{ENDED}", number, OUTCOMES)
             events.keep(known, done.latest_s, number)
+            closed_s = None if done.latest_s is None else done.latest_s - events.late_s
+            now = written(spark, f"{options.out}/{ENDED}/{BATCH_FOLDER}={number}", OUTCOMES)
+            running.add(traces, now, before.number, number, closed_s)
         finally:
             known.unpersist()
     finally:
@@ -134,15 +146,14 @@ def _judged(spark: SparkSession, ended: DataFrame, options: AuditOptions) -> Dat
     return audit.outcomes(audit.expecting(ended, wanted.good.join(events, audit.EVENT, "left_semi")))
 
 
-def judge_stream(spark: SparkSession, options: AuditOptions, summary: Summary) -> None:
-    """Figures and page of all outcomes so far, in the folder `judged`."""
-    became = written(spark, f"{options.out}/{ENDED}", OUTCOMES)
-    others = written(spark, f"{options.out}/{OTHERS}", TRACES)
+def judge_stream(spark: SparkSession, options: AuditOptions, summary: Summary, number: int) -> None:
+    """Figures and page of all outcomes up to a micro-batch, in the folder `judged`: from what is kept of them."""
+    running = _running(options, seconds(spark, "--late", options.late))
     costs = audit.summed(written(spark, f"{options.out}/{COSTS}", OVERHEAD))
     with Output(spark, f"{options.out}/{JUDGED}", options.mark(BATCH)) as out:
-        kept = out.write("outcomes", became, OUTCOMES)
-        moves = out.write("relocations", audit.relocations(others, kept), RELOCATIONS)
-        summary.notes = _publish(out, options, kept, moves, out.write(COSTS, costs, OVERHEAD, files=1))
+        moves = out.write(MOVES, running.relocations(spark, number), RELOCATIONS)
+        told = out.write(COSTS, costs, OVERHEAD, files=1)
+        summary.notes = _publish(out, options, running.figures(spark, number), moves, told)
         out.finish()
         summary.rows_out = dict(out.rows)
 
@@ -152,9 +163,10 @@ def run_stream(spark: SparkSession, options: AuditOptions, pace: Pace, progress:
     with watched(spark, "audit", progress) as summary:
         running = stream(spark, options, pace)
         try:
-            running.finish(_every(JUDGED_EVERY_S, lambda: judge_stream(spark, options, summary)))
-            judge_stream(spark, options, summary)
+            running.finish(_every(JUDGED_EVERY_S, lambda: judge_stream(spark, options, summary, running.number())))
+            judge_stream(spark, options, summary, running.number())
             running.tell(summary)
+            summary.rows_out[ENDED] = written(spark, f"{options.out}/{ENDED}", OUTCOMES).count()
             late = written(spark, f"{options.out}/{LATE}", TRACES).count()
             summary.notes.append(f"{late:,} records of events came after they had ended: table {LATE}")
         finally:

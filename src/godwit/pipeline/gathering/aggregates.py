@@ -11,12 +11,11 @@ from godwit.pipeline.cells import H3_AREA, with_cell
 from godwit.pipeline.gathering.cells import cell_of
 from godwit.pipeline.match.deliveries import SUBSCRIPTION, deliveries
 from godwit.pipeline.match.subscriptions import Compiled
-from godwit.pipeline.schemas import AGGREGATES, GAPS, MEASURES, column, shaped
+from godwit.pipeline.schemas import AGGREGATES, MEASURES, column, shaped
 from godwit.protocols.gathering.space import Tree
 
 EVERYWHERE = "everywhere"
 """The name of the area that has every reading; as a filter, it is TRUE."""
-NO_VALUE, SILENT = "no value", "silent"
 
 
 def placed(readings: DataFrame, sensors: DataFrame) -> DataFrame:
@@ -82,37 +81,3 @@ def aggregates(known: DataFrame, window: str) -> DataFrame:
         for edge, name in (("start", "from_s"), ("end", "until_s"))
     ]
     return shaped(told.select("*", *edges).select(*AGGREGATES.names), AGGREGATES)
-
-
-def gaps(measured: DataFrame, period_s: float) -> DataFrame:
-    """Runs of readings without a value, and silences of more than one and a half periods between two readings."""
-    order = Window.partitionBy("sensor", "quantity").orderBy("time_s")
-    steps = measured.select(
-        *("sensor", "quantity", "time_s"),
-        sf.col("value").isNull().alias("is_missing"),
-        sf.lag("time_s").over(order).alias("before_s"),
-        sf.row_number().over(order).alias("number"),
-    )
-    alike = Window.partitionBy("sensor", "quantity", "is_missing").orderBy("time_s")
-    runs = steps.withColumn("run", sf.col("number") - sf.row_number().over(alike))
-    silence_s = sf.col("time_s") - sf.col("before_s")
-    # A step may be both: the reading after a silence may have no value.
-    found = runs.groupBy("sensor", "quantity", "is_missing", "run").agg(
-        sf.min("time_s").alias("from_s"),
-        sf.max("time_s").alias("until_s"),
-        sf.count("*").alias("missing"),
-        sf.collect_list(
-            sf.when(
-                silence_s > 1.5 * period_s,
-                sf.struct(
-                    sf.col("before_s").alias("from_s"),
-                    sf.col("time_s").alias("until_s"),
-                    (sf.round(silence_s / period_s) - 1).cast("long").alias("missing"),
-                    sf.lit(SILENT).alias("reason"),
-                ),
-            )
-        ).alias("silences"),
-    )
-    own = sf.struct("from_s", "until_s", "missing", sf.lit(NO_VALUE).alias("reason"))
-    both = sf.when(sf.col("is_missing"), sf.concat("silences", sf.array(own))).otherwise(sf.col("silences"))
-    return shaped(found.select("sensor", "quantity", sf.inline(both)).select(*GAPS.names), GAPS)

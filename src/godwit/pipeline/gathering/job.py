@@ -16,6 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from godwit.pipeline import quality
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.gathering import aggregates as gathering
+from godwit.pipeline.gathering import gaps as silences
 from godwit.pipeline.gathering.cells import partition
 from godwit.pipeline.gathering.windows import UNTIL, OpenWindows, seconds
 from godwit.pipeline.io.marks import BATCH, STREAM, Mark, deciding
@@ -40,12 +41,13 @@ from godwit.pipeline.schemas import (
 from godwit.pipeline.streaming.feeds import Feed
 from godwit.pipeline.streaming.ledger import Entry, arrived_by
 from godwit.pipeline.streaming.queries import Pace, quarantine_once, write_batch, written
+from godwit.pipeline.streaming.state import State
 from godwit.pipeline.streaming.stream import MicroBatch, Stream
 from godwit.protocols.gathering.space import Tree
 
 KEY = ("sensor", "time_s")
 ALERTS = StructType([*READINGS.fields[:2], StructField("subscription", STRING)])
-LATE_TABLE = "late"
+LATE_TABLE, LAST_TABLE = "late", "last_readings"
 
 
 class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +88,7 @@ class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
             cells=self.cells,
             h3=self.h3,
             window=self.window,
+            period=self.period_s,
             filter=self.live.filter,
             topics=self.live.topics,
         )
@@ -138,7 +141,7 @@ def _gather(
     areas, measured = _areas(spark, options, shipper), gathering.measures(readings, options.quantities)
     known = areas.located(readings, options.quantities)
     out.write("aggregates", gathering.aggregates(known, options.window), AGGREGATES, ["quantity"])
-    gaps = out.write("gaps", gathering.gaps(measured, options.period_s), GAPS, ["quantity"])
+    gaps = out.write("gaps", silences.gaps(measured, options.period_s), GAPS, ["quantity"])
     bad = found.set_aside().unionByName(areas.quarantine(spark))
     if options.alerts is not None:
         wanted = _alerts(spark, options, shipper)
@@ -173,7 +176,7 @@ def stream(spark: SparkSession, options: GatheringOptions, pace: Pace = Pace()) 
         names=options.schema().names,
     )
     each = partial(_gather_batch, options, _windows(spark, options), areas, alerts)
-    tables = {"aggregates": AGGREGATES, LATE_TABLE: LATE} | ({} if alerts is None else {"alerts": ALERTS})
+    tables = {"aggregates": AGGREGATES, "gaps": GAPS, LATE_TABLE: LATE} | ({} if alerts is None else {"alerts": ALERTS})
     mark = options.mark(STREAM, _digest(spark, options))
     running = Stream(spark, options.out, mark, feed, each, pace, tables, shipper.close)
     for compiled in (areas.wanted, alerts):
@@ -191,6 +194,7 @@ def _gather_batch(
 ) -> Entry:
     closed_s = windows.closed_before_s(batch.before.latest_s)
     windows.forget(batch.spark, closed_s)
+    _last_readings(options).forget(batch.spark, batch.before.number)
     found, seen = _conforming(batch.raw, options), Observation()
     latest_s = sf.max(arrived_by(sf.col("time_s"), time.time())).alias("latest_s")
     readings = windows.dated(found.good.observe(seen, latest_s)).persist(StorageLevel.MEMORY_AND_DISK)
@@ -219,9 +223,25 @@ def _write_closed(
 ) -> None:
     kept = windows.closed(batch.spark, since_s, by_s)
     if kept is not None:
-        readings = gathering.once(_placed(batch.spark, kept, options))
-        told = gathering.aggregates(areas.located(readings, options.quantities), options.window)
-        write_batch(told, f"{options.out}/aggregates", batch.number, AGGREGATES)
+        readings = gathering.once(_placed(batch.spark, kept, options)).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            told = gathering.aggregates(areas.located(readings, options.quantities), options.window)
+            write_batch(told, f"{options.out}/aggregates", batch.number, AGGREGATES)
+            _write_gaps(options, readings, batch)
+        finally:
+            readings.unpersist()
+
+
+def _write_gaps(options: GatheringOptions, readings: DataFrame, batch: MicroBatch) -> None:
+    """Those that have ended by the readings of windows that are closed now: these come in the order of time."""
+    state, measured = _last_readings(options), gathering.measures(readings, options.quantities)
+    last = state.left(batch.spark, LAST_TABLE, batch.before.number)
+    write_batch(silences.ended(last, measured, options.period_s), f"{options.out}/gaps", batch.number, GAPS)
+    state.keep(silences.left(last, measured, options.period_s), LAST_TABLE, batch.number)
+
+
+def _last_readings(options: GatheringOptions) -> State:
+    return State(options.out, {LAST_TABLE: silences.LAST})
 
 
 def run_stream(spark: SparkSession, options: GatheringOptions, pace: Pace, progress: Progress | None = None) -> Summary:
@@ -241,6 +261,7 @@ def _tell(spark: SparkSession, options: GatheringOptions, running: Stream, summa
     summary.rows_out = {"aggregates": written(spark, f"{options.out}/aggregates", AGGREGATES).count()}
     if options.alerts is not None:
         summary.rows_out["alerts"] = written(spark, f"{options.out}/alerts", ALERTS).count()
+    summary.rows_out["gaps"] = written(spark, f"{options.out}/gaps", GAPS).count()
     summary.rows_out[LATE_TABLE] = written(spark, f"{options.out}/{LATE_TABLE}", LATE).count()
     windows = _windows(spark, options)
     waiting = windows.waiting(spark, windows.closed_before_s(running.latest_s()))
@@ -300,5 +321,5 @@ def _digest(spark: SparkSession, options: GatheringOptions) -> str:
 
 
 def _missing(gaps: DataFrame) -> list[str]:
-    counts = gaps.where(gaps["reason"] == gathering.NO_VALUE).groupBy("quantity").sum("missing").orderBy("quantity")
+    counts = gaps.where(gaps["reason"] == silences.NO_VALUE).groupBy("quantity").sum("missing").orderBy("quantity")
     return [f"{row['quantity']}: {row['sum(missing)']:,} values missing" for row in counts.collect()]

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.io.files import Files, within
+from godwit.pipeline.io.files import PATTERN, Files, within
 
 PARQUET, CSV, JSON = "parquet", "csv", "json"
 SUFFIXES = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSON, ".ndjson": JSON, ".json": JSON}
@@ -19,8 +19,6 @@ LOGS = {"_delta_log": DELTA, ".hoodie": HUDI}
 METADATA, METADATA_END = "metadata", ".metadata.json"
 LEVELS_MAX = 4
 """So far above a folder a table's log is looked for: folders of partitions are inside of it."""
-
-PATTERN = set("*?[{")
 
 
 def data_files(spark: SparkSession, path: str) -> list[str]:

@@ -27,6 +27,8 @@ from pyspark.sql.types import (
     StringType,
 )
 
+from godwit.pipeline.driver import cores
+
 SHARES_PER_CORE = 8
 SHARE_ROWS_MIN, SHARE_ROWS_MAX = 20_000, 1_000_000
 """Tasks are many enough to keep all cores busy to the end, and long enough for their start not to count."""
@@ -85,7 +87,7 @@ def planned(events: DataFrame, wanted: pa.Schema) -> list[Share] | None:
                 return None
             footer = file.metadata
             groups += [(str(path), at, footer.row_group(at).num_rows) for at in range(footer.num_row_groups)]
-    return _shared_out(groups, events.sparkSession.sparkContext.defaultParallelism)
+    return _shared_out(groups, cores(events.sparkSession))
 
 
 def _is_alike(there: pa.Schema, wanted: pa.Schema) -> bool:

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import (
@@ -48,7 +47,8 @@ from godwit.pipeline.errors import PipelineError, SchemaError
 from godwit.pipeline.io.counting import Counted
 from godwit.pipeline.io.lines import OBJECT, value_of
 from godwit.pipeline.io.row_groups import Share, planned, wanted_columns
-from godwit.pipeline.match.subscriptions import Compiled, Part, loaded
+from godwit.pipeline.match.parts import Part, Shipped, loaded
+from godwit.pipeline.match.subscriptions import Compiled
 from godwit.pipeline.schemas import QUARANTINE, STRING, column, shaped
 from godwit.tables.matching.batch import Batch
 from godwit.tables.matching.index import Matches
@@ -257,7 +257,7 @@ def _whole_slices(rows: int | np.integer[Any]) -> int:
 class _Matcher:
     """What a task does with its events."""
 
-    parts: tuple[Broadcast[Part], ...]
+    parts: tuple[Shipped, ...]
     names: list[str]
     """Of the columns that come out: the key and the subscription."""
     attributes: list[str] | None

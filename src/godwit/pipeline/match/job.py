@@ -20,6 +20,7 @@ from godwit.pipeline.io.marks import BATCH, STREAM, Mark, deciding
 from godwit.pipeline.io.reading import CORRUPT, Dataset, Raw, events, found_at, legible, read
 from godwit.pipeline.io.source_options import EVERYTHING, Live, is_live
 from godwit.pipeline.io.writing import Output
+from godwit.pipeline.match.compilation import Bad
 from godwit.pipeline.match.deliveries import SUBSCRIPTION, deliveries, deliveries_schema, key_of, keyed, unreadable
 from godwit.pipeline.match.subscriptions import PART_MAX, Compiled, Shipper
 from godwit.pipeline.progress import Progress, Summary, watched
@@ -29,6 +30,9 @@ from godwit.pipeline.streaming.ledger import Entry
 from godwit.pipeline.streaming.queries import BATCH as BATCH_FOLDER
 from godwit.pipeline.streaming.queries import Pace, quarantine_once, write_batch
 from godwit.pipeline.streaming.stream import MicroBatch, Stream
+
+KNOWN = "_subscriptions"
+"""The folder in which a stream keeps which subscriptions executors have."""
 
 SCHEMA_LIKE = "as in 'id BIGINT, speed DOUBLE'"
 
@@ -158,7 +162,7 @@ def stream(spark: SparkSession, options: MatchOptions, pace: Pace = Pace()) -> S
     Deliveries of micro-batch N are in `deliveries/batch=N`, each of them once, whatever is killed. Subscriptions are
     read again before a batch where they have changed. Close the stream at the end.
     """
-    subscriptions = _Subscriptions(spark, options)
+    subscriptions = _Subscriptions(spark, options, f"{options.out}/{KNOWN}")
     feed = Feed(
         options.events,
         "events",
@@ -203,26 +207,29 @@ def _match_batch(options: MatchOptions, subscriptions: _Subscriptions, batch: Mi
 class _Subscriptions:
     """The subscriptions of the file as it is now, read only when it has changed: micro-batches should not wait."""
 
-    def __init__(self, spark: SparkSession, options: MatchOptions) -> None:
-        self.shipper = Shipper(spark, options.part_max)
+    def __init__(self, spark: SparkSession, options: MatchOptions, memory: str | None = None) -> None:
+        self.shipper = Shipper(spark, options.part_max, memory)
         self._spark, self._path = spark, options.subscriptions
         self._quarantine = f"{options.out}/quarantine"
         self._known: tuple[object, Compiled] | None = None
+        self._told = set[Bad]()
 
     def now(self) -> Compiled:
         signature = Files(self._spark).walk(self._path)
         while self._known is None or self._known[0] != signature:
             found = read(self._spark, self._path, SUBSCRIPTIONS, "subscriptions")
-            self._known = (signature, self.shipper.ship(found))
+            self._known = (signature, self.shipper.ship(found, None if self._known is None else self._known[1]))
             # What was written meanwhile may have been read in part.
             signature = Files(self._spark).walk(self._path)
         return self._known[1]
 
     def now_in_a_stream(self) -> Compiled:
-        """The same; those that are none are in quarantine once, not with every micro-batch."""
+        """The same; those that are none are in quarantine once, not with every micro-batch or every change."""
         before, compiled = self._known, self.now()
         if before is None or before[1] is not compiled:
-            quarantine_once(self._spark, compiled, self._quarantine)
+            new = tuple(one for one in compiled.bad if one not in self._told)
+            self._told.update(new)
+            quarantine_once(self._spark, msgspec.structs.replace(compiled, bad=new), self._quarantine)
             if before is not None:
                 self.shipper.forget(before[1])
         return compiled

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from godwit.pipeline import cells, quality, schemas
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.io.marks import BATCH, Mark
+from godwit.pipeline.io.marks import BATCH, STREAM, Mark, deciding
 from godwit.pipeline.io.reading import Dataset, read
 from godwit.pipeline.io.source_options import EVERYTHING, Live
 from godwit.pipeline.io.writing import Output
@@ -50,6 +50,8 @@ class MobilityOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The last day that has handoffs, where none is given and there are several."""
     keep_associations: bool = False
     rules: mobility.Rules = mobility.Rules()
+    files_per_batch: int | None = None
+    """Of a stream: how many files a micro-batch takes at most."""
     live: Live = EVERYTHING
     fail_on: tuple[str, ...] = ()
 
@@ -58,6 +60,21 @@ class MobilityOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def mark(self) -> Mark:
         return Mark(job="mobility", mode=BATCH)
+
+    def stream_mark(self, sites: str) -> Mark:
+        """`sites` tells sets of them apart: whom they were nearest to decides what fixes mean."""
+        rules = msgspec.structs.asdict(self.rules)
+        asked = deciding(
+            positions=self.positions,
+            sites=f"{self.sites} ({sites})" if self.sites else None,
+            select=self.positions_select,
+            sites_select=self.sites_select,
+            where=self.where,
+            most=self.most,
+            h3=self.h3,
+            **{name.removesuffix("_s").removesuffix("_m"): value for name, value in rules.items()},
+        )
+        return Mark(job="mobility", mode=STREAM, options=asked)
 
 
 TABLES = ("sites", "associations", "visits", "handoffs", "neighbors", "distributions", "rates", "forecasts")
@@ -162,10 +179,23 @@ def _log(spark: SparkSession, options: MobilityOptions) -> Dataset:
 def _learn(
     spark: SparkSession, out: Output, stays: DataFrame, brokers: int, options: MobilityOptions, summary: Summary
 ) -> None:
-    """What follows from visits. All but the handoffs themselves comes from two tables that are small, and kept."""
     moves = out.write("handoffs", mobility.handoffs(stays, options.rules), HANDOFFS, ["day"])
-    test_day = _test_day(mobility.days(moves), options, summary)
-    ended, gone = mobility.spells(stays).persist(), mobility.ways(moves, test_day).persist()
+    write_learned(spark, out, mobility.spells(stays), mobility.daily_ways(moves), brokers, options, summary)
+
+
+def write_learned(
+    spark: SparkSession,
+    out: Output,
+    spells: DataFrame,
+    daily: DataFrame,
+    brokers: int,
+    options: MobilityOptions,
+    summary: Summary,
+) -> None:
+    """What follows from visits. All but the handoffs themselves comes from two tables that are small, and kept."""
+    by_day = daily.persist()
+    test_day = _test_day(mobility.days(by_day), options, summary)
+    ended, gone = spells.persist(), mobility.tested(by_day, test_day).persist()
     try:
 
         def of_sites() -> None:
@@ -180,8 +210,8 @@ def _learn(
 
         at_once(spark, of_ways, of_sites, foretold)
     finally:
-        ended.unpersist()
-        gone.unpersist()
+        for kept in (by_day, ended, gone):
+            kept.unpersist()
 
 
 def _test_day(days: list[str], options: MobilityOptions, summary: Summary) -> str | None:

@@ -156,14 +156,28 @@ def ways(moves: DataFrame, test_day: str | None) -> DataFrame:
 
     A tenth of the handoffs or less, which the graph and the forecasts need no more of: worth to be kept meanwhile.
     """
-    is_tested = sf.lit(False) if test_day is None else sf.col("day") == test_day
-    is_steady = ~sf.col("ping_pong")
-    return moves.groupBy("previous_site", "site", "next_site").agg(
+    return tested(daily_ways(moves), test_day)
+
+
+def daily_ways(moves: DataFrame) -> DataFrame:
+    """The same for each day by itself; `steady` are those that were no ping-pong."""
+    return moves.groupBy("previous_site", "site", "next_site", "day").agg(
         sf.count("*").alias("gone"),
         sf.count_if("ping_pong").alias("ping_pongs"),
         sf.max("time_s").alias("last_s"),
-        sf.count_if(is_steady & is_tested).alias("tested"),
-        sf.count_if(is_steady & ~is_tested).alias("learned"),
+        sf.count_if(~sf.col("ping_pong")).alias("steady"),
+    )
+
+
+def tested(daily: DataFrame, test_day: str | None) -> DataFrame:
+    """Ways of all days, perhaps in several parts, with one day to foretell."""
+    is_tested = sf.lit(False) if test_day is None else sf.col("day") == test_day
+    return daily.groupBy("previous_site", "site", "next_site").agg(
+        sf.sum("gone").alias("gone"),
+        sf.sum("ping_pongs").alias("ping_pongs"),
+        sf.max("last_s").alias("last_s"),
+        _sum_where(is_tested, "steady").alias("tested"),
+        _sum_where(~is_tested, "steady").alias("learned"),
     )
 
 

@@ -50,8 +50,12 @@ class Stays:
 
     @classmethod
     def of(cls, fixes: pa.RecordBatch) -> Stays:
+        """Of fixes; a row with `last_fix_s` and `fixes` is a stay already."""
         time_s = fixes.column("time_s").to_numpy()
-        return cls(fixes.column("subscriber"), fixes.column("site"), time_s, time_s, np.ones(len(time_s), np.int64))
+        if "last_fix_s" not in fixes.schema.names:
+            return cls(fixes.column("subscriber"), fixes.column("site"), time_s, time_s, np.ones(len(time_s), np.int64))
+        last_s, count = fixes.column("last_fix_s").to_numpy(), fixes.column("fixes").to_numpy()
+        return cls(fixes.column("subscriber"), fixes.column("site"), time_s, last_s, count)
 
     def __len__(self) -> int:
         return len(self.entered_s)
@@ -92,6 +96,13 @@ class Visiting:
         """Sorted fixes to the visits of the schema `VISITS`, in the same order."""
         repeats = _Repeats()
         return self.joined(Stays.of(repeats.left_out(batch)) for batch in batches)
+
+    def numbered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same with the column `row`, which grows from visit to visit: times alone do not tell their order."""
+        begin = 0
+        for batch in self.visits(batches):
+            yield batch.append_column("row", pa.array(np.arange(begin, begin + len(batch))))
+            begin += len(batch)
 
     def joined(self, parts: Iterable[Stays]) -> Iterator[pa.RecordBatch]:
         """The same of stays, wherever they were cut into parts."""

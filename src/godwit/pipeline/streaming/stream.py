@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from godwit.pipeline.driver import is_remote
+from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io import marks
 from godwit.pipeline.io.files import Files, within
 from godwit.pipeline.io.footers import Apart
@@ -25,6 +27,7 @@ from godwit.pipeline.io.reading import Raw, UnreadableError, files_apart
 from godwit.pipeline.io.writing import write_empty
 from godwit.pipeline.progress import Summary
 from godwit.pipeline.schemas import QUARANTINE
+from godwit.pipeline.streaming.compaction import recover
 from godwit.pipeline.streaming.feeds import Feed
 from godwit.pipeline.streaming.ledger import Entry, Ledger
 from godwit.pipeline.streaming.queries import BATCH, Pace, finished, started, write_batch, written
@@ -72,9 +75,15 @@ class Stream:
     ) -> None:
         self._spark = spark
         self._out, self._feed, self._each, self._close = out.rstrip("/"), feed, each, close
+        if is_remote(spark):
+            raise PipelineError(
+                "a stream is driven by this process, and Spark Connect would run it on the server: right would be a"
+                " session of this process (--master local[*], spark://, yarn, k8s://), or a batch"
+            )
         files = Files(spark)
         self._lock = Lock(files, self._out, mark.job)
         try:
+            recover(files, self._out)
             marks.claim_stream(files, self._out, mark)
             self._ledger, self._before = Ledger(files, within(self._out, CHECKPOINT)), None
             for table, schema in ({BAD: QUARANTINE} | dict(tables)).items():
@@ -105,6 +114,10 @@ class Stream:
         if self._before is None:
             return 0, 0
         return last.rows - self._before.rows, last.number - self._before.number
+
+    def number(self) -> int:
+        """The micro-batch that was finished last, -1 before the first."""
+        return self._ledger.last().number
 
     def latest_s(self) -> float | None:
         return self._ledger.last().latest_s

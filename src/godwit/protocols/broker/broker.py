@@ -23,6 +23,7 @@ from godwit.protocols.broker.messages import (
     Forwarded,
     Given,
     Heard,
+    Hello,
     Nothing,
     Place,
     Repeated,
@@ -84,7 +85,8 @@ class Broker:
         self._moves = Moves(
             self._registry, session_wait_s, self.publish, self._begin, handoff, neighbors, copies_bytes_max, directory
         )
-        self._known: set[NodeId] = set()
+        self._known: dict[NodeId, int] = {}
+        """The other brokers, each with the name of its disk, 0 where that has not been heard."""
         self._introduced = False
         self._load()
         fabric.on_content = self._on_content
@@ -150,6 +152,8 @@ class Broker:
         if not self._may_will(opening, outlet):
             return
         session = self._registry.sessions.get(opening.client)
+        # Above that of the session which ends before this one begins.
+        epoch = self._moves.new_epoch(opening) if opening.clean else 0
         if session is not None and not opening.clean and self._moves.is_elsewhere(session, opening):
             self._moves.send_after(session, opening)
             session = None
@@ -166,11 +170,11 @@ class Broker:
         waiting = self._moves.stop_waiting(opening.client)
         if waiting is not None and waiting.outlet is not None:
             waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
-        self._begin(opening, outlet)
+        self._begin(opening, outlet, epoch)
 
-    def _begin(self, opening: Opening, outlet: Outlet) -> None:
+    def _begin(self, opening: Opening, outlet: Outlet, epoch: int = 0) -> None:
         """A session that is new, here and everywhere."""
-        session = self._registry.create(opening, self._moves.new_epoch(opening.client), clean=opening.clean)
+        session = self._registry.create(opening, epoch or self._moves.new_epoch(opening), clean=opening.clean)
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
         self._hurry(session)
@@ -370,26 +374,33 @@ class Broker:
                 moves.reserving.on_reserve(origin, content)
             case Reserved():
                 moves.reserving.on_reserved(origin, content)
+            case Hello():
+                pass  # the fabric has told
             case messages.Retained(publication):
                 self._switch.retained.keep(publication, origin)
         self.fabric.taken(origin, number)
 
     def _on_change(self) -> None:
         """Brokers or their interests are not what they were."""
-        brokers = set(self.fabric.sources(ANYTHING))
+        brokers = {name: self.fabric.disk_of(name) for name in sorted(self.fabric.sources(ANYTHING))}
         self._switch.audiences.follow(self.fabric.interests)
-        new, gone = brokers - self._known, self._known - brokers
-        if new or gone:
+        new, gone = brokers.keys() - self._known.keys(), self._known.keys() - brokers.keys()
+        reborn = [name for name, disk in brokers.items() if disk and self._known.get(name, 0) not in (0, disk)]
+        if brokers != self._known:
             self._known = brokers
-            self.store.put("meta", "brokers", 0, msgspec.msgpack.encode(sorted(brokers)))
+            self.store.put("meta", "brokers", 0, msgspec.msgpack.encode(brokers))
         if brokers or self.fabric.interests:
             self._switch.restate()
         elif not self._introduced:
             self.fabric.want(())  # nobody is there to want anything of, but whoever comes must hear of this broker
         self._introduced = True
         if new:
+            self.fabric.send(sorted(new), Hello())
             self._moves.greet(new)
             self._greet_with_retained(new)
+        for broker in reborn:
+            self._moves.reborn(broker)
+            self._greet_with_retained({broker})
         for broker in sorted(gone):
             self._moves.given_up(broker)
         self._moves.turning.interests_changed()
@@ -405,7 +416,7 @@ class Broker:
         now = self.clock()
         for owner, _, row in self.store.load("meta"):
             if owner == "brokers":
-                self._known = set(msgspec.msgpack.decode(row, type=list[str]))
+                self._known = msgspec.msgpack.decode(row, type=dict[str, int])
         for session in self._switch.ledger.load():
             session.sequence = self._registry.first_sequence()
             if session.standing.state is State.SHADOW:

@@ -8,11 +8,11 @@ from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
 from godwit.protocols.broker.interest.subscribers import Audience, Audiences, Found, Group, takers_of
-from godwit.protocols.broker.messages import Forwarded
+from godwit.protocols.broker.messages import Forwarded, Line
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
-from godwit.protocols.broker.session.memory import is_own
+from godwit.protocols.broker.session.memory import is_first, is_own
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.retained import Retained
 from godwit.protocols.broker.session.rows import Ledger, kept_of
@@ -223,6 +223,8 @@ class Switch:
         at this moment, and nobody else has it."""
         if session.standing.state is State.SHADOW:
             self.forward(session, item, None)
+        elif not self._is_first(session, item):
+            self.counts.late_duplicates += 1
         elif session.copy is not None:
             session.queue.waiting.append(item)
             session.queue.waiting_b += item.size_b
@@ -232,7 +234,13 @@ class Switch:
                 self._follow(session, item, origin)
             self.flows.take(session, item)
 
-    def forward(self, shadow: Session, item: Item, born: int | None = None) -> None:
+    def _is_first(self, session: Session, item: Item) -> bool:
+        if session.carried.memory is None:
+            return True
+        self.ledger.put_session(session)
+        return is_first(session, item)
+
+    def forward(self, shadow: Session, item: Item, born: Line | None = None) -> None:
         """For a shadow: on to where the session went, with `born` where another had kept that which went into it."""
         standing = shadow.standing
         self.ledger.writes += 1

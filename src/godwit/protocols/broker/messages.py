@@ -11,6 +11,17 @@ from godwit.protocols.host import NodeId
 Stamp = tuple[NodeId, Count]
 """A broker, and a number in its stream."""
 
+Name = tuple[NodeId, str, Count]
+"""Of a publication: the broker that took it, its publisher, and its number among that one's."""
+
+
+Line = tuple[Count, NodeId]
+"""Tells one session of a client from another wherever they go: the epoch at which it began, where an older one was out
+of reach, and the broker where that was. Two may begin at the same moment at two brokers."""
+
+FIRST: Line = (0, "")
+"""Of a session that did not begin so."""
+
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
     """A copy that `source` had made under an epoch was taken up by its `holder`, and the source may not know it yet."""
@@ -63,32 +74,6 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     """The broker that published it, and its number in that broker's stream, where it came by one."""
 
 
-class Past(msgspec.Struct, array_like=True):
-    """A subscription that was given up, and of each broker's stream behind which number and up to which it was met."""
-
-    wanted: Subscription
-    firsts: dict[NodeId, Count]
-    lasts: dict[NodeId, Count]
-
-
-class Part(msgspec.Struct, array_like=True):
-    """What a session has had that began at an epoch and has come, under another, to go into a newer one."""
-
-    born: Count
-    epoch: Count
-    past: list[Past]
-    open: Count
-    """So many, the last of them, it had until the brokers have turned from it."""
-    wanted: tuple[Subscription, ...] = ()
-    """What it asked for when it came."""
-    reached: dict[NodeId, Count] = msgspec.field(default_factory=dict)
-    """Up to which number of each broker's stream it has passed on here all that it had."""
-    early: dict[str, dict[NodeId, Count]] = msgspec.field(default_factory=dict)
-    """The same, by subscription, as long as it was not known what the newer session has by that."""
-    seen: set[tuple[str, Count]] = msgspec.field(default_factory=set)
-    """The few that it has passed on beside what is past, by their own names."""
-
-
 class Mark(msgspec.Struct, array_like=True):
     """What brokers were asked to turn to, and whether they knew by then that the session is where it is."""
 
@@ -99,25 +84,22 @@ class Mark(msgspec.Struct, array_like=True):
 class Memory(msgspec.Struct, array_like=True):
     """What a session has by itself that began while an older one of its client was out of reach."""
 
-    born: Count
-    """The epoch at which it began."""
+    born: Line
     mark: Count
     """The last under which brokers were asked to turn to it."""
     source: NodeId
     """Who was asked in vain for the older one, until that has come."""
+    since: Count
+    """The epoch since when that one was known to be there."""
     firsts: dict[NodeId, dict[str, Count]] = msgspec.field(default_factory=dict)
     """By broker and subscription: all that is wanted is its own that has a higher number in the broker's stream."""
-    past: list[Past] = msgspec.field(default_factory=list)
-    seen: set[tuple[str, Count]] = msgspec.field(default_factory=set)
-    """The few that came beside that from where the session was before, by their own names."""
-    parts: list[Part] = msgspec.field(default_factory=list)
+    had: dict[Name, None] = msgspec.field(default_factory=dict)
+    """All that it has taken, and those that have gone into it had; the oldest first."""
     marks: dict[Count, Mark] = msgspec.field(default_factory=dict)
     answered: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers that have no older session any more."""
-    lines: set[Count] = msgspec.field(default_factory=set)
-    """By the epochs at which they began, the sessions that have gone into it."""
-    reached: dict[NodeId, Count] = msgspec.field(default_factory=dict)
-    """How far each stream had come where the session was before."""
+    lines: set[Line] = msgspec.field(default_factory=set)
+    """The sessions that have gone into it."""
     passed: dict[NodeId, NodeId] = msgspec.field(default_factory=dict)
     """By the broker that has said so: to whom an older session went from there."""
     counts_from: dict[NodeId, Count] = msgspec.field(default_factory=dict)
@@ -136,6 +118,9 @@ class Carried(msgspec.Struct, array_like=True):
     """The client has started it clean: what an earlier one kept elsewhere is not for it."""
     started: Count = 0
     """The epoch of that."""
+    age: Line = FIRST
+    """Where and when it began, or was taken up out of a copy without a word of its source. Of two sessions of a client
+    the one with the lower goes into the other; it stays the same wherever the session goes."""
     strange: bool = False
     """It began while an older one was out of reach, and the client has not shown that it has heard so. Until then it is
     told so each time: it may take packet identifiers and subscriptions for those of the older one."""
@@ -238,14 +223,13 @@ class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
 class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):
     """One more for a session that has moved from me to you; in the order in which the client must see them.
 
-    `born`: it was kept by another session of the client, that has gone into this one and began at this epoch, or
-    before all that are known (0).
+    `born`: it was kept by another session of the client, that has gone into this one.
     """
 
     client: str
     epoch: Count
     kept: Kept
-    born: Count | None = None
+    born: Line | None = None
 
 
 class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
@@ -259,9 +243,8 @@ class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
     chain: tuple[NodeId, ...] = ()
     copy: bool = False
     """It is only a copy that I have: `source` goes on collecting, and no other place is concerned."""
-    lines: tuple[Count, ...] = (0,)
-    """Whose places are concerned: by the epochs at which they began, the session and those that have gone into it; 0
-    for one that did not begin while an older was away."""
+    lines: tuple[Line, ...] = (FIRST,)
+    """Whose places are concerned: the session's, and those of the ones that have gone into it."""
 
 
 class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
@@ -271,7 +254,7 @@ class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
     client: str
     epoch: Count
     copy: NodeId = ""
-    lines: tuple[Count, ...] = (0,)
+    lines: tuple[Line, ...] = (FIRST,)
     passed_to: NodeId = ""
     """A session of the client went from me to this broker, which may not have it yet."""
 
@@ -307,6 +290,11 @@ class Repeated(msgspec.Struct, frozen=True):
     publication: Publication
 
 
+class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
+    """The first of my stream to you. If you have heard another stream of mine before, its disk is lost, and with it all
+    that I had and confirmed."""
+
+
 class Retained(msgspec.Struct, frozen=True, tag="retained", array_like=True):
     """To a broker that is new: keep this as the last of its topic. It is no news to anybody."""
 
@@ -325,6 +313,7 @@ Content = (
     | Through
     | Said
     | Heard
+    | Hello
     | Retained
     | Copy
     | Drop

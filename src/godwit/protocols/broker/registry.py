@@ -65,6 +65,9 @@ class Registry:
         session = Session(opening.client, epoch)
         session.become(Cause.OPENED)
         session.carried.clean, session.carried.started = clean, epoch if clean else 0
+        session.carried.age = (epoch, self.switch.name)
+        # Whoever shows a token had a session, and takes this one for it until it has heard otherwise.
+        session.carried.strange = bool(opening.token) and not clean
         session.outlive(opening.expiry_s)
         self.add(session)
         self.switch.ledger.put_session(session)

@@ -61,15 +61,18 @@ class Wire:
         self.world.spread_interest(self.site)
         return self.site.statement[0]
 
+    def disk_of(self, broker: NodeId) -> int:
+        return 0
+
+    def is_confirmed(self, broker: NodeId, number: int) -> bool:
+        return number not in self.outgoing.get(broker, {})
+
     def heard(self, broker: NodeId) -> int:
         return self.site.heard.get(broker, (0, ()))[0]
 
     @property
     def sent(self) -> int:
         return self.world.number
-
-    def reached(self, broker: NodeId) -> int:
-        return self.given.get(broker, 0)
 
     def crossed(self, since_s: float) -> list[tuple[str, int]]:
         return []

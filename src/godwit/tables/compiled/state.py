@@ -1,4 +1,10 @@
-"""The arrays of an index: how they begin and grow, and how compiled code finds them."""
+"""The arrays of an index: how they begin and grow, and how compiled code finds them.
+
+An array that grows moves. That is safe because compiled code takes every address from the table of the book, and
+nothing grows during a call. `add` stops before a subscription for which there may not be room enough and says what is
+short; when Python has made room, it goes on with the same subscription. The old array is let go when the table names
+the new one. Since arrays grow by a factor, an entry is copied between three and four times, however many there are.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tables as sources, here in an S3 server on this machine; Hadoop's own s3a comes from Maven and is not tried.
-
-The server is moto's, which is too large for everybody's environment: pip install 'moto[server,s3]' to run this.
-"""
+"""Tables as sources, here in moto's S3 server on this machine; Hadoop's own s3a comes from Maven and is not tried."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_a_medium_without_streams_serves_as_a_fabric_that_knows_nobody() -> None
     assert pipe.sent == [(("others",), publication())]
     assert not fabric.is_known("others")
     assert fabric.sources(ANYTHING) == frozenset()
-    assert (fabric.heard("others"), fabric.reached("others"), fabric.sent) == (0, 0, 0)
+    assert (fabric.heard("others"), fabric.disk_of("others"), fabric.sent) == (0, 0, 0)
 
 
 def test_what_comes_over_such_a_medium_reaches_whoever_listens_to_the_fabric() -> None:

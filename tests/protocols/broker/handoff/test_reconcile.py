@@ -81,6 +81,13 @@ ONCE_WRONG: dict[tuple[int, Handoff], str] = {
         477,
         "reactive",
     ): "Two sessions of a client used the same packet identifier for different events.",
+    (277, "proactive"): "A still older session came from the broker that was asked, and was taken for the newer one.",
+    (473, "proactive"): "A turn was asked for twice, and the first answer was taken for the second.",
+    (367, "proactive"): "A client without a token was let into a copy whose `Drop` was under way.",
+    (488, "proactive"): "A client without a token was let into a copy whose `Drop` was under way.",
+    (614, "proactive"): "A client without a token was let into a copy whose `Drop` was under way.",
+    (660, "proactive"): "A client without a token was let into a copy whose `Drop` was under way.",
+    (763, "reactive"): "What several sessions had came in more parts than there were sessions.",
     (284, "reactive"): "A session forgot the older one before every broker had answered for a new subscription.",
 }
 

@@ -13,14 +13,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.io.lake.address import DELTA, ICEBERG, TableAddress, parsed
+from godwit.pipeline.io.lake.address import DELTA, ICEBERG, TABLE, TableAddress, parsed
 
 _BATCH = "batch="
+PUBLISHED = "_published.json"
+"""Beside the tables of a stream: up to which micro-batch each target has them."""
 
 
 def published(out: str, target: str) -> dict[str, int]:
@@ -34,11 +37,26 @@ def published(out: str, target: str) -> dict[str, int]:
     rows = dict[str, int]()
     for table in sorted(_tables(folder)):
         rows[table.name] = _publish(table, folder, _beneath(address, table.name))
+    _note(folder, target)
     return rows
+
+
+def _note(folder: Path, target: str) -> None:
+    """Of a stream, up to which micro-batch a target has it: `compaction` joins no others."""
+    complete = _complete(folder)
+    if complete >= 0:
+        note = folder / PUBLISHED
+        told = msgspec.json.decode(note.read_bytes(), type=dict[str, int]) if note.exists() else {}
+        note.write_bytes(msgspec.json.encode(told | {target: complete}))
 
 
 def _target(text: str) -> TableAddress:
     address = parsed(text)
+    if address is not None and address.format == TABLE:
+        raise PipelineError(
+            f"{text}: a name of Spark's catalogs needs the session that knows it:"
+            f" right would be --tables {text} with the job itself"
+        )
     if address is None or address.format not in (ICEBERG, DELTA) or (address.version, address.time_ms) != (None, None):
         raise PipelineError(f"{text}: right would be iceberg:CATALOG.NAMESPACE or delta:FOLDER")
     if address.is_folder and address.format == ICEBERG:

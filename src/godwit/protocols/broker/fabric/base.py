@@ -62,11 +62,15 @@ class Fabric(Medium, Protocol):
         """The other brokers that may send something that these filters want, each of them known. A tree answers with
         all of its brokers, whatever the filters; who asks with `ANYTHING` hears of everybody."""
 
+    def disk_of(self, broker: NodeId) -> int:
+        """Names the disk of another broker. Where it changes, that broker has lost all that it ever had or confirmed;
+        `on_change` says so before anything else comes from there. 0: not known, or it cannot be lost."""
+
+    def is_confirmed(self, broker: NodeId, number: int) -> bool:
+        """Whether that broker does not need what was sent to it under this number any more."""
+
     def heard(self, broker: NodeId) -> int:
         """The number of the newest statement of that broker known here."""
-
-    def reached(self, broker: NodeId) -> int:
-        """The last number of that broker's stream that was given here; 0 where none was."""
 
     def crossed(self, since_s: float) -> list[Passage]:
         """What bridges brought from the air and was taken here since then, by the host's time; the newest first."""
@@ -112,10 +116,13 @@ class Alone:
     def want(self, filters: Iterable[Filter]) -> int:
         return 0
 
-    def heard(self, broker: NodeId) -> int:
+    def disk_of(self, broker: NodeId) -> int:
         return 0
 
-    def reached(self, broker: NodeId) -> int:
+    def is_confirmed(self, broker: NodeId, number: int) -> bool:
+        return True
+
+    def heard(self, broker: NodeId) -> int:
         return 0
 
     def crossed(self, since_s: float) -> list[Passage]:

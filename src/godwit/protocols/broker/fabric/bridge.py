@@ -57,11 +57,14 @@ class Bridge:
         self._told = self._for_tree()
         return self.tree.want(self._told)
 
+    def disk_of(self, broker: NodeId) -> int:
+        return self.tree.disk_of(broker)
+
+    def is_confirmed(self, broker: NodeId, number: int) -> bool:
+        return self.tree.is_confirmed(broker, number)
+
     def heard(self, broker: NodeId) -> int:
         return self.tree.heard(broker)
-
-    def reached(self, broker: NodeId) -> int:
-        return self.tree.reached(broker)
 
     def crossed(self, since_s: float) -> list[Passage]:
         return self.tree.crossed(since_s)

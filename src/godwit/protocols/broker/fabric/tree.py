@@ -9,7 +9,7 @@ import msgspec
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.overlay import Overlay, Said, TreeOptions
 from godwit.protocols.broker.fabric.passages import Passage, Passages, entrance, is_owed, passage_of
-from godwit.protocols.broker.interest.heard import Interests, marker
+from godwit.protocols.broker.interest.heard import Interests, disk_of, marker
 from godwit.protocols.broker.messages import Content, Repeated
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
@@ -38,7 +38,7 @@ class TreeFabric:
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
         self.links: set[NodeId] = set()
-        self.streams = Streams(host, store, options.streams, self._pass_on, self._has_way, self._give)
+        self.streams = Streams(host, store, options.streams, self._pass_on, self._has_way, self._give, self._reborn)
         self._interests = Interests(store, host.now())
         self._said = Said(store, options.incarnation)
         self._incarnation = max(reserved(store, "boots") + 1, options.incarnation)
@@ -128,13 +128,22 @@ class TreeFabric:
         self._state_soon()
         return statement
 
+    def disk_of(self, broker: NodeId) -> int:
+        """By its stream, once that has been heard: what is said of its interest may be outdated."""
+        source, peer = self.streams.receiver.sources.get(broker), self._interests.peers.get(broker)
+        return source.stream if source is not None else disk_of(peer.marker) if peer is not None else 0
+
+    def is_confirmed(self, broker: NodeId, number: int) -> bool:
+        lane = self.streams.sender.outbox.lanes.get(broker)
+        return lane is None or number not in lane.parcels
+
+    def _reborn(self, broker: NodeId) -> None:
+        """It speaks from another disk."""
+        self.on_change()
+
     def heard(self, broker: NodeId) -> int:
         peer = self._interests.peers.get(broker)
         return 0 if peer is None else peer.statement
-
-    def reached(self, broker: NodeId) -> int:
-        source = self.streams.receiver.sources.get(broker)
-        return 0 if source is None else source.given
 
     @property
     def sent(self) -> int:

@@ -22,6 +22,8 @@ from godwit.protocols.host import NodeId, Timer
 ASKED_MAX = 16
 """So many brokers may send a fetch on to another before the client gets a new session."""
 
+EPOCHS_MAX = 4_096
+"""So often a session may move and be copied while calendars do not go on."""
 EPOCH_DIGITS_MAX = 19
 
 
@@ -100,7 +102,7 @@ class Moves:
             return False
         copy = self.registry.copies.get(opening.client)
         if copy is not None and copy.source == at.broker and opening.token == copy.session.carried.token != "":
-            self.taking.open(copy, self.new_epoch(opening.client), opening, outlet)
+            self.taking.open(copy, self.new_epoch(opening), opening, outlet)
             return True
         self.wait_for(opening, outlet, at)
         return True
@@ -148,7 +150,7 @@ class Moves:
         """To where its client was let in since, so that the newer session there is the one that goes on."""
         told = _told(opening.token)
         assert told is not None
-        self.leaving.transfer(session, told.broker, session.standing.epoch + 1)
+        self.leaving.transfer(session, told.broker)
 
     def _at(self, opening: Opening) -> At:
         """Where the session is: as the client knows, as the others have said, or as a copy of it shows."""
@@ -168,7 +170,12 @@ class Moves:
         newer = self.places.known.get(session.client)
         if newer is None or newer < At(session.standing.epoch, self.name) or not self.fabric.is_known(newer.broker):
             return False
-        self.leaving.transfer(session, newer.broker, newer.epoch)
+        shadows = self.registry.shadows.get(session.client, {}).values()
+        if any(one.standing.moved_to == newer.broker and one.carried.age < session.carried.age for one in shadows):
+            # An older one has gone there, and only moves more often: that one comes to this.
+            session.standing.epoch, session.standing.announced = newer.epoch + 1, False
+            return False
+        self.leaving.transfer(session, newer.broker)
         return True
 
     def give_up(self, opening: Opening, outlet: Outlet) -> None:
@@ -201,10 +208,13 @@ class Moves:
             known = max(known, live.standing.epoch, live.standing.copied)
         return known + 1
 
-    def new_epoch(self, client: str) -> int:
-        """For a session that begins here, though another may exist. Only these take the time: however often the other
-        one moves and is copied, nobody takes it for the newer one."""
-        return max(self.next_epoch(client), int(self.switch.clock() * 1000))
+    def new_epoch(self, opening: Opening) -> int:
+        """For a session that begins here, though another may exist: so far above all that is known here, or to the
+        client, that the other one stays below however often it moves and is copied. The calendar only helps where
+        nobody knows of the other one."""
+        told = _told(opening.token) if opening.token else None
+        known = max(self.next_epoch(opening.client), told.epoch if told is not None else 0)
+        return max(known + EPOCHS_MAX if known > 1 else 0, int(self.switch.clock() * 1000))
 
     def announce(self, session: Session, *, clean: bool = False) -> None:
         """Tell all brokers that a session that may outlive its connection is here."""
@@ -238,23 +248,23 @@ class Moves:
         if copy is not None:
             self.reserving.written_soon(copy)
 
-    def _new_session(self, client: str) -> None:
-        """The session cannot be had now. Where there is a copy the client gets that; else a new session, and should the
-        old one turn up, what it kept is added."""
+    def _new_session(self, client: str, *, for_good: bool = False) -> None:
+        """The session cannot be had now, or is lost for good. Where there is a copy that is good the client gets that;
+        else a new session, and should the old one turn up, what it kept is added."""
         waiting = self.stop_waiting(client)
         if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
             return
         session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
-        if session is None and copy is not None and _is_good(copy, waiting.opening):
-            self.arrive(self.taking.claim(copy), waiting)
+        if session is None and copy is not None and (for_good or _is_good(copy, waiting.opening)):
+            self.arrive(self.taking.claim(copy, waiting.opening), waiting)
             return
         present = session is not None
         if session is not None:
             self.reserving.free(session)
         else:
-            session = self.registry.create(waiting.opening, self.new_epoch(client))
+            session = self.registry.create(waiting.opening, self.new_epoch(waiting.opening))
             session.standing.came_from, session.carried.strange = waiting.source, True
-            self.registry.reunion.begin(session, waiting.source)
+            self.registry.reunion.begin(session, waiting.source, waiting.at.epoch)
         self.announce(session)
         self.let_in(session, waiting, present=present)
 
@@ -268,8 +278,7 @@ class Moves:
         if waiting is not None and waiting.wanted_by is not None:
             if waiting.outlet is not None:
                 waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
-            epoch, to = waiting.wanted_by
-            self.leaving.transfer(session, to, epoch)
+            self.leaving.transfer(session, waiting.wanted_by[1])
         elif waiting is not None and waiting.outlet is not None:
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
             self.registry.attach(session, waiting.opening, waiting.outlet, present)
@@ -286,12 +295,12 @@ class Moves:
         if session is not None and not fetch.held and self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, fetch.epoch, origin)
         elif session is not None and fetch.copy == session.standing.copied and origin in session.standing.copies:
-            self.leaving.give(session, origin, fetch.epoch)
+            self.leaving.give(session, origin, fetch.epoch if fetch.held else 0)
         elif session is not None and fetch.held:
             # The client was let in there and is here again, though it does not know of there: that was in vain.
             self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch, self.name, session.standing.epoch))
         elif session is not None:
-            self.leaving.transfer(session, origin, fetch.epoch)
+            self.leaving.transfer(session, origin)
         elif waiting is not None and waiting.source != origin and not fetch.held:
             waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
         else:
@@ -373,7 +382,7 @@ class Moves:
         elif self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, place.epoch, origin)
         else:
-            self.leaving.transfer(session, origin, place.epoch)
+            self.leaving.transfer(session, origin)
 
     def greet(self, brokers: Iterable[NodeId]) -> None:
         """Tell new brokers where sessions are."""
@@ -386,16 +395,36 @@ class Moves:
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
+        self._expect_nothing(broker)
+        self.copying.given_up(broker)
+        self.turning.given_up(broker)
+        self._go_on_without(broker)
+
+    def reborn(self, broker: NodeId) -> None:
+        """It has lost its disk: nobody waits any longer for what was only there. It is asked again for what it can
+        still do, and told again what it knew."""
+        self._expect_nothing(broker)
+        self.copying.reborn(broker)
+        self.turning.reborn(broker)
+        for session in list(self.registry.sessions.values()):
+            if session.standing.reserved_for == broker:
+                self.reserving.free(session)
+            self.registry.reunion.reborn(session, broker)
+        self._go_on_without(broker)
+        self.greet((broker,))
+
+    def _expect_nothing(self, broker: NodeId) -> None:
+        """Neither sessions that it had, nor what it would have said of publishers."""
         self.places.forget_broker(broker)
         for client, waiting in list(self.waiting.items()):
             if waiting.source == broker:
-                self._new_session(client)
+                self._new_session(client, for_good=True)
         self.holding.given_up(broker)
-        self.copying.given_up(broker)
         for shadow in [one for some in self.registry.shadows.values() for one in some.values()]:
             self.speaking.heard_for(shadow, {one for one in shadow.carried.unheard if one[1] == broker})
             self.turning.end_if_done(shadow)
-        self.turning.given_up(broker)
+
+    def _go_on_without(self, broker: NodeId) -> None:
         for session in list(self.registry.sessions.values()):
             self.speaking.given_up(session, broker)
             if session.carried.memory is not None:
@@ -418,11 +447,10 @@ def _told(token: str) -> At | None:
 
 
 def _is_good(copy: Copy, opening: Opening) -> bool:
-    """Whether the session was asked for, and the client does not show that it was in elsewhere since the copy."""
-    return copy.session.standing.state is State.COMMITTED and opening.token.removeprefix(UNSURE) in (
-        "",
-        copy.session.carried.token,
-    )
+    """Whether the session was asked for, and the client shows that it was in nowhere since the copy was made. A client
+    that shows nothing may have had elsewhere what is in the copy, and only its source can tell."""
+    token = opening.token.removeprefix(UNSURE)
+    return copy.session.standing.state is State.COMMITTED and bool(token) and token == copy.session.carried.token
 
 
 def _is_valid(claim: Claim, session: Session) -> bool:

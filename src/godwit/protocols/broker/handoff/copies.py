@@ -92,7 +92,11 @@ class Copying:
             session.standing.state in (State.RESTING, State.RESERVED)
             and session.carried.expiry_s > 0
             and not (
-                session.standing.copies or session.inflow.gates or session.inflow.upstreams or session.carried.unheard
+                session.standing.copies
+                or session.inflow.gates
+                or session.inflow.upstreams
+                or session.inflow.held
+                or session.carried.unheard
             )
             and bool(session.subscriptions)
             and not any(sub.wanted.group for sub in session.subscriptions.values())
@@ -170,6 +174,16 @@ class Copying:
                 [one for one in session.standing.copies if one != but], Drop(session.client, session.standing.copied)
             )
             session.standing.copies = {}
+
+    def reborn(self, broker: NodeId) -> None:
+        """Whoever has lost its disk sends to nobody until it has heard again what others want, and to each from another
+        moment on. So what it sends would leave holes in copies: they are made anew."""
+        for session in list(self.registry.sessions.values()):
+            if session.standing.copies:
+                session.standing.copies.pop(broker, None)
+                self.drop(session)
+                self.switch.ledger.put_session(session)
+                self.rested(session)
 
     def given_up(self, broker: NodeId) -> None:
         """It holds no copy any more, and counts as turned to all others."""

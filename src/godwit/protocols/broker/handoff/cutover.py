@@ -6,10 +6,9 @@ from collections.abc import Iterable
 
 from godwit.protocols.broker.handoff.directory import Asked, Places
 from godwit.protocols.broker.handoff.reconcile import born_of, key_of
-from godwit.protocols.broker.messages import Forwarded, Through, Turn, Turned
+from godwit.protocols.broker.messages import Forwarded, Line, Through, Turn, Turned
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
-from godwit.protocols.broker.session.memory import had, is_late, note, passes
 from godwit.protocols.broker.session.rows import item_of
 from godwit.protocols.broker.session.state import Gate, Item, Session, Upstream
 from godwit.protocols.host import NodeId
@@ -164,10 +163,9 @@ class Turning:
 
     def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
         """What came on this way."""
-        if way.main and (_comes_itself(session, item) or is_late(session, item) or not self._is_first(session, item)):
+        if way.main and (_comes_itself(session, item) or not self._is_first(session, item)):
             self.switch.counts.late_duplicates += 1
         elif way.main:
-            self._note(session, item, None)
             self.switch.take(session, item)
         elif item.stamp is not None and item.stamp[0] in way.had:
             self.switch.counts.late_duplicates += 1
@@ -179,8 +177,9 @@ class Turning:
         passage, is_here = item.publication.passage, session.standing.state is not State.SHADOW
         return passage is None or not is_here or session.passes(passage)
 
-    def pass_older(self, session: Session, born: int, item: Item) -> None:
-        """What another session kept that began at this epoch; unless this one, or a newer than that, has had it."""
+    def pass_older(self, session: Session, born: Line, item: Item) -> None:
+        """What another session kept; unless a newer than that may have had it, and is still to
+        come."""
         reunion = self.registry.reunion
         if session.standing.state is State.SHADOW and session.carried.memory is not None:
             self.switch.forward(session, item, born)
@@ -188,26 +187,10 @@ class Turning:
             session.inflow.held.setdefault(key_of(born), []).append(item)
             if session.durable:
                 self.switch.ledger.put_item(session, item, key_of(born))
+        elif self._is_first(session, item):
+            self.switch.take(session, item)
         else:
-            is_had, passage = had(session, item, born), item.publication.passage
-            is_had = is_had or (
-                passage is not None and session.standing.state is not State.SHADOW and not session.passes(passage)
-            )
-            news = passes(session, item, born)
-            if is_had:
-                self.switch.counts.late_duplicates += 1
-            else:
-                news |= note(session, item, born)
-                self.switch.take(session, item)
-            if news:
-                self._write(session)
-
-    def _note(self, session: Session, item: Item, born: int | None) -> None:
-        if session.carried.memory is not None and note(session, item, born):
-            self._write(session)
-
-    def _write(self, session: Session) -> None:
-        self.switch.ledger.put_session(session)
+            self.switch.counts.late_duplicates += 1
 
     def go_on(self, session: Session) -> None:
         """Somebody for whom what older sessions kept had to wait has come, or does not come any more."""
@@ -223,6 +206,8 @@ class Turning:
                 self.switch.ledger.delete_item(session, item)
                 self.pass_older(session, born, item)
         self.registry.reunion.settle(session)
+        if kept and not session.inflow.held:
+            self.registry.moves.copying.rested(session)
 
     def loaded(self, session: Session) -> None:
         """It was here before a crash; what it waits for goes on."""
@@ -293,6 +278,37 @@ class Turning:
             session.standing.open_origins.discard(broker)
             if ways or gate is not None or broker in session.standing.owed:
                 self.progress(session, broker)
+
+    def reborn(self, broker: NodeId) -> None:
+        """All that it would have passed on is lost, and so is what went there and was confirmed. But it can turn: it is
+        asked again by whoever has not heard that all is through."""
+        for session in self._moving():
+            standing = session.standing
+            if standing.moved_to == broker and self._has_taken(session):
+                self.registry.end(session)
+                continue
+            for way in [way for way in session.inflow.upstreams if way.source == broker]:
+                way.copy = False
+                for origin in sorted(way.origins):
+                    self._come_through(session, way, origin)
+            self._turn_again(session, broker)
+
+    def _has_taken(self, shadow: Session) -> bool:
+        """Whether the session was on the lost disk. Else it is still under way to there, and lost nothing."""
+        standing = shadow.standing
+        return not standing.handed or self.fabric.is_confirmed(standing.moved_to, standing.handed)
+
+    def _turn_again(self, session: Session, broker: NodeId) -> None:
+        gate, ways = session.inflow.gates.get(broker), session.inflow.upstreams
+        again = [way for way in ways if broker in way.origins]
+        if gate is not None:
+            gate.begun, gate.number = not again, 0
+        for way in again:
+            self._asked.get((session.client, way.epoch, way.source), set()).discard(broker)
+            self._ask(session, way)
+        if not again:
+            session.standing.open_origins.discard(broker)
+            self.progress(session, broker)
 
     def _moving(self) -> list[Session]:
         registry = self.registry

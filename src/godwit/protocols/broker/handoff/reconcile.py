@@ -15,23 +15,26 @@ import msgspec
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
-from godwit.protocols.broker.messages import Carried, Mark, Memory, Turn, Turned
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Name, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS
-from godwit.protocols.broker.session.memory import end_part, give_up, is_same, note
-from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
+from godwit.protocols.broker.session.memory import had_without, is_same
+from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
 
 ASKED_AGAIN_S = 1.0
 """How long a broker from which an older session has left is given to hand it over."""
 
 
-def key_of(born: int) -> str:
-    """Under which is kept back what a session had that began at this epoch; no broker can be named so."""
-    return f"/born {born}"
+def key_of(born: Line) -> str:
+    """Under which is kept back what that session had; no broker can be named so."""
+    return f"/born {born[0]} {born[1]}"
 
 
-def born_of(key: str) -> int | None:
-    return int(key[6:]) if key.startswith("/born ") else None
+def born_of(key: str) -> Line | None:
+    if not key.startswith("/born "):
+        return None
+    epoch, _, broker = key[6:].partition(" ")
+    return int(epoch), broker
 
 
 class Reunion:
@@ -42,39 +45,37 @@ class Reunion:
         self.switch = switch
         self.fabric = switch.fabric
 
-    def begin(self, session: Session, source: NodeId) -> None:
-        """It is new, and the one that `source` had may turn up. It is to be announced next."""
-        session.carried.memory = self._memory(session, source)
-        # A client that cannot tell the two apart must not take a packet identifier of the one for that of the other.
-        session.queue.number = session.standing.epoch % NUMBER_MAX
+    def begin(self, session: Session, source: NodeId, since: int) -> None:
+        """It is new, and the one that `source` had since then may turn up. It is to be announced next."""
+        session.carried.memory = self._memory(session, source, since)
+        session.queue.count_from(session.standing.epoch)
         self._write(session)
 
-    def begin_with(self, session: Session, copy: Copy) -> None:
+    def begin_with(self, session: Session, copy: Copy, names: dict[Name, None]) -> None:
         """It is taken for the session, and its source has not said yet that it is. Whoever takes it up writes it.
 
         Of brokers whose catch-up has come through, all that the source kept is in it or comes to it."""
         if session.carried.memory is not None:
             return
-        session.carried.memory = memory = self._memory(session, copy.source)
-        memory.lines = {0}  # it has begun as one
+        session.carried.memory = memory = self._memory(session, copy.source, copy.epoch)
+        memory.lines = {FIRST}  # it has begun as one
+        session.carried.age = memory.born
         keys = _keys(session)
         memory.marks[copy.epoch] = Mark(keys, announced=False)
         for origin, gate in session.inflow.gates.items():
             if gate.begun:
                 memory.firsts[origin] = dict.fromkeys(keys, 0 if gate.through else gate.number)
-        partly = {origin for origin, gate in session.inflow.gates.items() if not gate.through}
-        for item in (*session.queue.flying.values(), *session.queue.waiting):
-            if not item.received and item.stamp is not None and item.stamp[0] in partly:
-                note(session, item, None)
+        memory.had = names
 
     def confirmed(self, session: Session, source: NodeId) -> None:
         """The copy that this source had made is the session, and nobody else has an older one."""
         if session.carried.memory is not None and session.carried.memory.source == source:
             session.carried.memory, session.inflow.since = None, self.switch.host.now()
 
-    def _memory(self, session: Session, source: NodeId) -> Memory:
+    def _memory(self, session: Session, source: NodeId, since: int) -> Memory:
         # Marks are far below every epoch, and none is used twice.
-        return Memory(session.standing.epoch, int(self.switch.clock() * 100), source)
+        mark = int(self.switch.clock() * 100)
+        return Memory((session.standing.epoch, self.switch.name), mark, source, since)
 
     def subscribed(self, session: Session, wanted: Subscription, old: Sub | None) -> bool:
         """To be called before it takes the place of the old one; whether `ask` must follow after that."""
@@ -88,7 +89,8 @@ class Reunion:
         """Answers that are still to come are not for what takes its place."""
         memory = session.carried.memory
         if memory is not None:
-            give_up(memory, wanted, self._reached())
+            for known in memory.firsts.values():
+                known.pop(wanted.key, None)
             for mark in memory.marks.values():
                 mark.keys.discard(wanted.key)
             self._write(session)
@@ -98,17 +100,19 @@ class Reunion:
         memory, switch = session.carried.memory, self.switch
         if memory is not None:
             memory.mark += 1
-            self.expect(session, memory.mark, keys)
+            self.expect(session, memory.mark, keys, announced=session.standing.announced)
             switch.fabric.send(sorted(to), Turn(session.client, memory.mark, switch.name, switch.restate()))
 
-    def expect(self, session: Session, mark: int, keys: Iterable[str] | None = None) -> None:
+    def expect(
+        self, session: Session, mark: int, keys: Iterable[str] | None = None, *, announced: bool = False
+    ) -> None:
         """Brokers are asked, under this mark or epoch, to turn to these subscriptions, or to all. This one does it at
-        once."""
+        once. Only a mark is asked for once, so that its answer surely stands behind what was announced before."""
         memory = session.carried.memory
         if memory is None:
             return
         asked = _keys(session) if keys is None else _keys(session).intersection(keys)
-        memory.marks[mark] = Mark(asked, session.standing.announced)
+        memory.marks[mark] = Mark(asked, announced)
         own = memory.firsts.setdefault(self.switch.name, {})
         for key in asked:
             own.setdefault(key, self.fabric.sent)
@@ -118,14 +122,13 @@ class Reunion:
         """That broker has turned, under this number of its stream; whether that was asked for."""
         memory, mark = session.carried.memory, turned.epoch
         asked = memory.marks.get(mark) if memory is not None else None
-        if memory is None or asked is None:
+        if memory is None or asked is None or turned.copy not in ("", self.switch.name):
             return False
         known = memory.firsts.setdefault(origin, {})
         for key in asked.keys:
             known.setdefault(key, number)
         if asked.announced and mark >= memory.counts_from.get(origin, 0):
             self._believe(session, memory, origin, turned.passed_to)
-        end_part(memory, mark, origin, number)
         self._write(session)
         return True
 
@@ -147,6 +150,14 @@ class Reunion:
         memory.answered.discard(broker)
         memory.counts_from[broker] = memory.mark + 1
 
+    def sent_round(self, session: Session, broker: NodeId) -> None:
+        """An older session has gone from here to this broker, and comes from there into this one. The broker's answer
+        to what it is asked now stands behind it."""
+        memory = session.carried.memory
+        if memory is not None:
+            self._doubt(memory, broker)
+            self.ask(session, (broker,))
+
     def _ask_again(self, session: Session, broker: NodeId) -> None:
         memory = session.carried.memory
         if memory is None or broker not in memory.passed or session.standing.state not in OURS:
@@ -159,6 +170,16 @@ class Reunion:
         memory = session.carried.memory
         for broker in memory.passed if memory is not None else ():
             self.switch.host.after(ASKED_AGAIN_S, partial(self._ask_again, session, broker))
+
+    def reborn(self, session: Session, broker: NodeId) -> None:
+        """Its stream begins anew, from a new disk: what was known by numbers of the old one says nothing any more. All
+        that comes from there now is this session's."""
+        memory = session.carried.memory
+        if memory is None:
+            return
+        memory.firsts[broker] = dict.fromkeys(_keys(session), 0)
+        memory.passed.pop(broker, None)
+        self._write(session)
 
     def settle(self, session: Session) -> None:
         """Forget, where no older session can turn up any more."""
@@ -173,7 +194,7 @@ class Reunion:
             self.switch.audiences.changed()
             self._write(session)
 
-    def must_wait(self, session: Session, item: Item, born: int) -> bool:
+    def must_wait(self, session: Session, item: Item, born: Line) -> bool:
         """Whether a newer session than the one that began at this epoch may have had what that kept. The newest is
         waited for first: the one for which this session was too hasty, and all of it; then those that pass on to it."""
         memory = session.carried.memory
@@ -195,14 +216,8 @@ class Reunion:
         memory = session.carried.memory
         if memory is None:
             return None
-        parts = [msgspec.structs.replace(part, reached={}) for part in memory.parts]
-        asked_anew = msgspec.structs.replace(memory, marks={}, passed={}, counts_from={})
-        return msgspec.structs.replace(asked_anew, reached=self._reached(), parts=parts)
-
-    def _reached(self) -> dict[NodeId, int]:
-        """How far each stream has come here."""
-        reached = {broker: self.fabric.reached(broker) for broker in self.fabric.sources(ANYTHING)}
-        return {**reached, self.switch.name: self.fabric.sent}
+        had = had_without(memory, session.queue.names())
+        return msgspec.structs.replace(memory, had=had, marks={}, passed={}, counts_from={})
 
     def _write(self, session: Session) -> None:
         self.switch.ledger.put_session(session)

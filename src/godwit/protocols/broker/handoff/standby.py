@@ -11,9 +11,10 @@ from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Opening, Outlet, Reason
 from godwit.protocols.broker.handoff.cutover import Turning, way_of
 from godwit.protocols.broker.handoff.directory import At
-from godwit.protocols.broker.messages import Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
+from godwit.protocols.broker.messages import FIRST, Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
+from godwit.protocols.broker.session.memory import note
 from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.rows import item_of, items_of, kept_of
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
@@ -73,6 +74,8 @@ class Holding:
         for kept in content.kept:
             session.queue.flying[kept.number] = item_of(kept, under_way=True)
             session.queue.number = kept.number
+        if session.carried.memory is not None:
+            note(session.carried.memory, session.queue.names())
         sources = self.switch.fabric.sources(filters_of(session.subscriptions.values()))
         origins = {*content.origins, self.switch.name, *sources}
         session.inflow.gates = {name: Gate() for name in sorted(origins)}
@@ -141,6 +144,7 @@ class Holding:
         session.limits = self.registry.limits
         session.standing.left = switch.clock()
         switch.counts.waiting += len(session.queue.flying) + len(session.queue.waiting)
+        session.queue.count_from(copy.epoch)
         switch.flows.number_first(session)
         switch.ledger.save_together(session)
 
@@ -192,9 +196,16 @@ class Holding:
                 self.turning.met(session, brokers)
 
     def given_up(self, broker: NodeId) -> None:
-        for copy in list(self.registry.copies.values()):
-            if copy.source == broker:
-                self.forget(copy)
+        """It says no longer what becomes of its copies. Where the client has begun anew here meanwhile, it gets what is
+        in the one that was asked for."""
+        for copy in [one for one in self.registry.copies.values() if one.source == broker]:
+            kept = [kept_of(item) for item in items_of(copy.session) if not item.received]
+            present = self.registry.sessions.get(copy.session.client)
+            self.forget(copy)
+            if present is None or present.carried.clean:
+                continue
+            for one in kept:
+                self.turning.pass_older(present, FIRST, item_of(one, under_way=False))
 
 
 # How a client gets its session from a copy: docs/broker.md, "Copies".
@@ -227,9 +238,9 @@ class Taking:
         self.expect(session)
         self.registry.attach(session, opening, outlet, present=True)
 
-    def claim(self, copy: Copy) -> Session:
+    def claim(self, copy: Copy, opening: Opening) -> Session:
         """The source is away, and the client has waited long enough."""
-        session = self._take_up(copy, self.moves.new_epoch(copy.session.client), given=False)
+        session = self._take_up(copy, self.moves.new_epoch(opening), given=False)
         self._go_on(session)
         return session
 
@@ -238,7 +249,7 @@ class Taking:
         with the session writes it."""
         session = self.moves.holding.enliven(copy, epoch)
         if not given:
-            self.registry.reunion.begin_with(session, copy)
+            self.registry.reunion.begin_with(session, copy, session.queue.names())
         session.carried.unheard, session.standing.came_from = {(copy.epoch, copy.source)}, copy.source
         self.moves.speaking.arrive(session)
         self.moves.copying.neighbors.came(copy.source)
@@ -277,7 +288,7 @@ class Taking:
             self.moves.turning.confirm(session, way_by_copy(session, origin), given.origins)
             self.moves.arrive(session, self.moves.stop_waiting(given.client))
         else:
-            self._merge(present, copy, given)
+            self._send_round(present, copy, given)
 
     def _confirm(self, origin: NodeId, given: Given) -> None:
         for session in self.moves.turning.all_of(given.client):
@@ -292,22 +303,15 @@ class Taking:
                 if not self.moves.pass_on(session):
                     self.moves.announce(session)
 
-    def _merge(self, present: Session, copy: Copy, given: Given) -> None:
-        """The client has begun anew here while its session was asked for."""
-        session = copy.session
-        items = list(items_of(session))
-        self.moves.holding.forget(copy)
-        if present.carried.clean:
-            return
-        if not present.subscriptions:
-            for sub in session.subscriptions.values():
-                self.registry.adopt(present, sub.wanted)
-        way = Upstream(given.copy, copy.source, (), set(given.origins), main=False)
-        present.inflow.upstreams.append(way)
-        for item in items:
-            if not item.received:
-                self.moves.turning.pass_to(present, way, item_of(kept_of(item), under_way=False))
-        self.moves.turning.progress(present, copy.source)
+    def _send_round(self, present: Session, copy: Copy, given: Given) -> None:
+        """The client has begun anew here while its session was asked for, which is here now too: the older one goes
+        into the newer."""
+        del self.registry.sessions[given.client]
+        session = self._take_up(copy, given.epoch, given=True)
+        self.moves.turning.confirm(session, way_by_copy(session, copy.source), given.origins)
+        self.moves.leaving.transfer(session, copy.source)
+        self.registry.sessions[given.client] = present
+        self.registry.reunion.sent_round(present, copy.source)
 
     def disclaim(self, source: NodeId, nothing: Nothing) -> None:
         """The source has no session for a copy that was taken up here. If another broker has it, nobody has heard of

@@ -12,10 +12,10 @@ from godwit.protocols.broker.handoff.copies import Copying
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import At, Places
 from godwit.protocols.broker.handoff.publisher_order import Speaking
-from godwit.protocols.broker.messages import Claim, Forwarded, Given, Turn
+from godwit.protocols.broker.messages import FIRST, Claim, Forwarded, Given, Turn
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
-from godwit.protocols.broker.session.memory import lines_of, merge
+from godwit.protocols.broker.session.memory import lines_of, merge, note
 from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
@@ -39,10 +39,11 @@ class Leaving:
         self.speaking = speaking
         self.copying = copying
 
-    def transfer(self, session: Session, to: NodeId, epoch: int) -> None:
-        """All of it into the stream to the other broker."""
+    def transfer(self, session: Session, to: NodeId) -> None:
+        """All of it into the stream to the other broker. Its epochs are its own: a broker that asks for it may know of
+        another session of the client, which this one must not outrank."""
         switch, client = self.switch, session.client
-        epoch = self._begin(session, to, epoch)
+        epoch = self._begin(session, to, 0)
         unheard = self.speaking.leave(session, to, epoch)
         chain = {one for way in session.inflow.upstreams for one in (*way.chain, way.source)} - {to}
         origins = {self.name, to, *switch.fabric.sources(filters_of(session.subscriptions.values()))}.union(
@@ -68,6 +69,7 @@ class Leaving:
         self._leave(session, to, epoch, origins)
         self.places.put(client, At(epoch, to))
         switch.fabric.send((to,), moved)
+        session.standing.handed = switch.fabric.sent  # it is written with the shadow
         for kept in waiting:
             switch.fabric.send((to,), Forwarded(client, epoch, kept))
         self._pass_on(session)
@@ -96,14 +98,15 @@ class Leaving:
 
     def _begin(self, session: Session, to: NodeId, epoch: int) -> int:
         """Nobody is connected any more, nobody else holds a copy; the epoch at the next place."""
-        known, shadows = self.places.known.get(session.client), self.registry.shadows.get(session.client, {})
+        standing, shadows = session.standing, self.registry.shadows.get(session.client, {})
         # Two sessions of a client may go the same way after one another: they must not go under the same epoch, nor
         # leave two shadows of the same epoch.
-        while session.standing.epoch in shadows:
-            session.standing.epoch += 1
+        while standing.epoch in shadows:
+            standing.epoch += 1
         # Nor under that of any copies, by which brokers may still turn to those; the last have the highest.
-        standing, least = session.standing, known.epoch + 1 if known is not None else 0
-        epoch = max(epoch, standing.epoch + 1, standing.copied + 1, least)
+        epoch = max(epoch, standing.epoch + 1, standing.copied + 1)
+        while any(epoch == shadow.standing.next_epoch for shadow in shadows.values()):
+            epoch += 1
         self.copying.neighbors.went(to, tuple(session.standing.copies), session.standing.came_from)
         self.copying.drop(session, but=to)
         self.registry.let_go(session)
@@ -161,6 +164,11 @@ class Arriving:
         present, copy = self.registry.sessions.get(moved.client), self.moves.holding.get(moved.client, origin)
         if copy is not None:
             self.moves.holding.forget(copy)
+        older = present if present is not None and present.carried.age < moved.carried.age else None
+        if older is not None:
+            # The older goes into the newer: to where that came from, and from there it comes after it.
+            self.moves.leaving.transfer(older, origin)
+            present = None
         way = Upstream(moved.epoch, origin, moved.chain, set(moved.origins), present is None)
         way.lines = tuple(sorted(lines_of(moved.carried.memory)))
         way.had = self.moves.taking.void(origin, moved.client)
@@ -170,6 +178,8 @@ class Arriving:
                 self.moves.let_in(present, waiting, present=True)
             return
         session = self._installed(moved, way)
+        if older is not None:
+            self.registry.reunion.sent_round(session, origin)
         self.switch.counts.moved_in += 1
         self.switch.counts.handoffs_missed += waiting is not None
         self.moves.copying.neighbors.came(origin)
@@ -181,10 +191,12 @@ class Arriving:
         """Where a newer session of the client has left from here, and may not have arrived yet, an older one goes after
         it. If it stayed, the newer would find it here or hear of it, and go into it with all that it remembers."""
         shadows = self.registry.shadows.get(session.client, {}).values()
-        newest = max(shadows, key=lambda shadow: shadow.line, default=None)
-        if newest is None or newest.line <= session.line or not self.switch.fabric.is_known(newest.standing.moved_to):
+        newest = max(shadows, key=lambda shadow: shadow.carried.age, default=None)
+        if newest is None or not self.switch.fabric.is_known(newest.standing.moved_to):
             return False
-        self.moves.leaving.transfer(session, newest.standing.moved_to, newest.standing.next_epoch)
+        if newest.carried.age <= session.carried.age:
+            return False
+        self.moves.leaving.transfer(session, newest.standing.moved_to)
         return True
 
     def _installed(self, moved: messages.Session, way: Upstream) -> Session:
@@ -203,6 +215,8 @@ class Arriving:
         for kept in moved.kept:
             session.queue.flying[kept.number] = item_of(kept, under_way=True)
             session.queue.number = kept.number
+        if session.carried.memory is not None:
+            note(session.carried.memory, session.queue.names())
         self.registry.add(session)
         self.switch.counts.waiting += len(session.queue.flying)
         self.switch.ledger.save(session)
@@ -219,6 +233,9 @@ class Arriving:
             self.moves.turning.make_turn(self.switch.name, msgspec.structs.replace(turn, interest=0))
             return
         self.moves.copying.drop(session)
+        # Which of the two the client was in last only the client knows: packet identifiers that it used in the one may
+        # be others' in the other. Unless it shows that it was in this one it is told to begin anew.
+        session.carried.strange = session.carried.strange or bool(session.queue.incoming or moved.incoming)
         session.carried.passages.update(moved.carried.passages)
         if not session.subscriptions:
             # The client may not have heard that this one is new: then it takes it for the old one, and so must we.
@@ -227,9 +244,11 @@ class Arriving:
         memory = session.carried.memory
         if memory is not None:
             older = moved.carried.memory
-            merge(memory, older, moved.subscriptions, moved.epoch)
-            way.born = older.born if older is not None else 0
-            memory.source = memory.source if memory.source != way.source else ""
+            merge(memory, older)
+            self.switch.flows.take_back(session, older.had if older is not None else {})
+            way.born = older.born if older is not None else FIRST
+            if moved.epoch > memory.since:
+                memory.source = ""  # not where a still older one has come from there
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
         session.standing.announced = False
         session.inflow.upstreams.append(way)

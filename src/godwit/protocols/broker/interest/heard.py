@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from godwit.filters.filters import Filter, attribute, filter_of, problem_of
-from godwit.filters.predicates import equ
+from godwit.filters.predicates import Text, equ
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
 
@@ -17,6 +17,12 @@ def marker(broker: NodeId, disk: int) -> Filter:
     """Heads every statement of a broker, so that it can be found though it wants nothing. Another disk, another marker:
     a broker that has lost its own counts its statements from the beginning."""
     return filter_of(attribute("$broker", equ(broker)), attribute("$disk", equ(str(disk))))
+
+
+def disk_of(marker: Filter) -> int:
+    """The disk that a marker names; 0 where it is none of ours."""
+    names = [one.operand for own in marker if own.name == "$disk" for one in own.clause if isinstance(one, Text)]
+    return int(names[0]) if len(names) == 1 and names[0].isdecimal() else 0
 
 
 class Statement(msgspec.Struct, frozen=True, array_like=True):

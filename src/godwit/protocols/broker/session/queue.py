@@ -3,11 +3,12 @@ disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import Delivery, Outlet
+from godwit.protocols.broker.messages import Name
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.rows import DONE_WITH, Ledger
@@ -233,6 +234,16 @@ class Deliveries:
             else:
                 break
             self._dropped(session, self._next(session), reason)
+
+    def take_back(self, session: Session, had: Container[Name | None]) -> None:
+        """The client has had these elsewhere: what still waits for it here goes."""
+        queue = session.queue
+        for item in [item for item in queue.waiting if item.name in had]:
+            queue.waiting.remove(item)
+            queue.waiting_b -= item.size_b
+            self.counts.waiting -= 1
+            self.counts.late_duplicates += 1
+            self.ledger.delete_item(session, item)
 
     def withdraw(self, session: Session, granted: FilterSet) -> None:
         """The client may see no more than this from now on. What has left already cannot be called back."""

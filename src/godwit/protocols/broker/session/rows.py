@@ -16,7 +16,6 @@ from godwit.protocols.broker.messages import Carried, Kept
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.state import (
-    NUMBER_MAX,
     Body,
     Gate,
     GroupKey,
@@ -340,7 +339,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.outlive(row.carried.expiry_s)
     session.inflow.upstreams = list(row.upstreams)
     if row.carried.memory is not None:
-        session.queue.number = row.carried.memory.born % NUMBER_MAX
+        session.queue.count_from(row.carried.memory.born[0])
     return session
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
-from godwit.protocols.broker.messages import Carried
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Name
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, TRANSITIONS, Cause, State, refused
 from godwit.protocols.host import NodeId, Timer
@@ -23,6 +23,8 @@ GroupKey = tuple[str, str, str]
 """A shared group: its name, its topics and its condition."""
 
 NUMBER_MAX = 65_535
+SPREAD = 40_503
+"""Odd, and no divisor of the numbers there are: epochs that follow one another lie far apart."""
 
 PASSAGES_MAX = 4_096
 """So many that were in the air a session takes along; an older one that comes by another bridge may come again."""
@@ -94,6 +96,14 @@ class Item:
         self.out = False
         """It is under way over the present connection."""
 
+    @property
+    def name(self) -> Name | None:
+        """The same at every session that takes it. None: it is nobody else's, since it was dealt to a member of a
+        group, or is retained; or it is done with."""
+        if self.stamp is None or self.group is not None or self.received:
+            return None
+        return (self.stamp[0], self.publication.publisher, self.publication.sequence)
+
 
 class Sub:
     """A subscription of a session, as the broker holds it."""
@@ -139,9 +149,9 @@ class Upstream(msgspec.Struct):
     """Only a copy came this way: the source has not said yet that the session is here."""
     had: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers of whose publications nothing is news that comes this way."""
-    born: int = 0
-    """The epoch at which the other session began, where that one too had begun while an older was out of reach."""
-    lines: tuple[int, ...] = (0,)
+    born: Line = FIRST
+    """The other session's."""
+    lines: tuple[Line, ...] = (FIRST,)
     """Whose places brokers turn from."""
 
 
@@ -180,6 +190,16 @@ class Queue:
         """Acknowledgements to the client that wait for the disk."""
         self.dropped: dict[str, int] = {}
         """What the bounds of its limits cost it here, by reason."""
+
+    def names(self) -> dict[Name, None]:
+        """Of all that the client has yet to take."""
+        items = (*self.flying.values(), *self.waiting)
+        return {name: None for item in items if (name := item.name) is not None}
+
+    def count_from(self, epoch: int) -> None:
+        """Number packets from a place of its own, which is far from those of other epochs: a client that takes two
+        sessions for one must not take a packet identifier of the one for that of the other."""
+        self.number = epoch * SPREAD % NUMBER_MAX
 
     def clear(self) -> None:
         self.flying, self.waiting_b = {}, 0
@@ -230,6 +250,8 @@ class Standing(msgspec.Struct):
     moved_to: NodeId = ""
     """Where it went, of a shadow."""
     next_epoch: int = 0
+    handed: int = 0
+    """The stream number under which all of it went there; 0 where that had it as a copy."""
     copied: int = 0
     """The epoch of the last copies made of it."""
     copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=dict)
@@ -318,11 +340,10 @@ class Session:
         return not self.inflow.gates and not standing.copies and self.carried.memory is None and standing.state in OURS
 
     @property
-    def line(self) -> int:
-        """Tells its places from those of other sessions of the client: the epoch at which it began, where an older one
-        was out of reach."""
+    def line(self) -> Line:
+        """Tells its places from those of other sessions of the client."""
         memory = self.carried.memory
-        return memory.born if memory is not None else 0
+        return memory.born if memory is not None else FIRST
 
     def passes(self, passage: tuple[str, int]) -> bool:
         """Whether it is the first of its name that this session takes; it is remembered."""

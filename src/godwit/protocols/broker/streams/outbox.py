@@ -1,4 +1,10 @@
-"""What a broker has said to the others and they have not confirmed."""
+"""What a broker has said to the others and they have not confirmed.
+
+On the disk a durable parcel is one row however many receivers it has, deleted when the last one has confirmed it. Those
+that confirm earlier have a row each that says up to where: written once for a confirmation, not for a parcel. So a
+parcel to n receivers costs one row put and deleted, and at most one small row for each confirmation. Should a crash
+take the last of these along, parcels are sent again that their receiver knows by their numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Numbers that are never used twice, though a crash may take along the memory of the last ones."""
+"""Numbers that are never used twice, though a crash may take along the memory of the last ones.
+
+To write each number before it is used would cost a write for each. A block of 2**32 costs one, and a start skips what
+is left of it: 2**30 starts fit below the highest number that frames may carry, which is 2**62.
+"""
 
 from __future__ import annotations
 

@@ -40,10 +40,11 @@ class Streams:
         carry: Carry,
         has_way: Callable[[NodeId], bool],
         on_content: Callable[[NodeId, int, Content], None],
+        on_reborn: Callable[[NodeId], None] = lambda origin: None,
     ) -> None:
         self.counts = Counts()
         self.sender = Sender(host, store, _stream(host, store), options, self.counts, carry, has_way)
-        self.receiver = Receiver(host, store, options, self.counts, carry, on_content)
+        self.receiver = Receiver(host, store, options, self.counts, carry, on_content, on_reborn)
 
     def start(self) -> None:
         """Begin to send. The store must have settled since this was made: names and numbers are then on the disk."""
