@@ -160,13 +160,12 @@ def c14(claim: Claim, evidence: Evidence) -> Finding:
 
 
 def c14_ratio(claim: Claim, evidence: Evidence) -> Finding:
-    names = ("ping/pong", "incomplete acyclic", "complete acyclic")
-    means = evidence.means(latency, [evidence.plan.cell(name) for name in names])
-    if means is None:
-        return undecided(claim, "latencies were not measured", FULL)
-    ratios = [means[0].mean / mean.mean for mean in means[1:]]
-    holds = all(abs(ratio - told) <= told / 4 for ratio, told in zip(ratios, (3.5, 4.4), strict=True))
-    return judged(claim, holds, " and ".join(f"{ratio:.2f}" for ratio in ratios))
+    cell, holds, said = evidence.plan.cell, [], []
+    for protocol, told in (("incomplete acyclic", 3.5), ("complete acyclic", 4.4)):
+        ratio = evidence.ratio(latency, cell("ping/pong"), cell(protocol))
+        holds.append(None if ratio is None else ratio.within(0.75 * told, 1.25 * told))
+        said.append(f"{ratio} where {told} was published")
+    return judged(claim, all_hold(holds), " and ".join(said), FULL)
 
 
 def c15_path(claim: Claim, evidence: Evidence) -> Finding:
