@@ -29,13 +29,15 @@ CONNECT_FIVE = 5
 class Client:
     """A blocking connection that knows just enough MQTT."""
 
-    def __init__(self, port: int, name: str, version: int, *, clean: bool = True) -> None:
+    def __init__(self, port: int, name: str, version: int, *, clean: bool = True, receive_max: int = 20) -> None:
         self.version = version
         self.socket = socket.create_connection(("127.0.0.1", port), ANSWER_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if version == CONNECT_FIVE:
             expiry = 0 if clean else 3600
-            packet = mqtt5.ConnectPacket(name, clean_start=clean, session_expiry_interval=expiry, receive_max=20)
+            packet = mqtt5.ConnectPacket(
+                name, clean_start=clean, session_expiry_interval=expiry, receive_max=receive_max
+            )
             self.socket.sendall(packet.write())
         else:
             body = b"\0\4MQTT\4" + bytes([2 if clean else 0]) + b"\0\0" + text(name)

@@ -22,12 +22,15 @@ def test_the_version_is_that_of_the_package() -> None:
     assert result.stdout == f"godwit {godwit.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [["filter", "explain"], ["match"], ["demo"]])
+SINGLE = [[one.name or str(getattr(one.callback, "__name__", ""))] for one in app.registered_commands]
+
+
+@pytest.mark.parametrize("command", [["filter", "explain"], ["neighbors", "show"], *SINGLE])
 def test_every_command_has_help_with_examples(command: list[str]) -> None:
     result = CliRunner().invoke(app, [*command, "--help"])
     assert result.exit_code == 0
     assert "Examples:" in result.stdout
-    assert f"godwit {' '.join(command)} " in result.stdout
+    assert f"godwit {' '.join(command)}" in result.stdout
 
 
 def test_help_is_by_task_and_serve_comes_first() -> None:

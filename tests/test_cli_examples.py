@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def test_the_files_and_the_script_deliver_the_same() -> None:
-    files = [str(EXAMPLES / name) for name in ("subscriptions.jsonl", "events.jsonl")]
+    files = [str(EXAMPLES / name) for name in ("events.jsonl", "subscriptions.jsonl")]
     result = CliRunner().invoke(app, ["match", *files, "--out", "-"])
     assert result.exit_code == 0
     pairs = {(one["event_id"], one["subscription"]) for one in map(json.loads, result.stdout.splitlines())}

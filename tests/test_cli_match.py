@@ -46,8 +46,8 @@ EXPECTED = [
 ]
 
 
-def matching(*arguments: object, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, ["match", *map(str, arguments)], input=stdin)
+def matching(subscriptions: object, events: object, *more: object, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["match", *map(str, (events, subscriptions, *more))], input=stdin)
 
 
 def lines(path: Path, objects: Iterable[Any]) -> Path:
@@ -491,7 +491,7 @@ def test_whatever_stands_in_a_file_there_is_a_status_and_no_traceback(
 
 def test_ctrl_c_leaves_a_summary_of_what_was_done(tmp_path: Path, wishes: Path) -> None:
     out = tmp_path / "out.jsonl"
-    command = [*GODWIT, "match", str(wishes), "-", "--out", str(out)]
+    command = [*GODWIT, "match", "-", str(wishes), "--out", str(out)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         event = b'{"kind": "air", "pm25": 200}\n'
@@ -518,7 +518,7 @@ def compiled() -> None:
 
 @pytest.mark.usefixtures("compiled")
 def test_a_reader_that_takes_nothing_ends_the_work_in_silence(wishes: Path, readings: Path) -> None:
-    command = [*GODWIT, "match", str(wishes), str(readings), "--out", "-"]
+    command = [*GODWIT, "match", str(readings), str(wishes), "--out", "-"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -531,7 +531,7 @@ def test_a_reader_that_takes_nothing_ends_the_work_in_silence(wishes: Path, read
 @pytest.mark.usefixtures("compiled")
 def test_a_reader_that_had_enough_ends_the_work_in_silence(tmp_path: Path, wishes: Path) -> None:
     events = lines(tmp_path / "events.jsonl", [READINGS[0]] * 20_000)
-    command = [*GODWIT, "match", str(wishes), str(events), "--out", "-"]
+    command = [*GODWIT, "match", str(events), str(wishes), "--out", "-"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -547,7 +547,7 @@ def test_a_reader_that_had_enough_ends_the_work_in_silence(tmp_path: Path, wishe
 def test_a_full_disk_is_one_clear_line(tmp_path: Path, wishes: Path, count: int) -> None:
     events = lines(tmp_path / "events.jsonl", [READINGS[0]] * count)
     with open("/dev/full", "w") as full:
-        command = [*GODWIT, "match", str(wishes), str(events), "--out", "-"]
+        command = [*GODWIT, "match", str(events), str(wishes), "--out", "-"]
         process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert process.returncode == 2
     assert "No space left on device" in process.stderr

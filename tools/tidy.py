@@ -41,7 +41,7 @@ STOREYS = {
         ("session",),
         ("streams", "balance"),
         ("messages",),
-        ("api", "publication", "senml", "topics", "store"),
+        ("api", "publication", "senml", "topics", "store", "steady"),
     )
 }
 """Packages with floors of their own, from the top down: a room may use itself, its floor and every floor below."""

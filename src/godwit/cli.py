@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from godwit import __version__
+from godwit.commands.backup import backup, restore
 from godwit.commands.city.city import city
 from godwit.commands.command import command
 from godwit.commands.demo.demo import demo
@@ -52,6 +53,8 @@ def root(
 ) -> None: ...
 
 
+command(app)(backup)
+command(app)(restore)
 command(app)(match)
 command(app)(city)
 command(app)(demo)

@@ -13,7 +13,7 @@ from godwit.lab.claims import Claim, Point, Verdict, along, arithmetic, judged
 from godwit.lab.pages import Table
 from godwit.lab.provenance import Provenance
 from godwit.lab.results import Results
-from godwit.lab.studies import Outcome, Parameter, Study
+from godwit.lab.studies import Awaited, Outcome, Parameter, Study
 
 PNG = b"\x89PNG"
 
@@ -87,7 +87,16 @@ def test_the_index_counts_all_five_verdicts_and_links_every_claim(told: site.Tol
 def test_a_page_says_how_to_run_it_again_and_where_its_rows_come_from(told: site.Told) -> None:
     html = site.page(told)
     assert "godwit lab all --only dice --size quick --out results" in html
-    for word in ("abc123", "c0de", "a machine", "3 of 3 rows", "1 to 3", "dice/results.parquet", "Throws", "sides"):
+    for word in (
+        "abc123",
+        "c0de",
+        "a machine",
+        "3 of 3 runs of size quick",
+        "1 to 3",
+        "dice/results.parquet",
+        "Throws",
+        "sides",
+    ):
         assert word in html
     assert "Dice &amp; &lt;dice&gt;." in html
     assert html.count("data:image/png;base64,") == 1
@@ -107,6 +116,42 @@ def test_rows_of_several_codes_are_called_so(told: site.Told) -> None:
     mixed = msgspec.structs.replace(told, rows=[*told.rows, msgspec.structs.replace(told.rows[0], made=Provenance())])
     assert "Rows of several codes" in mixed.origin
     assert "Rows of several codes" not in told.origin
+
+
+def test_what_a_large_plan_leaves_open_is_taken_from_a_smaller_one_which_is_named(tmp_path: Path) -> None:
+    kept = STUDY.kept(tmp_path / "results.parquet")
+    for one in STUDY.runs("published")[:4]:
+        kept.add(one, toss(one))
+    claims = [Claim(f"E{i}", f"Sentence {i}.") for i in range(3)]
+    holds = {"published": (True, None, None), "short": (False, False, None), "quick": (False, True, True)}
+
+    def said(rows: Sequence[object], size: str) -> Outcome:
+        findings = [judged(claim, own, f"seen in {size}") for claim, own in zip(claims, holds[size], strict=True)]
+        return Outcome(lead=f"A {size} plan.", findings=findings, tables=[], parameters=[], seeds="1")
+
+    study = msgspec.structs.replace(STUDY, outcome=said)
+    found = site.told(study, kept, "published")
+    assert found is not None
+    assert [(one.verdict, one.numbers) for one in found.outcome.findings] == [
+        (Verdict.REPRODUCED, "seen in published"),
+        (Verdict.NOT_REPRODUCED, "size short: seen in short"),
+        (Verdict.REPRODUCED, "size quick: seen in quick"),
+    ]
+    page = site.documents([found])["dice.md"]
+    assert "4 of 9 runs of size published, 4 of 9 runs of size short, 3 of 3 runs of size quick are there" in page
+    assert "--size short" in page
+    alone = site.told(study, kept, "quick")
+    assert alone is not None
+    assert alone.sizes == [alone]
+
+
+def test_a_statement_without_a_study_is_named_in_the_index_until_it_has_one(told: site.Told) -> None:
+    waiting = [Awaited(spec="dice", name=name, text="It lands.", study="tables") for name in ("E1", "E9")]
+    for text in (site.index([told], waiting), site.documents([told], waiting)["index.md"]):
+        assert "Judged elsewhere" in text
+        assert "E9" in text
+        assert text.count("It lands.") == 1
+    assert "Judged elsewhere" not in site.index([told], waiting[:1])
 
 
 def test_without_rows_there_is_nothing_to_tell(tmp_path: Path) -> None:

@@ -154,3 +154,10 @@ def test_every_limit_is_one_that_the_front_has() -> None:
     assert set(limits.__struct_fields__) <= set(Options.__struct_fields__)
     defaults = Options()
     assert all(getattr(limits, name) == getattr(defaults, name) for name in limits.__struct_fields__)
+
+
+def test_the_status_names_clients_so_it_is_for_this_machine_unless_said_otherwise() -> None:
+    assert load(None, {"listen.status": "127.0.0.1:9883"}, {}).listen.status
+    with pytest.raises(ConfigError, match=r"listen\.status: 0\.0\.0\.0:9883 can be reached.*status_public = true"):
+        load(None, {"listen.status": "0.0.0.0:9883"}, {})
+    assert load(None, {"listen.status": "0.0.0.0:9883", "listen.status_public": True}, {}).listen.status_public

@@ -38,7 +38,7 @@ class Reaching(msgspec.Struct, frozen=True, kw_only=True):
 
     broker: Annotated[
         list[str] | None,
-        typer.Option("--broker", "-b", metavar="HOST:PORT", help="Where to connect; tried in their order."),
+        typer.Option("--broker", "-b", metavar="HOST:PORT", help="Where to connect; 127.0.0.1:1883. May be repeated."),
     ] = None
     client: Annotated[
         str, typer.Option("--client", "-i", metavar="NAME", help="Client id; the same name finds its session anywhere.")
@@ -56,16 +56,17 @@ class Reaching(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
-    topic: Annotated[str, typer.Argument(help="Where to publish, as in air/beijing.")]
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to publish, as in air/beijing.")]
     payload: Annotated[
-        str | None, typer.Argument(help="What; a JSON object can be asked about by content. - reads stdin.")
+        str | None,
+        typer.Argument(metavar="MESSAGE", help="What; a JSON object can be asked about by content. - reads stdin."),
     ] = None
     lines: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Publish every line of a file (may be .gz; - for stdin), each as it comes."),
     ] = None
     qos: Annotated[int, typer.Option(min=0, max=2, help="0 at most once, 1 at least once, 2 exactly once.")] = 2
-    retain: Annotated[bool, typer.Option(help="Keep the last one for those who subscribe later.")] = False
+    retain: Annotated[bool, typer.Option("--retain", help="Keep the last one for those who subscribe later.")] = False
     reaching: Reaching = Reaching()
 
 

@@ -275,7 +275,9 @@ def introduce(console: Console, server: Server) -> None:
 def password(
     drawn: Annotated[
         bool,
-        typer.Option(help="It was drawn at random, so that nobody can guess it: a hash that takes 5 ms, not 0.2 s."),
+        typer.Option(
+            "--drawn", help="It was drawn at random, so that nobody can guess it: a hash that takes 5 ms, not 0.2 s."
+        ),
     ] = False,
 ) -> None:
     """Turn a password into what the users file of a broker wants; it is asked for, or read from a pipe.

@@ -16,7 +16,7 @@ import msgspec
 
 from godwit.lab.claims import Finding, Verdict
 from godwit.lab.pages import STYLE, class_of, html_table, markdown_table
-from godwit.lab.studies import Outcome, Study, origins
+from godwit.lab.studies import SIZES, Awaited, Outcome, Study, origins
 
 TITLE = "Godwit: every published claim, measured again"
 MEANINGS = {
@@ -39,6 +39,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     size: str
     wanted: int
+    smaller: Told | None = None
+    """The next smaller size that has rows, if claims were taken from there."""
 
     @property
     def command(self) -> str:
@@ -46,12 +48,30 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         return f"godwit lab all --only {self.study.name} --size {self.size} --out results"
 
     @property
+    def sizes(self) -> list[Told]:
+        """This and those that claims were taken from."""
+        return [self, *(self.smaller.sizes if self.smaller is not None else ())]
+
+    @property
+    def all_rows(self) -> list[Any]:
+        return [row for one in self.sizes for row in one.rows]
+
+    @property
+    def share(self) -> str:
+        """How many of the runs that its plans want are there."""
+        return ", ".join(f"{one.runs} of {one.wanted} runs of size {one.size}" for one in self.sizes)
+
+    @property
+    def runs(self) -> int:
+        return len(set(map(self.study.ran, self.rows)))
+
+    @property
     def counts(self) -> Counter[Verdict]:
         return Counter(finding.verdict for finding in self.outcome.findings)
 
     @property
     def origin(self) -> str:
-        found = origins(self.rows)
+        found = origins(self.all_rows)
         commits = ", ".join(dict.fromkeys(one.commit for one in found))
         codes = ", ".join(dict.fromkeys(one.code for one in found))
         machines = "; ".join(dict.fromkeys(one.machine for one in found))
@@ -60,18 +80,44 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def told(study: Study, kept: Any, size: str) -> Told | None:
-    """None where no run of this size is there."""
+    """Each claim from the largest size up to this one that decides it; None where no run of any is there."""
+    place = SIZES.index(size)
     wanted = study.runs(size)
     rows = kept.of(wanted)
-    return (
-        Told(study=study, rows=rows, outcome=study.outcome(rows, size), size=size, wanted=len(wanted)) if rows else None
+    if not rows:
+        return told(study, kept, SIZES[place - 1]) if place else None
+    own = Told(study=study, rows=rows, outcome=study.outcome(rows, size), size=size, wanted=len(wanted))
+    smaller = told(study, kept, SIZES[place - 1]) if place and own.counts[Verdict.NOT_DECIDABLE] else None
+    return _with_smaller(own, smaller) if smaller is not None else own
+
+
+def _with_smaller(own: Told, smaller: Told) -> Told:
+    """A size that was run in part leaves open what a smaller one has decided."""
+    beside = {finding.claim: finding for finding in smaller.outcome.findings}
+    findings = [_larger(finding, beside.get(finding.claim), smaller.size) for finding in own.outcome.findings]
+    if findings == list(own.outcome.findings):
+        return own
+    tables = [msgspec.structs.replace(t, title=f"{t.title} (size {smaller.size})") for t in smaller.outcome.tables]
+    outcome = msgspec.structs.replace(
+        own.outcome,
+        lead=f"{own.outcome.lead} What this size leaves open is taken from {smaller.size}: {smaller.outcome.lead}",
+        findings=findings,
+        tables=[*own.outcome.tables, *tables],
     )
+    return msgspec.structs.replace(own, outcome=outcome, smaller=smaller)
 
 
-def write(folder: Path, every: Sequence[Told]) -> list[Path]:
+def _larger(own: Finding, smaller: Finding | None, size: str) -> Finding:
+    if own.verdict is not Verdict.NOT_DECIDABLE or smaller is None or smaller.verdict is Verdict.NOT_DECIDABLE:
+        return own
+    prefix = "" if smaller.numbers.startswith("size ") else f"size {size}: "
+    return msgspec.structs.replace(smaller, numbers=prefix + smaller.numbers)
+
+
+def write(folder: Path, every: Sequence[Told], known: Sequence[Awaited] = ()) -> list[Path]:
     """The HTML site; the raw Parquet is where the runs left it, in a folder a study."""
     pages = [_written(folder / f"{one.study.name}.html", page(one)) for one in every]
-    return [_written(folder / "index.html", index(every)), *pages]
+    return [_written(folder / "index.html", index(every, known)), *pages]
 
 
 def _written(path: Path, text: str) -> Path:
@@ -87,7 +133,13 @@ def _document(title: str, body: str, *, home: bool = False) -> str:
     )
 
 
-def index(every: Sequence[Told]) -> str:
+def awaited(every: Sequence[Told], known: Sequence[Awaited]) -> list[Awaited]:
+    """Those of them that nothing here judges; a study that is in the catalogue may simply not have been asked for."""
+    judged = {(one.study.spec, finding.claim.name) for one in every for finding in one.outcome.findings}
+    return [one for one in known if (one.spec, one.name) not in judged]
+
+
+def index(every: Sequence[Told], known: Sequence[Awaited] = ()) -> str:
     total = sum((one.counts for one in every), Counter[Verdict]())
     specs = [(one.study.spec, *_numbers(one.counts)) for one in every]
     claims = "".join(_index_rows(one) for one in every)
@@ -99,7 +151,17 @@ def index(every: Sequence[Told]) -> str:
         "<th>published</th><th>verdict</th>"
         f"</tr></thead><tbody>{claims}</tbody></table>"
     )
+    if waiting := awaited(every, known):
+        body += f"<h2>Judged elsewhere</h2><p>{ELSEWHERE}</p>{html_table(AWAITED_HEADER, _awaited_rows(waiting))}"
     return _document(TITLE, body, home=True)
+
+
+ELSEWHERE = "No rows are here for these; each names the study that judges it. They are in none of the counts."
+AWAITED_HEADER = ("specification", "claim", "published", "study")
+
+
+def _awaited_rows(waiting: Sequence[Awaited]) -> list[tuple[str, ...]]:
+    return [(one.spec, one.name, one.text, one.study) for one in waiting]
 
 
 def _numbers(counts: Mapping[Verdict, int]) -> list[str]:
@@ -134,8 +196,8 @@ def page(one: Told) -> str:
     )
     body = (
         f"<p>{escape(outcome.lead)}</p>{_counted(one.counts)}"
-        f"<p>Run it again: <code>{escape(one.command)}</code>. Seeds: {escape(outcome.seeds)}. {len(one.rows)} of"
-        f" {one.wanted} rows are there: {escape(one.origin)} Raw:"
+        f"<p>Run it again: {' and '.join(f'<code>{escape(own.command)}</code>' for own in one.sizes)}. Seeds:"
+        f" {escape(outcome.seeds)}. {one.share} are there: {escape(one.origin)} Raw:"
         f' <a href="{one.study.name}/results.parquet">{one.study.name}/results.parquet</a>.</p>'
         '<h2>Claims</h2><table class="claims"><thead><tr><th>claim</th><th>published</th><th>verdict</th>'
         "<th>numbers</th></tr></thead>"
@@ -174,15 +236,15 @@ def _claim_row(number: int, finding: Finding) -> str:
 GENERATED = "<!-- Generated by `godwit lab all --documents`; do not edit. -->"
 
 
-def documents(every: Sequence[Told]) -> dict[str, str]:
+def documents(every: Sequence[Told], known: Sequence[Awaited] = ()) -> dict[str, str]:
     """The same as Markdown, by file name, without figures."""
-    found = {"index.md": _index_markdown(every)}
+    found = {"index.md": _index_markdown(every, known)}
     for one in every:
         found[f"{one.study.name}.md"] = _page_markdown(one)
     return found
 
 
-def _index_markdown(every: Sequence[Told]) -> str:
+def _index_markdown(every: Sequence[Told], known: Sequence[Awaited]) -> str:
     total = sum((one.counts for one in every), Counter[Verdict]())
     specs = [
         (
@@ -196,14 +258,21 @@ def _index_markdown(every: Sequence[Told]) -> str:
     parts = [
         f"# {TITLE.removeprefix('Godwit: ').capitalize()}",
         GENERATED,
-        "A claim has one of five verdicts. What was to be run was [fixed before](../experiment-plan.md).",
+        f"{sum(total.values())} statements, each with one of five verdicts: {_told_counts(total)}. What was to be run"
+        " was [fixed before](../experiment-plan.md).",
         markdown_table(("specification", *Verdict, "all"), specs),
         markdown_table(("verdict", "means"), list(MEANINGS.items())),
     ]
     for one in every:
         rows = [(finding.claim.name, finding.claim.text, finding.told) for finding in one.outcome.findings]
         parts += [f"## {one.study.title}", markdown_table(("claim", "published", "verdict"), rows)]
+    if waiting := awaited(every, known):
+        parts += ["## Judged elsewhere", ELSEWHERE, markdown_table(AWAITED_HEADER, _awaited_rows(waiting))]
     return "\n\n".join(parts) + "\n"
+
+
+def _told_counts(counts: Mapping[Verdict, int]) -> str:
+    return ", ".join(f"{counts.get(verdict, 0)} {verdict}" for verdict in Verdict)
 
 
 def _page_markdown(one: Told) -> str:
@@ -213,8 +282,8 @@ def _page_markdown(one: Told) -> str:
         f"# {one.study.title}",
         GENERATED,
         outcome.lead,
-        f"Run it again with `{one.command}`. Seeds: {outcome.seeds}. {len(one.rows)} of {one.wanted} rows are there:"
-        f" {one.origin}",
+        f"Run it again with {' and '.join(f'`{own.command}`' for own in one.sizes)}. Seeds: {outcome.seeds}."
+        f" {one.share} are there: {one.origin}",
         "## Claims",
         markdown_table(("claim", "published", "verdict", "numbers", "tolerance"), claims),
         *_curves(outcome.findings),

@@ -6,6 +6,7 @@ Whoever has claims to judge writes a `Study` and names it in `lab/catalogue.py`;
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -42,6 +43,15 @@ class Parameter(msgspec.Struct, frozen=True):
     source: str
 
 
+class Awaited(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement that has no study yet; `study` is the one that will judge it."""
+
+    spec: str
+    name: str
+    text: str
+    study: str
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a study has to say about the rows that there are."""
 
@@ -67,6 +77,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Callable[[Sequence[Any], str], Outcome]
     """Of the rows of a size."""
     named: Callable[[Any], str] = str
+    ran: Callable[[Any], Any] = attrgetter("configuration")
+    """The configuration of a row; several rows may be of one run."""
 
 
 def origins(rows: Sequence[Any]) -> list[Provenance]:

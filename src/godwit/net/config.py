@@ -41,6 +41,7 @@ from godwit.net.ops.journal import Form, Level
 from godwit.net.peers.dialler import PORT as PEERS_PORT
 from godwit.net.peers.handshake import NAME_MAX
 from godwit.net.store.sqlite import Sync
+from godwit.protocols.broker.api import Capacity
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.handoff.prediction import HABITS
 from godwit.protocols.neighbors.nearness import NEAR_M
@@ -74,6 +75,8 @@ class Listen(Strict, frozen=True):
     status: str = STATUS_ANY
     """Metrics, health and status over HTTP; empty: none. Where nothing is said, at 127.0.0.1:9883, or at another
     port where that is taken."""
+    status_public: bool = False
+    """The status may be asked from other machines: it names clients and neighbors to whoever asks."""
     advertise: str = ""
     """Where clients reach this broker over `mqtt`, if that is not where it listens: other brokers send them there."""
     advertise_tls: str = ""
@@ -143,11 +146,22 @@ class ConnectionLimits(Strict, frozen=True):
 
 
 class Backlog(Strict, frozen=True):
-    """What may wait for one client that is away; what is beyond is dropped, the oldest first, counted and told."""
+    """What may wait for one client that is away or slow; what is beyond is dropped, the oldest first, counted and
+    told."""
 
     messages_max: Count = 100_000
     bytes_max: Count = 64 * 1024 * 1024
+    memory_bytes_max: Annotated[int, Meta(ge=0)] = 1024 * 1024
+    """What of that is in memory; the rest is on the disk only, until its turn comes."""
     age_max_s: Positive = 7 * 24 * 3600.0
+
+
+class CapacityTable(Strict, frozen=True):
+    """What all clients together may cost; new ones beyond it are refused, counted and told why."""
+
+    sessions_max: Count = Capacity().sessions_max
+    retained_max: Annotated[int, Meta(ge=0)] = Capacity().retained_max
+    retained_bytes_max: Annotated[int, Meta(ge=0)] = Capacity().retained_bytes_max
 
 
 class Copies(Strict, frozen=True):
@@ -258,6 +272,7 @@ class Config(Strict, frozen=True):
     access: AccessFile = AccessFile()
     limits: ConnectionLimits = ConnectionLimits()
     backlog: Backlog = Backlog()
+    capacity: CapacityTable = CapacityTable()
     copies: Copies = Copies()
     balance: Balance = Balance()
     archive: Archive | None = None
@@ -400,6 +415,12 @@ def _check(config: Config) -> None:
     for key in ("status", "advertise", "advertise_tls"):
         if (text := getattr(listen, key)) and text != STATUS_ANY:
             address(text, f"listen.{key}")
+    told = listen.status if listen.status != STATUS_ANY else ""
+    if told and not listen.status_public and not is_loopback(address(told, "listen.status").host):
+        raise ConfigError(
+            f"listen.status: {listen.status} can be reached from other machines, and names clients to whoever asks;"
+            " right would be 127.0.0.1, or status_public = true beside it"
+        )
     for scheme in ("ws", "wss"):
         _check_url(f"listen.advertise_{scheme}", getattr(listen, f"advertise_{scheme}"), scheme)
     if config.limits.packet_bytes_max > config.limits.output_bytes_max:

@@ -18,7 +18,8 @@ import msgspec
 from godwit.net.ops.report import Report
 
 START_S = 180.0
-SETTINGS: Mapping[str, object] = {"handoff_wait_s": 60}
+WAIT_S = 60.0
+SETTINGS: Mapping[str, object] = {"handoff_wait_s": WAIT_S}
 """On a busy machine a killed broker takes long to come back; whoever knocks elsewhere waits for its session."""
 AGREE_S = 120.0
 RESTING = 0.04
@@ -125,6 +126,16 @@ class BrokerProcess:
         except OSError:
             return 0.0
         return (int(figures[11]) + int(figures[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_b(self) -> int:
+        """What it has in memory now; 0 where this machine does not say."""
+        if self._process is None:
+            return 0
+        try:
+            pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
+        except OSError:
+            return 0
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     async def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self.running:

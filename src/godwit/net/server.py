@@ -34,7 +34,7 @@ from godwit.net.peers.dialler import PORT, Dialler
 from godwit.net.peers.links import Club, LinkOptions, Links
 from godwit.net.preload import IndexLoader, ParserLoader
 from godwit.net.store.sqlite import SqliteStore
-from godwit.protocols.broker.api import Limits
+from godwit.protocols.broker.api import Capacity, Limits
 from godwit.protocols.broker.balance import Balance
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric.adhoc import AdhocFabric
@@ -343,6 +343,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         neighbors=neighbors,
         copies_bytes_max=config.copies.bytes_max,
         limits=limits(config),
+        capacity=capacity(config),
         tracing=traced,
     )
     broker.tell_bounds(_tell_bound)
@@ -352,6 +353,9 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     broker.prepare_with(IndexLoader().prepared)
     remembered = Remembered(key_in(config.folder), store) if config.access.remember else None
     access = Access(config.access.users, limits(config), remembered)
+    if isinstance(fabric, TreeFabric | Bridge):
+        tree = fabric.tree if isinstance(fabric, Bridge) else fabric
+        tree.streams.sender.on_restored = _tell_restored
     front = Front(broker, front_options(config), access.admit)
     # What others said, and what is on the disk now, may have made something to say to clients.
     links.on_read = store.after = front.flush
@@ -437,7 +441,17 @@ def front_options(config: Config) -> Options:
 def limits(config: Config) -> Limits:
     """Of clients for whom the users file says nothing."""
     backlog = config.backlog
-    return Limits(queue_max=backlog.messages_max, queue_bytes_max=backlog.bytes_max, queue_age_max_s=backlog.age_max_s)
+    return Limits(
+        queue_max=backlog.messages_max,
+        queue_bytes_max=backlog.bytes_max,
+        queue_memory_max=backlog.memory_bytes_max,
+        queue_age_max_s=backlog.age_max_s,
+    )
+
+
+def capacity(config: Config) -> Capacity:
+    table = config.capacity
+    return Capacity(**{name: getattr(table, name) for name in table.__struct_fields__})
 
 
 def habits(config: Config, name: str) -> GraphOptions:
@@ -464,6 +478,15 @@ def near(config: Config, name: str) -> dict[str, float]:
     if name and name not in sites:
         log.warning("copies.places: %s does not say where %s stands, so nobody is near it", config.copies.places, name)
     return closeness(name, sites, config.copies.near_m)
+
+
+def _tell_restored(peer: str, numbers: int) -> None:
+    log.warning(
+        "%s has had more from this broker than its disk knows (%d numbers): the disk is a copy of an earlier one."
+        " What this broker took since the copy was made, and had not sent, is lost; everything else goes on",
+        peer,
+        numbers,
+    )
 
 
 def _tell_bound(session: Session, reason: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -191,9 +192,10 @@ class Frame:
 class Reach:
     """Where a node's signal goes: its power at every node, and the names of those that hear anything."""
 
-    __slots__ = ("audible", "power_mw", "undisturbed")
+    __slots__ = ("all_mw", "audible", "power_mw", "undisturbed")
 
     def __init__(self, power_mw: Array, audible: dict[int, NodeId]) -> None:
+        self.all_mw = power_mw
         # Read one by one: a view gives plain floats, and many times as fast as the array does.
         self.power_mw = memoryview(power_mw)  # type: ignore[arg-type]
         self.audible = audible
@@ -201,8 +203,30 @@ class Reach:
         """By the length of the frame. Most frames meet no other, and theirs is the same each time."""
 
 
-Crowd = dict[int, Reach]
-"""Everybody who is on the air at once, in the order in which they began."""
+class Crowd:
+    """Everybody who is on the air at once, in the order in which they began."""
+
+    __slots__ = ("_energy_mw", "reaches")
+
+    def __init__(self, reaches: dict[int, Reach]) -> None:
+        self.reaches = reaches
+        self._energy_mw: Array | None = None
+
+    @property
+    def energy_mw(self) -> Array:
+        """What all of them bring to every node. All frames of a crowd ask for it, so that it is added up once."""
+        if self._energy_mw is None:
+            self._energy_mw = added(self.reaches.values())
+        return self._energy_mw
+
+
+def added(reaches: Iterable[Reach]) -> Array:
+    """The powers of all, in the order given: another order could differ in the last bit."""
+    first, *others = reaches
+    energy_mw: Array = first.all_mw.copy()
+    for reach in others:
+        energy_mw += reach.all_mw
+    return energy_mw
 
 
 class Audience(NamedTuple):
@@ -340,7 +364,7 @@ class Radio(Air):
         frame.reach = self._row(station.node)
         self._active[station.node] = frame
         if len(self._active) > 1:
-            crowd = {node: other.reach for node, other in self._active.items()}
+            crowd = Crowd({node: other.reach for node, other in self._active.items()})
             for other in self._active.values():
                 other.crowds.append(crowd)
         engine = self.world.engine
@@ -370,6 +394,8 @@ class Radio(Air):
             node = self.field.index[to]
             chances = self._chances(frame, {node: to} if node in reach.audible else {})
         elif frame.crowds:
+            if self.profile.capture is not None:
+                return self._captured(frame, self.profile.capture)
             chances = self._chances(frame, reach.audible)
         else:
             chances, sure = reach.undisturbed.get(frame.size_b) or self._undisturbed(frame)
@@ -381,6 +407,11 @@ class Radio(Air):
             for name, chance in chances.items()
             if chance > 0.999999 or (chance > 1e-6 and stations[name].reception_dice.random() < chance)
         ]
+
+    def _captured(self, frame: Frame, capture: float) -> list[NodeId]:
+        """Where reception is by strength alone no dice are rolled."""
+        clear = (frame.reach.all_mw / (self._noise_mw + _disturbances_mw(frame)) >= capture).tolist()
+        return [name for node, name in frame.reach.audible.items() if clear[node]]
 
     def _undisturbed(self, frame: Frame) -> Audience:
         chances = self._chances(frame, frame.reach.audible)
@@ -410,7 +441,7 @@ class Radio(Air):
             loss_db = loss_db + self._shadowing_db(node, x_m, y_m)
         # Rounded, so that the last bit of somebody else's logarithm cannot change a trace.
         power_dbm = np.round(self._stations[self.field.names[node]].tx_dbm - loss_db, 6)
-        power_mw = np.nan_to_num(10 ** (power_dbm / 10), nan=0.0)
+        power_mw = np.fmax(10 ** (power_dbm / 10), 0.0)  # of NaN and 0 the 0
         audible = np.flatnonzero(power_mw >= self._sensitivity_mw).tolist()
         return Reach(power_mw, {other: self.field.names[other] for other in audible})
 
@@ -439,12 +470,22 @@ def _disturbance_mw(frame: Frame, node: int) -> float:
     """The worst that others bring to a node while the frame lasts; whoever sends hears nothing meanwhile."""
     own_mw, worst_mw = frame.reach.power_mw[node], 0.0
     for crowd in frame.crowds:
-        if node in crowd:
+        if node in crowd.reaches:
             return math.inf
         energy_mw = 0.0
-        for reach in crowd.values():
+        for reach in crowd.reaches.values():
             energy_mw += reach.power_mw[node]
         worst_mw = max(worst_mw, energy_mw - own_mw)
+    return worst_mw
+
+
+def _disturbances_mw(frame: Frame) -> Array:
+    """The same of every node at once, to the last bit."""
+    worst_mw: Array = np.zeros_like(frame.reach.all_mw)
+    for crowd in frame.crowds:
+        np.maximum(worst_mw, crowd.energy_mw - frame.reach.all_mw, out=worst_mw)
+    for crowd in frame.crowds:
+        worst_mw[list(crowd.reaches)] = math.inf
     return worst_mw
 
 

@@ -45,7 +45,7 @@ def test_everything_is_run_once_and_one_site_is_written(tmp_path: Path) -> None:
     [
         (["--size", "huge"], "--size huge: one of quick, short, published"),
         (["--only", "chess"], "--only chess: there is no such study; there are dice"),
-        (["--report-only"], "no run of size short is there"),
+        (["--report-only"], "no run of size short or smaller is there"),
     ],
 )
 def test_what_cannot_be_done_is_told(tmp_path: Path, words: list[str], told: str) -> None:
@@ -57,3 +57,13 @@ def test_what_cannot_be_done_is_told(tmp_path: Path, words: list[str], told: str
 @pytest.mark.parametrize(("seconds", "told"), [(5, "5 s"), (90, "2 min"), (5400, "1.5 h")])
 def test_durations_are_told_in_the_unit_that_fits(seconds: float, told: str) -> None:
     assert duration(seconds) == told
+
+
+def test_a_library_that_the_report_needs_is_asked_for_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(everything, "find_spec", lambda name: None)
+    result = called("--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert "lab all needs scipy, which comes with godwit[lab]" in result.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from godwit.cli import app
 from godwit.commands.console import InputError
 from godwit.commands.pipeline import sweeping
-from godwit.commands.pipeline.sweeping import Where, opened, swept
+from godwit.commands.pipeline.sweeping import Where, in_order, opened, swept
 from godwit.lab.results import Results
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -56,17 +56,19 @@ def test_what_failed_is_told_with_its_configuration_and_tried_again(
     assert len(pq.read_table(tmp_path / "results.parquet")) == 3
 
 
-def test_the_costliest_run_first(tmp_path: Path) -> None:
+def test_on_spark_the_costliest_run_first_and_else_what_was_wanted_first(tmp_path: Path) -> None:
     ran: list[int] = []
-    toys = [Toy(seed=seed) for seed in (2, 9, 4)]
 
     def noted(toy: Toy) -> Played:
         ran.append(toy.seed)
         return play(toy)
 
+    toys = [Toy(seed=seed, size=2) for seed in (2, 3, 1)]
     with opened(str(tmp_path), kept) as results:
-        swept(toys, results, noted, HERE, cost=lambda toy: toy.seed)
-    assert ran == [9, 4, 2]
+        assert swept(toys, results, noted, HERE, cost=lambda toy: float(toy.seed)) == 0
+    assert ran == [2, 3, 1]
+    for where in (Where(), Where(spark=True)):
+        assert [toy.seed for toy in in_order(toys, lambda toy: float(toy.seed), where)] == [3, 2, 1]
 
 
 def test_a_disk_that_is_full_is_told_and_what_was_kept_is_still_there(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import threading
 from contextlib import chdir, closing
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -31,13 +32,15 @@ from godwit.net.processes import free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
 WAIT_S = 600
+KEY = token_hex()
+"""Only the page's own commands may have jobs run."""
 
-GODWIT = f"""#!{sys.executable}
+GODWIT = """
 import os, sys
 if sys.argv[1] != "pipeline":
     os.execv(sys.executable, [sys.executable, "-m", "godwit", *sys.argv[1:]])
 from multiprocessing.connection import Client
-with Client(os.environ["JOBS"]) as there:
+with Client(("127.0.0.1", int(os.environ["JOBS_AT"])), authkey=os.environ["JOBS_KEY"].encode()) as there:
     there.send((sys.argv[1:], os.getcwd(), dict(os.environ)))
     status, told = there.recv()
 print(told, end="")
@@ -81,8 +84,9 @@ def test_the_steps_lead_from_parquet_to_iceberg_and_a_stream(
     monkeypatch.setattr(SparkSession, "stop", lambda self: None)
     shutil.copytree(ROOT / "examples" / "pipeline", tmp_path / "examples" / "pipeline")
     (tmp_path / "bin").mkdir()
-    for name, text in {"godwit": GODWIT, "python": f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'}.items():
-        (tmp_path / "bin" / name).write_text(text)
+    (tmp_path / "bin" / "jobs.py").write_text(GODWIT)
+    for name, words in {"godwit": f'"{tmp_path / "bin" / "jobs.py"}"', "python": ""}.items():
+        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
         (tmp_path / "bin" / name).chmod(0o755)
     script = steps((ROOT / "docs" / "pipeline" / "start.md").read_text())
     for old, new in zip(("9884", "1885"), free_ports(2), strict=True):
@@ -92,17 +96,18 @@ def test_the_steps_lead_from_parquet_to_iceberg_and_a_stream(
     own = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
     done: list[subprocess.CompletedProcess[str]] = []
 
-    def walk_through(address: str) -> None:
+    def walk_through(address: tuple[str, int]) -> None:
         try:
-            command, environment = ["bash", "-c", guarded], {**os.environ, **own, "JOBS": address}
+            command, jobs_at = ["bash", "-c", guarded], {"JOBS_AT": str(address[1]), "JOBS_KEY": KEY}
+            environment = {**os.environ, **own, **jobs_at}
             done.append(
                 subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=WAIT_S)
             )
         finally:
-            with Client(address) as there:
+            with Client(address, authkey=KEY.encode()) as there:
                 there.send(((), "", {}))
 
-    with closing(Listener(str(tmp_path / "jobs"))) as jobs:
+    with closing(Listener(("127.0.0.1", 0), authkey=KEY.encode())) as jobs:
         walker = threading.Thread(target=walk_through, args=(jobs.address,))
         walker.start()
         serve(jobs)

@@ -8,7 +8,7 @@ from tests.lab.adhoc.made import as_published, result
 
 from godwit.lab.adhoc.claims import CLAIMS
 from godwit.lab.adhoc.plan import Plan
-from godwit.lab.adhoc.readings import NO_SLOTS, SHORT, SLOTS, findings, plans, runs
+from godwit.lab.adhoc.readings import NO_SLOTS, SHORT, SLOTS, findings, left_open, plans, runs
 from godwit.lab.adhoc.runs import Configuration, Result
 from godwit.lab.adhoc.sigmoid import fitted
 from godwit.lab.claims import Verdict
@@ -39,7 +39,10 @@ def test_the_text_comes_first_and_what_gossip_does_not_change_is_run_once() -> N
     assert len(every) == len(set(every))
     proximity = [run for run in every if run.protocol == "proximity" and run.radio == "slots"]
     assert {run.gossip_jitter_s for run in proximity} == {0.01}
-    assert [run.seed for run in every] == sorted(run.seed for run in every)
+    text = set(plans(SHORT)[names[0]].runs())
+    assert set(every[: len(text)]) == text
+    first = [run for own in left_open(plans(SHORT)[names[0]])[:1] for run in own]
+    assert {msgspec.structs.replace(run, seed=0) for run in every[: len(first) * SHORT.seeds]} == set(first)
 
 
 def test_a_claim_that_holds_on_one_radio_only_depends_on_the_air() -> None:

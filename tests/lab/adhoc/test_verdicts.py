@@ -10,6 +10,7 @@ from tests.lab.adhoc.made import PLAN, as_published, evidence, result
 
 from godwit.lab.adhoc.claims import CLAIMS
 from godwit.lab.adhoc.evidence import Evidence
+from godwit.lab.adhoc.readings import over
 from godwit.lab.adhoc.runs import Configuration, Result
 from godwit.lab.adhoc.verdicts import JUDGES, findings, judge
 from godwit.lab.claims import Verdict
@@ -86,3 +87,15 @@ def test_one_seed_decides_nothing_and_says_what_more_would_cost(name: str) -> No
 def test_an_effect_that_is_nil_in_many_worlds_is_refuted() -> None:
     same = {s: as_published(PLAN.cell()) for s in PLAN.cells() if s.nodes in (50, 400) and s.side_m != 1000.0}
     assert judge("E6", evidence(same)).verdict is Verdict.NOT_REPRODUCED, "exactly nothing is no rise"
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_a_claim_that_holds_under_one_reading_only_depends_on_the_air(name: str) -> None:
+    found = over(name, {"slots": evidence(), "no slots": evidence(FALSE[name])})
+    assert found.told == "depends on how neighbors share the air: holds with slots"
+    assert found.depends is not None
+    assert [point.holds for point in found.depends.curve] == [True, False]
+
+
+def test_the_model_s_arithmetic_does_not_hang_on_a_reading() -> None:
+    assert over("A1", {"slots": evidence(), "no slots": evidence()}).verdict is Verdict.ARITHMETIC

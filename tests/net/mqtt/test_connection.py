@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mqtt5
@@ -16,8 +16,9 @@ from tests.net.mqtt.serving import Raw, Served, served
 from godwit.net.access import Admitted, Credentials
 from godwit.net.mqtt.codec import Kind, length_field
 from godwit.net.mqtt.connection import TAKES, State
-from godwit.net.mqtt.options import Options
+from godwit.net.mqtt.options import Hold, Options
 from godwit.protocols.broker.api import ALL, Limits, Reason, RefusedError
+from godwit.protocols.broker.store import MemoryStore
 
 QOS = [mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE]
 LIMITS = Options(packet_bytes_max=20_000, inflight_max=5, topic_alias_max=3, connect_wait_s=1.0)
@@ -546,27 +547,91 @@ def test_a_client_that_does_not_read_loses_qos_0_and_holds_up_nobody() -> None:
             assert broker.ask(lambda: broker.counts.dropped["client does not read"]) > 0
 
 
-def test_publishers_are_read_more_slowly_while_too_much_waits_but_read() -> None:
-    with served(Options(backlog_bytes_max=1_000)) as broker, Raw(broker.port) as publisher:
+def test_readers_that_are_stuck_hold_up_no_publisher_and_get_all_later() -> None:
+    payloads = [number.to_bytes(2, "big") * 75_000 for number in range(60)]
+    with served() as broker, Raw(broker.port) as publisher:
         publisher.connect("publisher")
-        with subscribed(broker, "stuck", "flow"), subscribed(broker, "reader", "flow") as reader:
-            slowed: list[bool] = []
-            while not any(slowed):
-                publisher.send(publish("flow", bytes(900_000)))
-                assert len(next_publish(reader).payload) == 900_000
-                slowed.append(broker.ask(lambda: bool(broker.front.slowed)))
-            publisher.send(publish("flow", b"last"))
-            assert next_publish(reader).payload == b"last"
+        stuck = [subscribed(broker, f"stuck-{number}", "flow", qos=1) for number in range(3)]
+        for number, payload in enumerate(payloads, 1):
+            publisher.send(publish("flow", payload, 1, number))
+            assert isinstance(publisher.packet(), mqtt5.PubAckPacket)
+        assert broker.ask(lambda: max(one.held_bytes for one in broker.front.connections)) < 1_000_000
+        assert broker.ask(lambda: all(one.is_read for one in broker.front.connections))
+        assert broker.ask(lambda: broker.broker.sessions["stuck-0"].queue.waiting[-1].is_away)
+        for client in stuck:
+            with client:
+                for payload in payloads:
+                    got = next_publish(client)
+                    assert got.payload == payload
+                    client.send(mqtt5.PubAckPacket(got.packet_id or 0).write())
+
+
+def test_those_who_do_not_read_share_what_may_wait_and_others_lose_nothing() -> None:
+    with served(Options(backlog_bytes_max=2_000_000)) as broker, Raw(broker.port) as publisher:
+        publisher.connect("publisher")
+        stuck = [subscribed(broker, f"stuck-{number}", "flow") for number in range(4)]
+        with subscribed(broker, "reader", "flow") as reader:
+            for _ in range(100):
+                publisher.send(publish("flow", bytes(200_000)))
+                assert len(next_publish(reader).payload) == 200_000
+        assert broker.ask(lambda: sum(one.held_bytes for one in broker.front.connections)) < 4_000_000
+        for client in stuck:
+            client.socket.close()
+        broker.until(lambda: broker.front.output_share_bytes == 2_000_000)
 
 
 def test_a_client_that_never_reads_is_closed_in_the_end() -> None:
-    limits = Options(output_bytes_max=100_000, output_bytes_hard=400_000, packet_bytes_max=200_000)
-    with served(limits) as broker, Raw(broker.port) as publisher, subscribed(broker, "stuck", "flow", qos=1):
+    with (
+        served(Options(stall_s=1.0)) as broker,
+        Raw(broker.port) as publisher,
+        subscribed(broker, "stuck", "flow", qos=1),
+    ):
         publisher.connect("publisher")
         for number in range(1, 200):
             publisher.send(publish("flow", bytes(150_000), 1, number))
             assert isinstance(publisher.packet(), mqtt5.PubAckPacket)
         broker.until(lambda: broker.counts.connections == 1)
+
+
+def test_whoever_asks_and_does_not_read_the_answers_is_not_read_either() -> None:
+    limits = Options(output_bytes_max=10_000, packet_bytes_max=20_000, stall_s=600.0)
+    with served(limits) as broker, Raw(broker.port) as asking:
+        asking.connect("asking")
+        (connection,) = broker.ask(lambda: list(broker.front.connections))
+        broker.ask(connection.pause_writing)  # as its transport does when it has enough
+        asking.send(b"\xc0\0" * 40_000)
+        broker.until(lambda: Hold.OUTPUT in connection._stopped)
+        assert broker.ask(lambda: connection.held_bytes) < 80_000
+        broker.ask(connection.resume_writing)
+        for _ in range(40_000):
+            assert asking.raw() == b"\xd0\0"
+
+
+def test_a_client_is_told_that_its_session_or_will_is_kept_once_the_disk_has_it() -> None:
+    with served() as broker, Raw(broker.port) as lasting, Raw(broker.port) as willing, Raw(broker.port) as passing:
+        store = broker.broker.store
+        assert isinstance(store, MemoryStore)
+        waiting: list[Callable[[], None]] = []
+        later = store.later
+
+        def slow(call: Callable[[], None]) -> None:
+            waiting.append(call)
+
+        def write() -> None:
+            store.later = later
+            for call in waiting:
+                call()
+
+        broker.ask(lambda: setattr(store, "later", slow))
+        lasting.send(mqtt5.ConnectPacket("lasting", session_expiry_interval=100).write(), b"\xc0\0")
+        willing.send(mqtt5.ConnectPacket("willing", will=mqtt5.Will(topic="gone", payload=b"x")).write())
+        passing.connect("passing")
+        assert pings(passing)
+        assert broker.ask(lambda: broker.counts.bytes_out) < 200, "only the one that needs no disk was answered"
+        broker.ask(write)
+        assert isinstance(lasting.packet(), mqtt5.ConnAckPacket)
+        assert lasting.raw() == b"\xd0\0"
+        assert isinstance(willing.packet(), mqtt5.ConnAckPacket)
 
 
 def refusing(who: Credentials) -> Admitted:

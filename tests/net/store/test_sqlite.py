@@ -385,3 +385,37 @@ def test_where_no_broker_ever_was_there_is_nothing_to_glance_at(tmp_path: Path) 
     with pytest.raises(StoreError, match="this is no database"):
         module.glance(tmp_path, "meta")
     assert sorted(path.name for path in tmp_path.iterdir()) == [FILE]
+
+
+def test_a_file_that_is_deleted_or_replaced_while_it_is_written_is_noticed(tmp_path: Path) -> None:
+    async def write(store: SqliteStore) -> None:
+        store.put("meta", "a", 0, b"1")
+        await store.flushed()
+        store.path.rename(tmp_path / "away")
+        store.put("meta", "a", 0, b"2")
+        with pytest.raises(StoreError, match=r"was deleted or replaced while the broker runs.*put the file"):
+            await store.flushed()
+        assert store.failure is not None
+
+    with_store(tmp_path, write)
+
+
+def test_single_rows_are_as_they_were_put_last(tmp_path: Path) -> None:
+    async def write(store: SqliteStore) -> None:
+        assert store.get("meta", "a", 1) is None
+        store.put("meta", "a", 1, b"1")
+        assert store.get("meta", "a", 1) == b"1"
+        await store.flushed()
+        assert store.get("meta", "a", 1) == b"1"
+        store.put("meta", "a", 1, b"2")
+        assert store.get("meta", "a", 1) == b"2"
+        store.delete("meta", "a", 1)
+        assert store.get("meta", "a", 1) is None
+        await store.flushed()
+        store.put("meta", "a", 1, b"3")
+        store.drop("meta", "a")
+        assert store.get("meta", "a", 1) is None
+        store.put("meta", "a", 2, b"4")
+        assert store.get("meta", "a", 2) == b"4"
+
+    with_store(tmp_path, write)

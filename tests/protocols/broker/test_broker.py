@@ -11,7 +11,7 @@ import pytest
 
 from godwit.events import Value
 from godwit.filters.text import parse
-from godwit.protocols.broker.api import Grant, Limits, Reason, RetainHandling, Subscription, Will
+from godwit.protocols.broker.api import Capacity, Grant, Limits, Reason, RetainHandling, Subscription, Will
 from godwit.protocols.broker.publication import Properties, Publication
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import World
@@ -615,3 +615,51 @@ def test_a_broker_without_conditions_loads_no_compiled_index() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"
+
+
+def test_the_will_of_a_client_without_a_lasting_session_survives_a_crash() -> None:
+    world = World()
+    Client(world, "s").connect("b1").subscribe("#", qos=1).drop()
+    will = Will(Publication("w", 0, "gone", b"gone", 1), delay_s=60.0)
+    Client(world, "w").connect("b1", expiry_s=0.0, will=will)
+    Client(world, "v").connect("b1", expiry_s=0.0, will=will).drop(will=False)
+    world.run()
+    again(world)
+    again(world)
+    world.run()
+    back = Client(world, "s").connect("b1")
+    world.run()
+    assert back.payloads == [b"gone"], "once, and of nobody who said goodbye"
+
+
+def test_retained_topics_are_bounded_and_what_is_beyond_is_refused() -> None:
+    world = World()
+    broker = world.sites["b1"].broker
+    broker._switch.retained.capacity = Capacity(retained_max=2, retained_bytes_max=1_000)
+    publisher = Client(world, "p").connect("b1")
+    for topic, payload in (("a", b"1"), ("b", b"1"), ("c", b"1"), ("a", b"2"), ("b", b""), ("a", bytes(1_000))):
+        publisher.publish(topic, payload, 1, retain=True)
+    world.run()
+    assert [reason for _, reason in publisher.accepts] == [
+        Reason.OK,
+        Reason.OK,
+        Reason.QUOTA_EXCEEDED,
+        Reason.OK,
+        Reason.OK,
+        Reason.QUOTA_EXCEEDED,
+    ]
+    assert broker.counts.refused["retained_full"] == 2
+    assert Client(world, "s").connect("b1").subscribe("#") is not None
+    assert broker.retained_count == 2
+
+
+def test_sessions_are_bounded_and_those_that_are_there_come_back() -> None:
+    world = World()
+    broker = world.sites["b1"].broker
+    broker.capacity = Capacity(sessions_max=2)
+    Client(world, "a").connect("b1").drop()
+    Client(world, "b").connect("b1")
+    late = Client(world, "c").connect("b1")
+    assert late.closed == [Reason.QUOTA_EXCEEDED]
+    assert broker.counts.refused["sessions_full"] == 1
+    assert Client(world, "a").connect("b1").presents == [True]

@@ -32,16 +32,20 @@ def demo(options: DemoOptions) -> int:
 
         godwit demo --walkers 100 --seconds 40 --seed 7
 
-    Exit status: 0 where nothing was lost, came twice or out of order; 1 where something was.
+    Exit status: 0 where nothing was lost, came twice or out of order; 1 where something was, with what was seen of it;
+    2 where the brokers did not start.
     """
     import asyncio
+    import shutil
     import tempfile
     from functools import partial
 
     from rich.console import Console
 
+    from godwit.commands.demo.findings import findings
     from godwit.commands.demo.play import Plan, performed
     from godwit.commands.demo.view import concluded, watched
+    from godwit.errors import GodwitError
     from godwit.net.processes import BrokerError, cluster
 
     plan = Plan(seconds=options.seconds, walkers=options.walkers, seed=options.seed)
@@ -51,14 +55,29 @@ def demo(options: DemoOptions) -> int:
         f" who walk from broker to broker\nwithout a word and want some of it, by content and by place. One broker will"
         f" be killed. About {plan.seconds + 8:.0f} s.\n"
     )
-    with tempfile.TemporaryDirectory(prefix="godwit-demo-") as folder:
-        try:
-            play = asyncio.run(performed(plan, cluster(NAMES, Path(folder)), partial(watched, console=console)))
-        except KeyboardInterrupt:
-            return INTERRUPTED
-        except BrokerError as error:
-            raise InputError(f"demo: {error}") from None
-    verdict = play.verdict()
+    folder = Path(tempfile.mkdtemp(prefix="godwit-demo-"))
+    kept = False
+    try:
+        play = asyncio.run(performed(plan, cluster(NAMES, folder), partial(watched, console=console), findings))
+        verdict = play.verdict()
+        kept = not verdict.is_clean
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (BrokerError, GodwitError, ExceptionGroup) as error:
+        kept = True
+        raise InputError(f"demo: {_first(error)}; the brokers' logs are in {folder}/*/log") from None
+    finally:
+        if not kept:
+            shutil.rmtree(folder, ignore_errors=True)
     console.print()
     concluded(console, verdict)
+    if kept:
+        console.print("\nWhat was seen:", *play.findings, f"the brokers' logs are in {folder}/*/log", sep="\n  ")
     return FINISHED if verdict.is_clean else WRONG
+
+
+def _first(error: Exception) -> Exception:
+    """What went wrong first, where several things did at once."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error

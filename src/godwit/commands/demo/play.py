@@ -14,11 +14,13 @@ from godwit.client.errors import UnreachableError
 from godwit.commands.demo.ledger import Ledger, Verdict, judged
 from godwit.commands.demo.town import Person, Taxi, people
 from godwit.filters.text import parse
-from godwit.net.processes import BrokerProcess, agreed
+from godwit.net.processes import WAIT_S, BrokerProcess, agreed
 
 QUIET_S = 0.75
 """Nothing new for so long, and everything owed there: the run is over."""
-DRAIN_S = 20.0
+PATIENCE_S = 1.5 * WAIT_S
+"""Nothing new for so long though something is owed: longer than a broker makes a client wait for a killed one."""
+TELL_S = 5.0
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +65,10 @@ class Play:
         self.wishes = {
             person.name: parse(person.wish) for person in people(plan.walkers, plan.taxis, Random(plan.seed))
         }
+        self.late_s = 0.0
+        """How much too late a report left, at most: how busy the machine was."""
+        self.findings: list[str] = []
+        """What was seen where the account is not clean."""
         self._publishing = False
 
     def now_s(self) -> float:
@@ -91,7 +97,7 @@ class Play:
     async def _enter(self, name: str, number: int) -> Client:
         first = number % len(self.brokers)
         addresses = [broker.address for broker in (*self.brokers[first:], *self.brokers[:first])]
-        client = connect(*addresses, client=name, keep_s=300, connect_s=30.0)
+        client = connect(*addresses, client=name, keep_s=600, connect_s=PATIENCE_S)
         await client.__aenter__()
         return client
 
@@ -132,6 +138,7 @@ class Play:
         begin_s, under_way, n = self.now_s(), set[asyncio.Task[None]](), 0
         while (due_s := begin_s + n * each_s) < begin_s + self.plan.seconds:
             await asyncio.sleep(max(0.0, due_s - self.now_s()))
+            self.late_s = max(self.late_s, self.now_s() - due_s)
             taxi = taxis[n % len(taxis)]
             report = taxi.drive(each_s * len(taxis)) | {"garage": name, "n": n}
             self.ledger.published(self.now_s(), name, n, report)
@@ -173,24 +180,34 @@ class Play:
 
     async def _drained(self) -> None:
         owed, since_s, seen = self.verdict().matched, self.now_s(), -1
-        begin_s = since_s
-        while self.now_s() - begin_s < DRAIN_S:
+        told_s = since_s
+        while self.now_s() - since_s < PATIENCE_S:
             got = sum(walker.got for walker in self.walkers)
             if got != seen:
                 seen, since_s = got, self.now_s()
+            if got < owed and self.now_s() - told_s > TELL_S:
+                told_s = self.now_s()
+                self.say(f"{owed - got:,} deliveries are still on their way")
             if got >= owed and self.now_s() - since_s > QUIET_S:
                 return
             await asyncio.sleep(0.05)
 
 
-async def performed(plan: Plan, brokers: list[BrokerProcess], watch: Callable[[Play], Awaitable[None]]) -> Play:
-    """Start the brokers, run the play beside `watch`, stop the brokers."""
+async def performed(
+    plan: Plan,
+    brokers: list[BrokerProcess],
+    watch: Callable[[Play], Awaitable[None]],
+    look: Callable[[Play], Awaitable[list[str]]],
+) -> Play:
+    """Start the brokers, run the play beside `watch`, have `look` see what is wrong if something is, stop the
+    brokers."""
     try:
         await asyncio.gather(*(broker.start() for broker in brokers))
         play = Play(plan, brokers)
         watching = asyncio.create_task(_until_cancelled(watch(play)))
         try:
-            await play.run()
+            if not (await play.run()).is_clean:
+                play.findings = await look(play)
         finally:
             watching.cancel()
             await watching

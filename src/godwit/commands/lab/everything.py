@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import typer
@@ -11,7 +12,7 @@ from godwit.commands.console import InputError, Reports
 from godwit.commands.lab.experiments import EverythingOptions
 from godwit.commands.pipeline.sweeping import INTERRUPTED, RESULTS, Where, alone_in, swept
 from godwit.lab import site
-from godwit.lab.catalogue import STUDIES
+from godwit.lab.catalogue import AWAITED, STUDIES
 from godwit.lab.results import ResultsError
 from godwit.lab.site import Told
 from godwit.lab.structures.rows import StoreError
@@ -31,6 +32,7 @@ def everything(options: EverythingOptions) -> int:
             _announce(studies, size, folder, reports)
         if options.plan:
             return 0
+        _check_libraries()
         status = 0 if report_only else _run(studies, size, folder, options.where.where)
         if status == INTERRUPTED:
             return status
@@ -38,9 +40,16 @@ def everything(options: EverythingOptions) -> int:
     except (ResultsError, StoreError) as error:
         raise InputError(str(error)) from None
     if not every:
-        raise InputError(f"{folder}: no run of size {size} is there; run without --report-only first")
+        raise InputError(f"{folder}: no run of size {size} or smaller is there; run without --report-only first")
     _write(folder, every, options.documents, reports)
     return status
+
+
+def _check_libraries() -> None:
+    """Before anything runs for minutes whose report could not be written."""
+    for library in ("scipy", "matplotlib"):
+        if find_spec(library) is None:
+            raise InputError(f"lab all needs {library}, which comes with godwit[lab]")
 
 
 def _chosen(only: list[str] | None) -> list[str]:
@@ -94,11 +103,11 @@ def _told(one: Study, size: str, folder: Path, reports: Reports, report_only: bo
 
 def _write(folder: Path, every: Sequence[Told], documents: str | None, reports: Reports) -> None:
     try:
-        written = site.write(folder, every)
+        written = site.write(folder, every, AWAITED)
         if documents is not None:
             target = Path(documents)
             target.mkdir(parents=True, exist_ok=True)
-            for name, text in site.documents(every).items():
+            for name, text in site.documents(every, AWAITED).items():
                 (target / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from None

@@ -9,20 +9,20 @@ import typer
 
 
 class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
-    subscriptions: Annotated[
-        str,
-        typer.Argument(
-            metavar="SUBS",
-            help='JSON lines {"id": ..., "filter": "..."} (.jsonl), Parquet with these columns (.parquet), or one'
-            " filter a line (.txt). Without an id the line number is the id.",
-        ),
-    ]
     events: Annotated[
         str,
         typer.Argument(
             metavar="EVENTS",
             help="Flat JSON lines (.jsonl, or - for stdin), .csv or .tsv with a header, or .parquet, a file or a"
             " directory. Text files may be gzipped (.gz).",
+        ),
+    ]
+    subscriptions: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUBS",
+            help='JSON lines {"id": ..., "filter": "..."} (.jsonl), Parquet with these columns (.parquet), or one'
+            " filter a line (.txt). Without an id the line number is the id.",
         ),
     ]
     out: Annotated[
@@ -36,11 +36,11 @@ def match(options: MatchOptions) -> int:
 
     Examples:
 
-        godwit match subscriptions.jsonl events.jsonl
+        godwit match events.jsonl subscriptions.jsonl
 
-        godwit match wishes.txt flights.parquet --out deliveries.parquet
+        godwit match flights.parquet wishes.txt --out deliveries.parquet
 
-        zcat readings.jsonl.gz | godwit match alerts.jsonl - --out - | head
+        zcat readings.jsonl.gz | godwit match - alerts.jsonl --out - | head
 
     A delivery names the event by its line or row, from 1, and by its `id` where it has one. Nulls, and empty cells of
     CSV, are missing attributes. Timestamps are seen as seconds since 1970.

@@ -125,6 +125,12 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
+def in_order(missing: Sequence[One], cost: Callable[[One], float], where: Where) -> list[One]:
+    """On Spark the costliest first, so that none is left running alone at the end. Without it as they were wanted, so
+    that an interrupted run has the first part of its plan."""
+    return list(missing) if where.spark is False else sorted(missing, key=cost, reverse=True)
+
+
 def swept(
     wanted: Sequence[One],
     kept: Kept[One, Done],
@@ -136,12 +142,12 @@ def swept(
 ) -> int:
     """Run what is missing and return the exit status: 1 where runs failed for good, 130 after Ctrl-C.
 
-    The costliest come first, so that none is left running alone at the end; the bar goes by what they cost.
+    The bar goes by what they cost.
     """
     where.check()
     reports = Reports()
     wanted = list(dict.fromkeys(wanted))
-    missing = sorted(kept.missing(wanted), key=cost, reverse=True)
+    missing = in_order(kept.missing(wanted), cost, where)
     before = len(wanted) - len(missing)
     reports.say(f"{len(wanted)} runs" + (f", {before} finished before" if before else ""))
     if isinstance(kept, Results) and kept.foreign:

@@ -14,7 +14,7 @@ HALF = 0.5
 """The spec's tolerance for ratios."""
 NOTHING = 0.05
 """Percent: what a table with one decimal prints as 0.0."""
-ORDER = "an ordering: any clear difference in the same worlds counts"
+ORDER = "an ordering: any clear difference in the same worlds counts; one below a tenth of the published is none"
 EXACT = "to the printed digits; nothing is measured"
 
 PUBLISHED = (
@@ -59,7 +59,7 @@ TOLERANCES = {
     "Q13": ORDER,
     "Q14": ORDER + ", broker by broker",
     "Q15": ORDER,
-    "Q16": "chi-square at 95 % over all brokers, with the variance of an average over the run, not of an instant",
+    "Q16": "Hotelling's T² at 95 % over all brokers: chi-square with the covariance of averages over long walks",
     "Q17": EXACT,
     "Q18": EXACT,
     "Q19": EXACT,

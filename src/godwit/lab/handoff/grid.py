@@ -11,19 +11,26 @@ from godwit.lab.handoff.extras import FITTED, SHARED
 from godwit.lab.handoff.runs import Configuration
 
 COMPARED = ("durable", "reactive", "proactive", "ours", "memory")
-BY_SIZE_ONLY = ("memory",)
+BY_SIZE_ONLY = ("memory", "product")
 """Run where the number of subscribers varies, and nowhere else."""
-EXPERIMENTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X12", "X13")
-"""X13 is ours: copies for some neighbors only, where they are not equally likely."""
+EXPERIMENTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X12", "X13", "X14")
+"""X13 and X14 are ours: copies for some neighbors only, where they are not equally likely; and long walks with hardly
+an event, for where everybody is once nobody's first place matters (Q16)."""
+WALK: Mapping[str, Any] = {"scheme": "durable", "sleep_s": 20.0, "warmup_s": 700.0, "measure_s": 1500.0}
+"""A walker forgets where it began within some three stays and absences of 91 s."""
 UNEVEN = {"skew": 0.6, "strays": 0.05}
 FORESEEING = ("proactive", "ours")
 BY_SIZE = ("X1", "X2", "X3", "X9", "X10")
 """These read the same runs: all sizes, both patterns."""
 
 
+TEXT_READING = "one channel of 11 Mb/s, 968 B"
 OURS_READING = "a channel for each cell, 2,400 B"
+STORED = {f"{TEXT_READING}, stored at {times:g} times the size": times for times in (1.0, 4.0)}
+"""How Sun's broker counted what it stored is not known; the text's own reading has 2.5."""
 READINGS: Mapping[str, Mapping[str, Any]] = {
-    "one channel of 11 Mb/s, 968 B": {**SHARED, **FITTED},
+    TEXT_READING: {**SHARED, **FITTED},
+    **{name: {**SHARED, **FITTED, "stored": times} for name, times in STORED.items()},
     "one channel of 11 Mb/s, 2,400 B": {"channel": "shared"},
     OURS_READING: {},
 }
@@ -48,6 +55,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     first_seed: int = 1
     reading: str = OURS_READING
     lean: bool = False
+    walks: int = 20
+    """Seeds of X14: more than there are brokers, or their covariance cannot be estimated."""
 
     def variants(self) -> list[dict[str, Any]]:
         """What differs from the defaults in X4 to X8 and X12; the first is the default itself."""
@@ -87,6 +96,12 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
                 for scheme in self.schemes
                 if scheme in FORESEEING
             ]
+        if "X14" in self.experiments:
+            wanted += [
+                Configuration(seed=seed, subscribers=self.base, pattern=pattern, **WALK)
+                for seed in range(self.first_seed, self.first_seed + self.walks)
+                for pattern in ("RND", "NBR")
+            ]
         return list(dict.fromkeys(wanted))
 
     def _seeds(self) -> range:
@@ -94,6 +109,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
 
     def _run(self, scheme: str, seed: int, **others: Any) -> Configuration:
         usual = {"warmup_s": self.warmup_s, "measure_s": self.measure_s, **READINGS[self.reading]}
+        if scheme != "durable" and self.reading in STORED:
+            usual["stored"] = SHARED["stored"]  # it means nothing to the others, whose runs are those of the text
         return Configuration(scheme=scheme, seed=seed, **{**usual, **others})
 
 
@@ -106,6 +123,7 @@ QUICK = Grid(
     sleeps_s=(0.5, 2.0),
     queues_mb=(2.0, 4.0),
     masses=(1.0, 0.93, 0.85),
+    walks=0,
     quick=True,
 )
 """About three minutes on one quiet core."""
@@ -128,20 +146,69 @@ SHORT = Grid(
 )
 """About a minute of a core: with up to 100 subscribers, in runs a tenth as long as published ones. That is shorter
 than a subscriber's round of 91 s and than a buffer takes to fill: they refute nothing."""
-PUBLISHED = Grid(first_seed=401, schemes=PUBLISHED_SCHEMES, experiments=JUDGED)
+PUBLISHED = Grid(first_seed=401, schemes=(*PUBLISHED_SCHEMES, "product"), experiments=(*JUDGED, "X14"), lean=True)
+"""The text's reading whole, and with the deployed broker; the others where most claims are."""
 
 
 def readings(base: Grid) -> dict[str, Grid]:
-    """The same plan in every reading; where it is lean, readings after the text's have X2 and X10 at one size only."""
+    """The same plan in every reading; where it is lean, readings after the text's have only what decides the most.
+
+    That is X2 and X10 at one size; where only durable's store is read otherwise, all that durable is compared in.
+    """
     found = {name: msgspec.structs.replace(base, reading=name) for name in READINGS}
     if not base.lean:
         return found
-    text, *others = found
-    few = {"experiments": ("X2", "X10"), "subscribers": base.subscribers[-1:]}
-    return {text: found[text], **{name: msgspec.structs.replace(found[name], **few) for name in others}}
+    few = {"schemes": PUBLISHED_SCHEMES, "experiments": ("X2", "X10"), "subscribers": base.subscribers[-1:]}
+    stored = {"schemes": PUBLISHED_SCHEMES, "experiments": ("X2", "X5", "X6", "X8", "X10"), "queues_mb": QUEUE_ENDS[1:]}
+    changes = {name: stored if name in STORED else few for name in READINGS if name != TEXT_READING}
+    return {name: msgspec.structs.replace(grid, **changes.get(name, {})) for name, grid in found.items()}
+
+
+QUEUE_ENDS = (1.0, 4.0)
 
 
 def all_readings(base: Grid) -> list[Configuration]:
-    """Seed by seed, so that an interrupted run says something about every reading."""
+    """What decides the most first, and of equal ones seed by seed."""
     every = [cell for grid in readings(base).values() for cell in grid.cells()]
-    return sorted(dict.fromkeys(every), key=lambda cell: cell.seed)
+    return sorted(dict.fromkeys(every), key=lambda cell: (_rank(cell, base), cell.seed))
+
+
+def _rank(cell: Configuration, base: Grid) -> int:
+    """The text's reading at both ends of the sizes, what a claim varies there, long walks; the rest of X2 and X10; what
+    else durable's store may be; the other readings; the deployed broker; what no claim speaks of."""
+    ends = (base.subscribers[0], base.subscribers[-1])
+    varied = {name for name, usual in USUAL.items() if getattr(cell, name) != usual}
+    texts = cell.channel == "shared" and cell.size_b == SHARED["size_b"]
+    if cell.scheme == "product":
+        return 6
+    if cell.warmup_s == WALK["warmup_s"]:
+        return 1
+    if not texts:
+        return 5
+    if cell.stored != SHARED["stored"]:
+        return 4
+    if not varied:
+        return 0 if cell.subscribers in ends else 3
+    return 2 if _is_judged(cell, varied) else 7
+
+
+USUAL = {
+    "sleep_s": 0.0,
+    "queue_mb": 1.0,
+    "disconnect_s": 12.0,
+    "connect_s": 60.0,
+    "bandwidth_mbps": 11.0,
+    "moving": True,
+}
+"""What X4 to X8 and X12 vary."""
+
+
+def _is_judged(cell: Configuration, varied: set[str]) -> bool:
+    """Whether some claim speaks of this scheme with this varied (Q10 to Q13)."""
+    speaks = {
+        "queue_mb": PUBLISHED_SCHEMES,
+        "bandwidth_mbps": PUBLISHED_SCHEMES,
+        "disconnect_s": ("durable", "proactive"),
+        "connect_s": ("reactive",),
+    }
+    return cell.queue_mb in QUEUE_ENDS and all(cell.scheme in speaks.get(name, ()) for name in varied)

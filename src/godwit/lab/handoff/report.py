@@ -26,7 +26,8 @@ NAMES = {
 }
 
 SIX = ("Dur RND", "Dur NBR", "Rea RND", "Rea NBR", "Pro RND", "Pro NBR")
-OUR_CELLS = (("ours", "RND"), ("ours", "NBR"), ("memory", "RND"), ("memory", "NBR"))
+OURS = {"ours": "Ours", "memory": "Memory", "product": "Deployed"}
+"""What nobody published, where it was run. `product` is the broker that people run; its machines take no time."""
 
 
 def evidence_of(grid: Grid, results: Results) -> Evidence:
@@ -119,22 +120,24 @@ def _six(
     title: str, quantity: Quantity, published: Mapping[int, tuple[float, ...]], evidence: Evidence, form: str
 ) -> Table:
     cells = [(scheme, pattern) for scheme in ("durable", "reactive", "proactive") for pattern in ("RND", "NBR")]
+    own = [(scheme, pattern) for scheme in OURS if scheme in evidence.schemes for pattern in ("RND", "NBR")]
     rows = []
     for size in evidence.sizes_of("proactive"):
-        texts = [_cell(evidence, quantity, form, scheme, size, pattern=p) for scheme, p in [*cells, *OUR_CELLS]]
+        texts = [_cell(evidence, quantity, form, scheme, size, pattern=p) for scheme, p in [*cells, *own]]
         old = published.get(size, ())
         rows.append((str(size), *(f"{text} [{old[i]}]" if i < len(old) else text for i, text in enumerate(texts))))
-    return Table(title, "By subscribers.", ("K", *SIX, "Ours RND", "Ours NBR", "Memory RND", "Memory NBR"), rows)
+    return Table(title, "By subscribers.", ("K", *SIX, *(f"{OURS[scheme]} {p}" for scheme, p in own)), rows)
 
 
 def _handoffs(evidence: Evidence) -> Table:
+    own = [scheme for scheme in OURS if scheme in evidence.schemes]
     rows = []
     for size in evidence.sizes_of("proactive"):
-        schemes = ("durable", "reactive", "proactive", "ours", "memory")
+        schemes = ("durable", "reactive", "proactive", *own)
         texts = [_cell(evidence, of.handoff, ".3f", scheme, size) for scheme in schemes]
         old = published.HANDOFF_S.get(size, ())
         rows.append((str(size), *(f"{text} [{old[i]}]" if i < len(old) else text for i, text in enumerate(texts))))
-    header = ("K", "Durable", "Reactive", "Pro-active", "Ours", "Memory")
+    header = ("K", "Durable", "Reactive", "Pro-active", *(OURS[scheme] for scheme in own))
     return Table("X2: handoff latency, s", "RND, means.", header, rows)
 
 

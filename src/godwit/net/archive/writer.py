@@ -11,6 +11,9 @@ from __future__ import annotations
 import calendar
 import contextlib
 import logging
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +49,8 @@ EVENTS = pa.schema(
 """`attributes` is a JSON object of all that a filter sees; `lat` and `lon` are among them where they are numbers."""
 
 Row = tuple[Any, ...]
-STREAM, PARQUET = ".arrows", ".parquet"
+MENDING = ("-m", "godwit.net.archive.mending")
+STREAM, PARQUET, DAMAGED = ".arrows", ".parquet", ".damaged"
 
 AFTER = b"godwit.after"
 """Metadata of a file: the name and the rows of the one before it, so that readers see where one is missing."""
@@ -78,7 +82,7 @@ class Roll:
         row: Callable[[Any], Row],
         options: ArchiveOptions = ArchiveOptions(),  # noqa: B008
     ) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = folder
         self.kind = kind
         self.schema = schema
@@ -91,7 +95,7 @@ class Roll:
         self._stopping = threading.Event()
         self._stream: _Stream | None = None
         for left in sorted(folder.glob(f"{kind}-*{STREAM}")):
-            _finish(left)
+            _mend(left)
         self._last, self._last_rows = _newest(folder, kind)
         self._thread = threading.Thread(target=self._run, name=f"godwit-archive-{kind}", daemon=True)
         self._thread.start()
@@ -155,7 +159,7 @@ class Roll:
             stream, self._stream = self._stream, None
             try:
                 stream.close()
-                _finish(stream.path)
+                finish(stream.path)
             except OSError as error:
                 self.failure = error
                 log.error("archive %s: %s", stream.path, error)
@@ -168,6 +172,7 @@ class _Stream:
         self.path = path
         self.schema = schema
         self.rows = 0
+        _make_private(self.path)
         self._sink = pa.OSFile(str(self.path), "wb")
         self._writer = pa.ipc.new_stream(self._sink, schema)
         self._since_s = time.monotonic()
@@ -188,11 +193,33 @@ class _Stream:
         self._sink.close()
 
 
-def _finish(stream: Path) -> None:
+def _make_private(path: Path) -> None:
+    """An empty file that only its user may read: what people publish is in it."""
+    os.close(os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
+    path.chmod(0o600)
+
+
+def _mend(stream: Path) -> None:
+    """Finish what an earlier broker has left, in a process of its own: a damaged file may end whoever reads it."""
+    told = subprocess.run([sys.executable, *MENDING, str(stream)], check=False)
+    if told.returncode:
+        _set_aside(stream, "it cannot be read")
+
+
+def _set_aside(path: Path, why: str) -> None:
+    aside = path.with_name(path.name + DAMAGED)
+    with contextlib.suppress(OSError):
+        path.rename(aside)
+    path.with_suffix(PARQUET).with_name(path.with_suffix(PARQUET).name + ".part").unlink(missing_ok=True)
+    log.error("archive %s: %s; it is kept as %s, and the archive goes on without it", path, why, aside.name)
+
+
+def finish(stream: Path) -> None:
     """Turn a stream, whole or cut off, into a Parquet file, and remove it."""
     whole = stream.with_suffix(PARQUET)
     unfinished = whole.with_name(whole.name + ".part")
     rows = 0
+    _make_private(unfinished)
     try:
         with (
             pa.memory_map(str(stream)) as source,
@@ -213,9 +240,11 @@ def _finish(stream: Path) -> None:
 def _whole_batches(reader: Any) -> Iterator[Any]:
     while True:
         try:
-            yield reader.read_next_batch()
+            batch = reader.read_next_batch()
+            batch.validate(full=True)
         except (StopIteration, pa.ArrowInvalid, OSError):
             return
+        yield batch
 
 
 def _groups(batches: Iterator[Any]) -> Iterator[pa.Table]:
@@ -232,8 +261,12 @@ def _groups(batches: Iterator[Any]) -> Iterator[pa.Table]:
 
 def _newest(folder: Path, kind: str) -> tuple[str, int]:
     """The name and rows of the last file there, if any."""
-    whole = max(folder.glob(f"{kind}-*{PARQUET}"), default=None)
-    return ("", 0) if whole is None else (whole.stem, pq.read_metadata(whole).num_rows)
+    for whole in sorted(folder.glob(f"{kind}-*{PARQUET}"), reverse=True):
+        try:
+            return whole.stem, pq.read_metadata(whole).num_rows
+        except (pa.ArrowInvalid, OSError) as error:
+            _set_aside(whole, str(error))
+    return "", 0
 
 
 def _name(kind: str, now_ns: int) -> str:

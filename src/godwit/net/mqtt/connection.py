@@ -145,7 +145,7 @@ class Requests(Delivering):
         """To what is offered to the broker when all that was read is looked through."""
         assert self._session is not None
         self.front.counts.publishes_in += 1
-        now, interval_s = self.front.broker.clock(), rich.message_expiry_interval if rich is not None else None
+        broker, interval_s = self.front.broker, rich.message_expiry_interval if rich is not None else None
         publication = Publication(
             self._client,
             self._session.next_sequence(),
@@ -153,8 +153,8 @@ class Requests(Delivering):
             payload,
             qos,
             bool(first & 1),
-            now,
-            None if interval_s is None else now + interval_s,
+            broker.clock(),
+            None if interval_s is None else broker.steady() + interval_s,
             NO_PROPERTIES if rich is None else properties_of(rich),
         )
         if qos:
@@ -441,7 +441,7 @@ class Connection(Requests):
     def _take(self, data: bytes) -> None:
         """All whole packets of it; what remains waits."""
         counts = self.front.counts
-        packets, published = counts.packets_in, counts.publishes_in
+        packets = counts.packets_in
         try:
             self._take_packets(data)
             left = len(self._unread) if self._unread is not None else 0
@@ -449,9 +449,6 @@ class Connection(Requests):
             self._offer()
         except PacketError as error:
             self._fail(error)
-        else:
-            if counts.publishes_in != published and self.front.backlog_bytes > self.front.options.backlog_bytes_max:
-                self.front.slow_down(self)
 
     def _charge(self, packets: int, size: int) -> None:
         options = self.front.options
@@ -634,6 +631,10 @@ class Connection(Requests):
         if not said:
             self.front.later(self.hang_up)
             return
+        if session.durable or session.standing.will is not None:
+            # Whoever is told that its session or its will is kept must find it so after a crash.
+            self.gate()
+            self.front.broker.store.settled(self.ungate)
         self.send(said)
         self.front.counts.connected += 1
         self._tell_connected(present)
@@ -664,6 +665,10 @@ class Connection(Requests):
         if waiting:
             self._look_at(waiting)
         self.go_on_reading(Hold.OPENING)
+
+    def go_on_delivering(self) -> None:
+        if self._session is not None:
+            self.front.broker.go_on(self._session, self)
 
     def refused(self, reason: Reason, text: str) -> None:
         self._opening = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from godwit.net.mqtt.codec import topic_of
 from godwit.net.mqtt.encode import Forms
 from godwit.net.mqtt.framing import with_properties, without_properties
-from godwit.net.mqtt.options import Authenticate, Counts, Hold, Options, admit_all
+from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.publication import Publication
@@ -79,11 +79,11 @@ class Front:
         self.counts = Counts()
         self.steer: Steer = lambda client, follows, over: None
         self.connections: set[Connection] = set()
-        self.forms = Forms(broker.clock)
+        self.forms = Forms(broker.steady)
         self.tick = 0
-        self.backlog_bytes = 0
-        """What waits for clients that do not read, all together."""
-        self.slowed: list[Connection] = []
+        self.output_share_bytes = self.options.output_bytes_max
+        """What may wait for a client that does not read, as many as there are of them now."""
+        self._slow = 0
         self._busy: deque[Connection] = deque()
         self._turning = False
         self._routes: dict[bytes, Route] = {}
@@ -175,15 +175,12 @@ class Front:
         for connection in written:
             connection.flush()
 
-    def slow_down(self, connection: Connection) -> None:
-        """Too much waits for clients: read this publisher again when less does, or a while has passed."""
-        connection.stop_reading(Hold.BACKLOG)
-        self.slowed.append(connection)
-
-    def speed_up(self) -> None:
-        slowed, self.slowed = self.slowed, []
-        for connection in slowed:
-            connection.go_on_reading(Hold.BACKLOG)
+    def one_slower(self, change: int) -> None:
+        """One more client does not read as fast as it is written to (1), or one less (-1): they share what may wait."""
+        self._slow += change
+        options = self.options
+        share = options.backlog_bytes_max // max(self._slow, 1)
+        self.output_share_bytes = min(options.output_bytes_max, share)
 
     def take_turns(self, connection: Connection) -> None:
         """It has more to be looked at than fits into its share: others first, then it again, in a later turn."""
@@ -209,8 +206,6 @@ class Front:
     def _look_around(self) -> None:
         self.tick += 1
         self._timer = self.loop.call_later(TICK_S, self._look_around)
-        if self.slowed:
-            self.speed_up()
         for connection in list(self.connections):
             if connection.patience and self.tick - connection.heard > connection.patience:
                 connection.lose_patience()

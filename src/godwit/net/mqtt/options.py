@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from enum import IntFlag
 from math import inf
@@ -10,6 +11,8 @@ import msgspec
 
 from godwit.net.access import Admitted, Credentials
 from godwit.protocols.broker.api import ALL, Limits
+
+log = logging.getLogger("godwit.mqtt")
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -41,10 +44,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How many seconds' worth of packets and bytes may come at once."""
     output_bytes_max: int = 8 * MIB
     """What may wait for a client that does not read; QoS 0 beyond it is dropped."""
-    output_bytes_hard: int = 64 * MIB
-    """Where even the rest is too much, and a client that takes nothing is closed."""
     backlog_bytes_max: int = 256 * MIB
-    """What may wait for all clients together before those who publish are read more slowly."""
+    """What may wait for all clients together. Where it would be more, each of those that do not read gets an equal
+    share of it, and loses QoS 0 beyond that."""
     stall_s: float = 60.0
     """How long a client may take nothing at all of what waits for it."""
 
@@ -77,7 +79,11 @@ class Counts(msgspec.Struct):
     """Publications not delivered, by reason."""
 
     def drop(self, reason: str, count: int = 1) -> None:
-        self.dropped[reason] = self.dropped.get(reason, 0) + count
+        """Counted each time, and told when there are ten times as many: a flood must not cost a line each."""
+        before = self.dropped.get(reason, 0)
+        after = self.dropped[reason] = before + count
+        if not before or len(str(after)) > len(str(before)):
+            log.warning("dropped %d so far: %s", after, reason, extra={"dropped": after, "why": reason})
 
 
 class Hold(IntFlag):
@@ -88,8 +94,8 @@ class Hold(IntFlag):
     """It is not in yet, and has said much already."""
     INFLIGHT = 2
     """It waits for too many acknowledgements."""
-    BACKLOG = 4
-    """Too much waits for those who get what it publishes."""
+    OUTPUT = 4
+    """It does not read what it is answered."""
     TURN = 8
     """It has said more than fits into its share of a turn."""
 

@@ -14,14 +14,22 @@ WRITE_HIGH_BYTES = 256 * 1024
 """Where the transport has enough, and what follows waits with us."""
 
 
-STUCK_S = 2.0
-"""How long a client for which too much waits may take nothing at all."""
-
-
 class Output(asyncio.Protocol):
     """The writing half of a connection, over whatever transport."""
 
-    __slots__ = ("_held", "_moved", "_pieces", "ended", "front", "held_bytes", "paused", "transport")
+    __slots__ = (
+        "_awaited",
+        "_gated",
+        "_held",
+        "_moved",
+        "_pieces",
+        "_pieces_bytes",
+        "ended",
+        "front",
+        "held_bytes",
+        "paused",
+        "transport",
+    )
 
     def __init__(self, front: Front) -> None:
         self.front = front
@@ -33,6 +41,11 @@ class Output(asyncio.Protocol):
         self.held_bytes = 0
         self._held: list[bytes] = []
         self._pieces: list[bytes] = []
+        self._pieces_bytes = 0
+        self._gated = False
+        """Nothing leaves before the disk has what the first of it says."""
+        self._awaited = False
+        """Somebody has more for the client, and waits until it takes that."""
         self._moved = 0
         """The tick at which something last left."""
 
@@ -42,23 +55,41 @@ class Output(asyncio.Protocol):
             if not self._pieces:
                 self.front.flush_soon(self)  # type: ignore[arg-type]
             self._pieces.append(data)
+            self._pieces_bytes += len(data)
             self.front.counts.packets_out += 1
+
+    def takes_more(self) -> bool:
+        if not self.paused and self._pieces_bytes < WRITE_HIGH_BYTES:
+            return True
+        self._awaited = True
+        return False
 
     def pass_on(self, data: bytes, count: int) -> None:
         """Publications at QoS 0, `count` of them: dropped where too much waits already."""
         if self.ended:
             return
         counts = self.front.counts
-        if self.held_bytes > self.front.options.output_bytes_max:
+        if self.held_bytes > self.front.output_share_bytes:
             counts.drop("client does not read", count)
             return
         if not self._pieces:
             self.front.flush_soon(self)  # type: ignore[arg-type]
         self._pieces.append(data)
+        self._pieces_bytes += len(data)
         counts.packets_out += count
 
+    def gate(self) -> None:
+        """What is said from now on leaves once `ungate` is called, in its order."""
+        self._gated = True
+
+    def ungate(self) -> None:
+        self._gated = False
+        self.flush()
+
     def flush(self) -> None:
-        pieces, self._pieces = self._pieces, []
+        if self._gated:
+            return
+        pieces, self._pieces, self._pieces_bytes = self._pieces, [], 0
         if not pieces or self.transport is None or self.transport.is_closing():
             return
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -67,17 +98,29 @@ class Output(asyncio.Protocol):
         else:
             self.front.counts.bytes_out += len(data)
             self.transport.write(data)
+            self._ask_for_more()
 
     def _hold(self, data: bytes) -> None:
         self._held.append(data)
         self.held_bytes += len(data)
-        self.front.backlog_bytes += len(data)
+
+    def _ask_for_more(self) -> None:
+        if self._awaited and not self.paused:
+            self._awaited = False
+            self.front.later(self.go_on_delivering)
+
+    def go_on_delivering(self) -> None:
+        """What was written has left."""
 
     def pause_writing(self) -> None:
+        if not self.paused:
+            self.front.one_slower(1)
         self.paused = True
         self._moved = self.front.tick
 
     def resume_writing(self) -> None:
+        if self.paused:
+            self.front.one_slower(-1)
         self.paused = False
         self._moved = self.front.tick
         while self._held and not self.paused and self.transport is not None:
@@ -85,18 +128,14 @@ class Output(asyncio.Protocol):
             self._release(len(data))
             self.front.counts.bytes_out += len(data)
             self.transport.write(data)
+        self._ask_for_more()
 
     def _release(self, size: int) -> None:
-        front = self.front
         self.held_bytes -= size
-        front.backlog_bytes -= size
-        if front.slowed and front.backlog_bytes < front.options.backlog_bytes_max // 2:
-            front.speed_up()
 
     def look_at_output(self) -> None:
-        """A client that takes nothing for long, or for a while where very much waits, is not there any more."""
-        options, waited_s = self.front.options, (self.front.tick - self._moved) * TICK_S
-        if waited_s > options.stall_s or (waited_s > STUCK_S and self.held_bytes > options.output_bytes_hard):
+        """A client that takes nothing for long is not there any more."""
+        if (self.front.tick - self._moved) * TICK_S > self.front.options.stall_s:
             self.front.counts.drop("client closed for not reading")
             self.hang_up(at_once=True)
 
@@ -104,7 +143,7 @@ class Output(asyncio.Protocol):
         """Write what was said, and close; or do not even wait for that."""
         if self.transport is None:
             return
-        if not at_once and not self.ended:
+        if not at_once and not self.ended and not self._gated:
             self.flush()
             # What the transport does not take any more would keep the connection open for a client that does not read.
             at_once = self.paused
@@ -125,6 +164,9 @@ class Output(asyncio.Protocol):
     def _drop_output(self) -> None:
         self.ended = True
         self.transport = None
+        if self.paused:
+            self.paused = False
+            self.front.one_slower(-1)
         self._release(self.held_bytes)
         self._held.clear()
         self._pieces.clear()
@@ -169,7 +211,7 @@ class Delivering(Output):
         if self.ended:
             return
         counts = self.front.counts
-        if not delivery.qos and self.held_bytes > self.front.options.output_bytes_max:
+        if not delivery.qos and self.held_bytes > self.front.output_share_bytes:
             counts.drop("client does not read")
             return
         alias, known = self._alias(delivery.publication.topic) if self._aliases_out_max else (0, False)
@@ -183,6 +225,18 @@ class Delivering(Output):
             assert self._aliases_out is not None
             self._aliases_out[delivery.publication.topic] = alias
         self.send(packet)
+
+    def _hold(self, data: bytes) -> None:
+        """Whoever asks and asks and does not read the answers is not read either."""
+        super()._hold(data)
+        options = self.front.options
+        if self.held_bytes > options.output_bytes_max + options.packet_bytes_max:
+            self.stop_reading(Hold.OUTPUT)
+
+    def _release(self, size: int) -> None:
+        super()._release(size)
+        if self._stopped & Hold.OUTPUT and self.held_bytes <= self.front.options.output_bytes_max // 2:
+            self.go_on_reading(Hold.OUTPUT)
 
     def _alias(self, topic: str) -> tuple[int, bool]:
         """The alias to send with this topic, 0 for none, and whether the client knows it."""

@@ -18,6 +18,7 @@ CREATE = (
     " PRIMARY KEY (kind, owner, number))"
 )
 DROP = 'DELETE FROM "rows" WHERE kind = ? AND owner = ?'
+GET = 'SELECT value FROM "rows" WHERE kind = ? AND owner = ? AND number = ?'
 LOAD = 'SELECT owner, number, value FROM "rows" WHERE kind = ? ORDER BY owner, number'
 
 Statement = tuple[str, bool, list[Any]]
@@ -65,6 +66,14 @@ class Batch:
                     rows.pop((owner, number), None)
                 else:
                     rows[owner, number] = value
+
+    def find(self, table: str, owner: str, number: int) -> tuple[bool, bytes | None]:
+        """Whether the transaction decides about this row, and what becomes of it."""
+        key = (NUMBERS[table], owner)
+        changes = self.changes.get(key)
+        if changes is not None and number in changes:
+            return True, changes[number]
+        return key in self.dropped, None
 
     def statements(self) -> Iterator[Statement]:
         gone: list[tuple[int, str, int]] = []

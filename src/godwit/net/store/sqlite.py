@@ -24,7 +24,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
 
-from godwit.net.store.batch import CREATE, LOAD, NUMBERS, Batch
+from godwit.net.store.batch import CREATE, GET, LOAD, NUMBERS, Batch
 
 log = logging.getLogger("godwit.store")
 
@@ -74,6 +74,10 @@ class StoreError(Exception):
     """The disk does not do what it must; the text says where, why and what to do."""
 
 
+class LostError(Exception):
+    """The file is not where it was."""
+
+
 class SqliteStore:
     """`protocols.broker.store.Store` in a directory that no other broker has open. Make and use it on a running loop.
 
@@ -99,6 +103,10 @@ class SqliteStore:
         except BaseException:
             self._lock.close()
             raise
+        found = os.stat(self.path)
+        self._inode = (found.st_dev, found.st_ino)
+        self._reader: sqlite3.Connection | None = None
+        """For single rows: the thread may be in the midst of a transaction with the other one."""
         self._next = Batch()
         self._writing: Batch | None = None
         self._timer: asyncio.Handle | None = None
@@ -148,6 +156,20 @@ class SqliteStore:
             batch.overlay(kind, rows)
         return [(owner, number, value) for (owner, number), value in sorted(rows.items())]
 
+    def get(self, table: str, owner: str, number: int) -> bytes | None:
+        for batch in (self._next, self._writing):
+            if batch is not None:
+                decided, value = batch.find(table, owner, number)
+                if decided:
+                    return value
+        try:
+            if self._reader is None:
+                self._reader = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
+            found: tuple[bytes] | None = self._reader.execute(GET, (NUMBERS[table], owner, number)).fetchone()
+        except sqlite3.Error as error:
+            raise _told(self.path, error) from error
+        return found[0] if found is not None else None
+
     def settled(self, then: Callable[[], None]) -> None:
         self._next.waiting.append(partial(self.run, then))
         self._hurry()
@@ -174,8 +196,10 @@ class SqliteStore:
         await asyncio.to_thread(self._thread.join)
         if self._timer is not None:
             self._timer.cancel()
-        with suppress(sqlite3.Error):
-            self._connection.close()
+        for connection in (self._reader, self._connection):
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
         self._lock.close()
 
     @property
@@ -284,6 +308,8 @@ class SqliteStore:
     def _failed(self, batch: Batch) -> Exception | None:
         """Write it; what went wrong, with nothing written."""
         connection = self._connection
+        if not self._is_there():
+            return LostError("was deleted or replaced while the broker runs")
         try:
             connection.execute("BEGIN IMMEDIATE")
             for text, many, values in batch.statements():
@@ -294,6 +320,14 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
             return error
         return None
+
+    def _is_there(self) -> bool:
+        """SQLite would go on writing to a file that has no name any more, and all of it would be gone with the end."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._inode
 
     def _tell(self, call: Callable[..., None], *arguments: Any) -> None:
         with suppress(RuntimeError):
@@ -405,4 +439,6 @@ def _code(error: Exception) -> int:
 
 def _told(path: Path, error: Exception) -> StoreError:
     advice = ADVICE.get(_code(error), "check the disk, then start the broker again")
+    if isinstance(error, LostError):
+        advice = "stop the broker, put the file or a copy of it back (godwit restore), and start it again"
     return StoreError(f"{path}: {error}: {advice}")

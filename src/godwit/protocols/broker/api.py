@@ -94,7 +94,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     queue_max: int = 100_000
     """Deliveries that wait for one session; beyond it the oldest is dropped and counted."""
     queue_bytes_max: int = 64 * 1024 * 1024
+    queue_memory_max: int = 1024 * 1024
+    """What of them is kept in memory, about; the rest is on the disk until its turn comes."""
     queue_age_max_s: float = 7 * 24 * 3600.0
+
+
+class Capacity(msgspec.Struct, frozen=True, kw_only=True):
+    """What all clients together may cost; what would be more is refused with a reason, and counted."""
+
+    sessions_max: int = 250_000
+    retained_max: int = 250_000
+    """Topics with a retained publication."""
+    retained_bytes_max: int = 256 * 1024 * 1024
 
 
 TOKEN = "godwit-token"
@@ -147,6 +158,10 @@ class Outlet(Protocol):
 
     def refused(self, reason: Reason, text: str) -> None:
         """The client is not let in."""
+
+    def takes_more(self) -> bool:
+        """False where what was delivered has not left yet: the broker then waits with what is above QoS 0, until it is
+        called with `Broker.go_on`."""
 
     def deliver(self, delivery: Delivery) -> None: ...
 

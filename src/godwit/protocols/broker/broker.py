@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from godwit.protocols.broker import messages
-from godwit.protocols.broker.api import Grant, Limits, Opening, Outlet, Reason, Subscription
+from godwit.protocols.broker.api import Capacity, Grant, Limits, Opening, Outlet, Reason, Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.handoff.coordinator import Moves
@@ -41,6 +41,7 @@ from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import Cause, State
 from godwit.protocols.broker.session.state import Session
+from godwit.protocols.broker.steady import Steady
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import Host, NodeId, Record
 
@@ -73,6 +74,7 @@ class Broker:
         copies_bytes_max: int = COPIES_BYTES_MAX,
         directory: Directory | None = None,
         limits: Limits | None = None,
+        capacity: Capacity = Capacity(),  # noqa: B008
         tracing: bool = False,
     ) -> None:
         self.host = host
@@ -80,19 +82,26 @@ class Broker:
         self.fabric = fabric
         self.clock = clock
         """Seconds since 1970."""
-        self._switch = Switch(host, store, fabric, clock, tracing)
+        steady = Steady(host, store, clock)
+        self.steady = steady.now
+        """For ages and expiry: about the same, but it goes on whatever becomes of the calendar."""
+        self._switch = Switch(host, store, fabric, clock, self.steady, tracing)
         self._registry = Registry(self._switch, Reunion(self._switch), limits or Limits())
         self._moves = Moves(
             self._registry, session_wait_s, self.publish, self._begin, handoff, neighbors, copies_bytes_max, directory
         )
+        self.capacity = self._switch.retained.capacity = capacity
         self._known: dict[NodeId, int] = {}
         """The other brokers, each with the name of its disk, 0 where that has not been heard."""
         self._introduced = False
         self._load()
+        fabric.clock = self.steady
         fabric.on_content = self._on_content
         fabric.on_change = self._on_change
         host.after(0.0, self._on_change)
+        host.after(0.0, self._say_orphans)
         host.after(CLEANING_S, self._clean)
+        steady.keep()
 
     @property
     def generation(self) -> int:
@@ -174,6 +183,11 @@ class Broker:
 
     def _begin(self, opening: Opening, outlet: Outlet, epoch: int = 0) -> None:
         """A session that is new, here and everywhere."""
+        if len(self._registry.sessions) >= self.capacity.sessions_max:
+            self.counts.refuse("sessions_full")
+            most = self.capacity.sessions_max
+            outlet.refused(Reason.QUOTA_EXCEEDED, f"this broker has {most} sessions, and takes no new ones")
+            return
         session = self._registry.create(opening, epoch or self._moves.new_epoch(opening), clean=opening.clean)
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
@@ -222,9 +236,9 @@ class Broker:
         return [self._registry.unsubscribe(session, key) for key in keys]
 
     def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
-        """Publications in their order, each with its packet id, 0 at QoS 0, made with `session.next_sequence()` and
-        `clock()`. For each above QoS 0 `outlet.accepted` follows once it is safe; QoS 2 with a packet id that was taken
-        before is only acknowledged again."""
+        """Publications in their order, each with its packet id, 0 at QoS 0, made with `session.next_sequence()`,
+        `clock()`, and `steady()` where it expires. For each above QoS 0 `outlet.accepted` follows once it is safe;
+        QoS 2 with a packet id that was taken before is only acknowledged again."""
         ledger, outlet = self._switch.ledger, session.outlet
         if outlet is None:
             return  # the session is somebody else's by now: the client says it again over its next connection
@@ -261,6 +275,11 @@ class Broker:
         """QoS 2, third step of a publication (PUBREL); `outlet.completed` follows. False where there is none, and it
         follows all the same."""
         return self._switch.flows.released(session, number)
+
+    def go_on(self, session: Session, outlet: Outlet) -> None:
+        """What was delivered has left, and the outlet takes more."""
+        if session.outlet is outlet:
+            self._switch.flows.pump(session)
 
     def audience(self, topic: str) -> Audience:
         """Who wants this topic; keep it as long as the generation is the same."""
@@ -309,6 +328,9 @@ class Broker:
         if grant is not None and not grant.matches(publication.values()):
             self.counts.refuse("not_authorized")
             return Reason.NOT_AUTHORIZED
+        if publication.retain and not switch.retained.takes(publication):
+            self.counts.refuse("retained_full")
+            return Reason.QUOTA_EXCEEDED
         if publication.qos == 2:
             session.queue.incoming.add(number)
             if session.durable:
@@ -377,7 +399,10 @@ class Broker:
             case Hello():
                 pass  # the fabric has told
             case messages.Retained(publication):
-                self._switch.retained.keep(publication, origin)
+                if self._switch.retained.takes(publication):
+                    self._switch.retained.keep(publication, origin, self.steady())
+                else:
+                    self.counts.refuse("retained_full")
         self.fabric.taken(origin, number)
 
     def _on_change(self) -> None:
@@ -413,7 +438,7 @@ class Broker:
 
     def _load(self) -> None:
         """All that was here before a crash. Connections are not, so that wills and expiry begin to count."""
-        now = self.clock()
+        now = self.steady()
         for owner, _, row in self.store.load("meta"):
             if owner == "brokers":
                 self._known = msgspec.msgpack.decode(row, type=dict[str, int])
@@ -437,12 +462,16 @@ class Broker:
                 self.host.after(0.0, partial(self._rest, session))
             self._moves.loaded(session)
 
+    def _say_orphans(self) -> None:
+        for client, will in self._switch.ledger.orphans():
+            self._registry.say_orphan(client, will)
+
     def _rest(self, session: Session) -> None:
         if session.standing.state in (State.RESTING, State.RESERVED):
             self._registry.rest(session)
 
     def _clean(self) -> None:
-        self._switch.retained.clean(self.clock())
+        self._switch.retained.clean(self.steady())
         self.host.after(CLEANING_S, self._clean)
 
 

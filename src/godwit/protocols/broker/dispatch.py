@@ -24,16 +24,27 @@ from godwit.protocols.host import Host, NodeId, Timer
 class Switch:
     """What all parts of a broker work with: who wants what, and the ways to them."""
 
-    def __init__(self, host: Host, store: Store, fabric: Fabric, clock: Callable[[], float], tracing: bool) -> None:
+    def __init__(
+        self,
+        host: Host,
+        store: Store,
+        fabric: Fabric,
+        clock: Callable[[], float],
+        steady: Callable[[], float],
+        tracing: bool,
+    ) -> None:
         self.host = host
         self.store = store
         self.fabric = fabric
         self.clock = clock
+        """The calendar: for dates, and for numbers that must be above all earlier ones."""
+        self.steady = steady
+        """For ages: it goes on whatever becomes of the calendar."""
         self.tracing = tracing
         self.name = host.name
         self.counts = Counts()
         self.ledger = Ledger(store)
-        self.flows = Deliveries(host, self.ledger, self.counts, clock, tracing)
+        self.flows = Deliveries(host, self.ledger, self.counts, steady, tracing)
         self.audiences = Audiences()
         self.audiences.watched = tracing
         self.retained = Retained(store)
@@ -120,7 +131,10 @@ class Switch:
             self.share(group, origin, publication)
         if publication.retain:
             self.ledger.writes += 1
-            self.retained.keep(publication, origin)
+            if self.retained.takes(publication):
+                self.retained.keep(publication, origin, self.steady())
+            else:
+                self.counts.refuse("retained_full")
         if own:
             self.stamp = None
             self._send(publication, audience, found)
@@ -154,7 +168,7 @@ class Switch:
     def had(self, session: Session) -> tuple[Passage, ...]:
         """What a session has had of what bridges bring from the air, what waits for it not counted."""
         items = (*session.queue.waiting, *(item for items in session.inflow.held.values() for item in items))
-        waiting = {item.publication.passage for item in items}
+        waiting = {item.label.passage for item in items}
         known = dict(session.carried.passages)
         if not session.inflow.gates and session.carried.memory is None:
             known.update(dict.fromkeys(reversed(self.fabric.crossed(session.inflow.since))))
@@ -185,16 +199,28 @@ class Switch:
             return
         if session.plain:
             if qos:
-                item = Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp)
+                item = self._item(publication, qos, retain, identifiers, body, group)
                 self.flows.take(session, item)
             else:
                 self.flows.pass_on(session, publication, retain, identifiers)
         elif takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
             if qos:
-                item = Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp)
+                item = self._item(publication, qos, retain, identifiers, body, group)
                 self._give_moving(session, origin, item)
             elif session.outlet is not None:
                 self.flows.pass_on(session, publication, retain, identifiers)
+
+    def _item(
+        self,
+        publication: Publication,
+        qos: int,
+        retain: bool,
+        identifiers: tuple[int, ...],
+        body: Body | None,
+        group: GroupKey | None,
+    ) -> Item:
+        since = self.steady()
+        return Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp, since=since)
 
     def _passes(self, session: Session, origin: NodeId, publication: Publication) -> bool:
         """Whether it is the first of its name that is for this session. One that stays takes what its broker does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from godwit.protocols.broker.api import Subscription
-from godwit.protocols.broker.publication import Count, Identifier, PacketId, Publication, Qos, Span
+from godwit.protocols.broker.publication import TIME_MAX, Count, Identifier, PacketId, Publication, Qos, Span, Time
 from godwit.protocols.host import NodeId
 
 Stamp = tuple[NodeId, Count]
@@ -72,6 +72,8 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     """The shared subscription that it came by: name, topics, condition."""
     stamp: tuple[NodeId, Count] | None = None
     """The broker that published it, and its number in that broker's stream, where it came by one."""
+    since: Time = 0.0
+    """Since when it waits, by the steady clock of the broker that says so; 0: nobody knows."""
 
 
 class Mark(msgspec.Struct, array_like=True):
@@ -322,3 +324,37 @@ Content = (
     | Reserve
     | Reserved
 )
+
+
+def retimed(content: Content, offset_s: float) -> Content:
+    """The same with its times by another broker's steady clock, which is so much ahead of the speaker's.
+
+    When something was published stays as it is: that is a date for people, and decides which of two retained ones is
+    the last. Nobody's age is measured by it.
+    """
+    match content:
+        case Publication():
+            return _retimed(content, offset_s)
+        case Retained(publication):
+            return Retained(_retimed(publication, offset_s))
+        case Forwarded():
+            return msgspec.structs.replace(content, kept=_retimed_kept(content.kept, offset_s))
+        case Session() | Copy():
+            kept = tuple(_retimed_kept(one, offset_s) for one in content.kept)
+            return msgspec.structs.replace(content, kept=kept)
+    return content
+
+
+def _retimed(publication: Publication, offset_s: float) -> Publication:
+    if publication.expires is None:
+        return publication
+    return msgspec.structs.replace(publication, expires=_bounded(publication.expires + offset_s))
+
+
+def _retimed_kept(kept: Kept, offset_s: float) -> Kept:
+    since = _bounded(kept.since + offset_s) if kept.since else 0.0
+    return msgspec.structs.replace(kept, publication=_retimed(kept.publication, offset_s), since=since)
+
+
+def _bounded(time_s: float) -> float:
+    return min(max(time_s, -TIME_MAX), TIME_MAX)

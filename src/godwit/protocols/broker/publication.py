@@ -38,7 +38,8 @@ Qos = Annotated[int, msgspec.Meta(ge=0, le=2)]
 PacketId = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 Identifier = Annotated[int, msgspec.Meta(ge=1, le=268_435_455)]
 """Of a subscription, as MQTT bounds it."""
-Time = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
+TIME_MAX = 1e12
+Time = Annotated[float, msgspec.Meta(ge=-TIME_MAX, le=TIME_MAX)]
 """Seconds since 1970; NaN is none."""
 Span = Annotated[float, msgspec.Meta(ge=0)]
 """Seconds, perhaps for ever."""
@@ -71,8 +72,9 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
     qos: Qos = 0
     retain: bool = False
     time: Time = 0.0
-    """Seconds since 1970, by the clock of the broker that took it."""
+    """Seconds since 1970, by the calendar of the broker that took it."""
     expires: Time | None = None
+    """By the steady clock of the broker that has it."""
     properties: Properties = PLAIN
     passage: tuple[str, Count] | None = None
     """Its name in the air, where it has been there or will be: copies of one name are one, whichever way they came."""

@@ -18,6 +18,7 @@ from godwit.protocols.broker.api import (
     Reason,
     RetainHandling,
     Subscription,
+    Will,
 )
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.publication import Publication
@@ -105,6 +106,7 @@ class Registry:
         session.carried.token = self._token(session) if session.durable else ""
         self.restrict(session, opening.grant)
         self._keep(session, was_durable)
+        self.switch.ledger.put_will(session.client, None if session.durable else opening.will)
         self.switch.counts.connected += 1
         self.switch.audiences.changed()
         if self.switch.tracing:
@@ -140,7 +142,7 @@ class Registry:
             session.become(Cause.LEFT)
             session.outlet = None
             session.kept_back.clear()
-            session.standing.left = self.switch.clock()
+            session.standing.left = self.switch.steady()
             self.switch.counts.connected -= 1
             self.switch.flows.detached(session)
             self.switch.audiences.changed()
@@ -161,12 +163,13 @@ class Registry:
         if session.outlet is not None and will is not None and will.delay_s == 0:
             self.say_will(session)
         session.standing.will = None
+        self.switch.ledger.put_will(session.client, None)
         self.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
 
     def rest(self, session: Session) -> None:
         """Without a connection: until the client is back or its time is over."""
         switch = self.switch
-        left_s = session.expires_after(switch.clock())
+        left_s = session.expires_after(switch.steady())
         if left_s <= 0:
             self.end(session)
             return
@@ -179,7 +182,7 @@ class Registry:
 
     def _expire(self, session: Session) -> None:
         session.expiry_timer = None
-        if session.expires_after(self.switch.clock()) > 0:
+        if session.expires_after(self.switch.steady()) > 0:
             self.rest(session)
         else:
             self.end(session)
@@ -194,14 +197,22 @@ class Registry:
             return
         if session.standing.state in OURS:
             self.switch.ledger.put_session(session)
+        self._publish_will(will, session.next_sequence())
+
+    def say_orphan(self, client: str, will: Will) -> None:
+        """The will of a client that was connected when the broker crashed, and whose session is gone by that."""
+        self.switch.ledger.put_will(client, None)
+        self._publish_will(will, self.first_sequence())
+
+    def _publish_will(self, will: Will, sequence: int) -> None:
         publication = will.publication
-        now, lasts_s = self.switch.clock(), (publication.expires or 0.0) - publication.time
+        lasts_s = (publication.expires or 0.0) - publication.time
         self.publish(
             msgspec.structs.replace(
                 publication,
-                sequence=session.next_sequence(),
-                time=now,
-                expires=None if publication.expires is None else now + lasts_s,
+                sequence=sequence,
+                time=self.switch.clock(),
+                expires=None if publication.expires is None else self.switch.steady() + lasts_s,
             )
         )
 
@@ -239,6 +250,7 @@ class Registry:
             self.switch.counts.sessions -= 1
             self.moves.ended(session)
             self.say_will(session)
+            self.switch.ledger.put_will(session.client, None)
             self.switch.said_to.pop(session.client, None)
         else:
             self._remove_shadow(session)
@@ -268,6 +280,7 @@ class Registry:
                 switch.share(group, switch.name, item.publication)
             else:
                 left += not item.received
+            item.discard()
         switch.counts.waiting -= len(session.queue.flying) + len(session.queue.waiting)
         session.queue.flying, session.inflow.held = {}, {}
         session.queue.waiting.clear()
@@ -339,7 +352,7 @@ class Registry:
         handling = wanted.retain_handling
         if wanted.group or handling is RetainHandling.NEVER or (handling is RetainHandling.IF_NEW and not new):
             return
-        found = self.switch.retained.find(wanted.topics, self.switch.clock())
+        found = self.switch.retained.find(wanted.topics, self.switch.steady())
         if condition is not None:
             found = [one for one in found if condition.matches(one.values())]
         if found:
@@ -357,7 +370,7 @@ class Registry:
                 if session.standing.state in OURS and qos == 0:
                     switch.flows.pass_on(session, one, True, identifiers)
                 elif qos:
-                    switch.take(session, Item(one, qos, True, identifiers))
+                    switch.take(session, Item(one, qos, True, identifiers, since=switch.steady()))
 
 
 def _is_covered(grant: Grant, wanted: Subscription, condition: FilterSet | None) -> bool:

@@ -26,6 +26,8 @@ TABLES = (
     "air",  # what came from brokers without infrastructure: (where it entered, number there)
     "logins",  # how to recognise a password that was right: (user, 0)
     "gates",  # what a session that moves, or is copied, knows of single brokers: (client, n), shadows as in sessions
+    "wills",  # of clients whose sessions end with the connection: (client, 0)
+    "spilled",  # publications that wait for slow clients and are not in memory, of this start only: ("", n)
 )
 
 
@@ -48,6 +50,9 @@ class Store(Protocol):
 
     def load(self, table: str) -> Iterable[tuple[str, int, bytes]]:
         """All rows, by owner and number: for a broker that starts."""
+
+    def get(self, table: str, owner: str, number: int) -> bytes | None:
+        """One row, as it was put last."""
 
     def settled(self, then: Callable[[], None]) -> None:
         """Call `then`, later, once everything written before this is durable; calls keep their order."""
@@ -98,6 +103,9 @@ class MemoryStore:
 
     def load(self, table: str) -> Iterable[tuple[str, int, bytes]]:
         return [(owner, number, value) for (owner, number), value in sorted(self._rows[table].items())]
+
+    def get(self, table: str, owner: str, number: int) -> bytes | None:
+        return self._rows[table].get((owner, number))
 
     def settled(self, then: Callable[[], None]) -> None:
         self._waiting.append(then)

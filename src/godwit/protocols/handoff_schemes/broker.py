@@ -11,7 +11,7 @@ from godwit.events import Event, Value
 from godwit.filters.filters import Filter
 from godwit.protocols.handoff_schemes.buffer import SharedBuffer
 from godwit.protocols.handoff_schemes.lifecycle import Life, Step
-from godwit.protocols.handoff_schemes.marks import above, merged, ordered
+from godwit.protocols.handoff_schemes.marks import above, merged, ordered, raised
 from godwit.protocols.handoff_schemes.messages import (
     Ack,
     Connect,
@@ -22,7 +22,7 @@ from godwit.protocols.handoff_schemes.messages import (
     Unsubscribe,
     Wishes,
 )
-from godwit.protocols.handoff_schemes.records import Kind, Mode, Record
+from godwit.protocols.handoff_schemes.records import ACTIVE, REAL, Kind, Mode, Record
 from godwit.protocols.handoff_schemes.rules import HARDENED, Rules
 from godwit.protocols.host import Host, Message, NodeId, RemoteError
 from godwit.protocols.host import Record as Fact
@@ -58,6 +58,9 @@ class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long an answer is waited for."""
     rules: Rules = HARDENED
     graph: GraphOptions = GraphOptions()
+
+
+CONNECTED = Life.CONNECTED
 
 
 class Interest:
@@ -169,14 +172,14 @@ class HandoffBroker:
     def take(self, event: Event) -> None:
         if self.options.latest_b:
             self.buffer.remember(event)
-        keep = []
+        keep, records = [], self.records
         for subscriber in self.interest.of(event):
-            record = self.records[subscriber]
-            if record.is_active and self.is_due(record, event):
+            record = records[subscriber]
+            if record.mode is ACTIVE and self.is_due(record, event):
                 keep.append(subscriber)
         self.buffer.put(event, keep)
         for subscriber in keep:
-            record = self.records[subscriber]
+            record = records[subscriber]
             if self.is_live(record):
                 self.deliver(record, event)
 
@@ -187,11 +190,12 @@ class HandoffBroker:
         return above(event, record.marks) and above(event, record.sent)
 
     def is_live(self, record: Record) -> bool:
-        return record.is_real and record.life is Life.CONNECTED and not record.held
+        """Real, connected and not held; spelled out, since nothing is asked more often."""
+        return record.kind is REAL and record.life is CONNECTED and record.held_for <= 0 and not record.recalls
 
     def deliver(self, record: Record, event: Event) -> None:
         """Pass on; the event stays in the buffer until it is acknowledged."""
-        record.sent = merged(record.sent, {event.publisher: event.sequence})
+        record.sent = raised(record.sent, event.publisher, event.sequence)
         moved = self.buffer.was_moved(record.subscriber, event)
         self.host.send(record.subscriber, Deliver(record.subscriber, record.epoch, event, moved))
 
@@ -218,7 +222,7 @@ class HandoffBroker:
         record = self.records.get(message.subscriber)
         if record is None or not record.is_real or not record.attached or message.epoch != record.epoch:
             return
-        record.marks = merged(record.marks, {message.publisher: message.sequence})
+        record.marks = raised(record.marks, message.publisher, message.sequence)
         self.buffer.drop(record.subscriber, {message.publisher: message.sequence})
 
     def store(self, record: Record) -> Record:

@@ -25,6 +25,11 @@ def merged(one: Marks, other: Marks) -> dict[str, int]:
     return both
 
 
+def raised(marks: Marks, publisher: str, sequence: int) -> Marks:
+    """With one publisher at least so far; the same marks where it is."""
+    return marks if sequence <= marks.get(publisher, -1) else {**marks, publisher: sequence}
+
+
 def reaches(one: Marks, other: Marks) -> bool:
     """Whether the first is at least as far with everybody."""
     return all(one.get(publisher, -1) >= sequence for publisher, sequence in other.items())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from godwit.protocols.broker.api import Delivery, Opening, Reason, Subscription
+from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.state import Session
 from godwit.sim.brokers.site import Site
@@ -40,6 +41,9 @@ class Connection:
 
     def refused(self, reason: Reason, text: str) -> None:
         self.client.on_closed(self, reason)
+
+    def takes_more(self) -> bool:
+        return True
 
     def deliver(self, delivery: Delivery) -> None:
         self.client.later(self, lambda: self.client.on_delivery(self, delivery))
@@ -141,6 +145,11 @@ class Client:
         assert granted[0].reason is Reason.OK, granted
         return self
 
+    @property
+    def _broker(self) -> Broker:
+        assert self.connection is not None
+        return self.connection.site.broker
+
     def publish(self, topic: str, payload: bytes = b"x", qos: int = 0, **more: object) -> Publication:
         made = Publication(
             self.name,
@@ -148,7 +157,7 @@ class Client:
             topic,
             payload,
             qos,
-            time=self.world.clock(),
+            time=self._broker.clock(),
             **more,  # type: ignore[arg-type]
         )
         self.sent += 1

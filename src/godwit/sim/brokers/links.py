@@ -32,6 +32,7 @@ class Wire:
         self.world = site.world
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
+        self.clock: Callable[[], float] = lambda: 0.0
         self.outgoing: dict[NodeId, dict[int, bytes]] = {}
         """What each other broker has not confirmed."""
         self.ready: dict[NodeId, list[int]] = {}

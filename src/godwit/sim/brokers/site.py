@@ -75,6 +75,8 @@ class Site:
         self.heard: dict[NodeId, tuple[int, tuple[Filter, ...]]] = {}
         self.statement: tuple[int, tuple[Filter, ...]] = (0, ())
         self.lives = 0
+        self.offset_s = 0.0
+        """How much its calendar is wrong."""
         self.host: SimHost
         self.fabric: Fabric
         self._broker: Broker | None = None
@@ -106,7 +108,7 @@ class Site:
             self.host,
             store,
             self.fabric,
-            world.clock,
+            self.clock,
             session_wait_s=world.session_wait_s,
             handoff=world.handoff,
             neighbors=self.neighbors,
@@ -115,6 +117,10 @@ class Site:
             tracing=world.tracing,
         )
         world.started(self)
+
+    def clock(self) -> float:
+        """The calendar of this machine."""
+        return self.world.clock() + self.offset_s
 
     def crash(self) -> None:
         self.host.alive = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from godwit.sim.radio import Frame, Profile, Radio, Station
+from godwit.sim.radio import Frame, Profile, Radio, Station, added
 from godwit.sim.world import World
 
 
@@ -45,6 +45,8 @@ class SlottedRadio(Radio):
         self._waiting: dict[Station, Countdown] = {}
         self._heard_from: dict[int, Frame] = {}
         """Transmissions that others have had time to notice, by the node that sends."""
+        self._noisy: list[bool] | None = None
+        """By node: whether the air is busy there; None where `_heard_from` has changed since."""
 
     def _next(self, station: Station) -> None:
         self._waiting[station] = Countdown(station.queue[0], station.mac_dice.randrange(self.slots.window))
@@ -84,6 +86,7 @@ class SlottedRadio(Radio):
         if self._active.get(sender.node) is not frame:
             return
         self._heard_from[sender.node] = frame
+        self._noisy = None
         for station, wait in self._waiting.items():
             if wait.since_s is not None and self._hears(station.node):
                 self._freeze(wait)
@@ -99,18 +102,21 @@ class SlottedRadio(Radio):
 
     def _hears(self, node: int) -> bool:
         """Whether a transmission that has had time to be noticed is strong enough here."""
-        if node in self._heard_from:
-            return True
-        energy_mw = 0.0
-        for frame in self._heard_from.values():
-            energy_mw += frame.reach.power_mw[node]
-        return energy_mw > self._busy_mw
+        if not self._heard_from:
+            return False
+        if self._noisy is None:
+            # Many wait for the end of a frame and all ask then: the powers are added up once for all of them.
+            noisy = added(frame.reach for frame in self._heard_from.values()) > self._busy_mw
+            noisy[list(self._heard_from)] = True
+            self._noisy = noisy.tolist()
+        return self._noisy[node]
 
     def _end(self, station: Station, frame: Frame) -> None:
         self._heard_from.pop(station.node, None)
+        self._noisy = None
         super()._end(station, frame)
-        for other, wait in list(self._waiting.items()):
-            if wait.since_s is None and self._waiting.get(other) is wait:
+        for other, wait in self._waiting.items():
+            if wait.since_s is None and not self._hears(other.node):
                 self._count(other)
 
     def silence(self, name: str, /) -> None:

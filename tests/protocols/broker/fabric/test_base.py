@@ -20,6 +20,7 @@ class Pipe:
     def __init__(self) -> None:
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
+        self.clock: Callable[[], float] = lambda: 0.0
         self.wanted: tuple[Filter, ...] = ()
         self.sent: list[tuple[tuple[NodeId, ...], Content]] = []
 

@@ -23,6 +23,7 @@ from godwit.protocols.adhoc.table import Entry
 from godwit.protocols.broker.fabric.passages import Passage, passage_of
 from godwit.protocols.broker.messages import Content, Repeated
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.steady import Steady
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.topics import meaning
 from godwit.protocols.host import Host, Message, NodeId, RemoteError
@@ -71,7 +72,7 @@ class AdhocFabric:
         self, host: Host, store: Store, options: Options, clock: Callable[[], float], queue: Queue | None = None
     ) -> None:
         self.host = host
-        self.clock = clock
+        self.clock = clock = Steady(host, store, clock).now
         self.counts = AirCounts()
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
@@ -137,7 +138,7 @@ class AdhocFabric:
         if publication.passage is not None and publication.passage not in self.core.seen:
             self.counts.sent += 1
             self._publishing = True
-            self.core.publish(aired(publication))
+            self.core.publish(aired(self._dated(publication)))
             self._publishing = False
 
     def wants(self, publication: Publication, *, besides: Container[NodeId]) -> bool:
@@ -181,6 +182,12 @@ class AdhocFabric:
         self._newest[line] = max(number, newest)
         if len(self._newest) > LINES_MAX:
             del self._newest[next(iter(self._newest))]
+
+    def _dated(self, publication: Publication) -> Publication:
+        """With its end as long after its beginning as it has left: in the air only ages count."""
+        if publication.expires is None:
+            return publication
+        return msgspec.structs.replace(publication, expires=publication.time + publication.expires - self.clock())
 
     def _timed(self, publication: Publication) -> Publication | None:
         """With its end by this broker's clock: clocks of nodes that never met the net differ. None: it has ended."""

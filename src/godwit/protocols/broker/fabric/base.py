@@ -32,6 +32,9 @@ class Medium(Protocol):
     on_change: Callable[[], None]
     """Brokers or their interest have changed: whatever was derived from `interests` or `sources` is out of date."""
 
+    clock: Callable[[], float]
+    """The broker's steady clock, by which `expires` and `since` count here: what comes is told by it."""
+
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
         """What each other broker wants, as known here."""
@@ -102,6 +105,7 @@ class Alone:
     def __init__(self) -> None:
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
+        self.clock: Callable[[], float] = lambda: 0.0
 
     def is_known(self, broker: NodeId) -> bool:
         return False

@@ -38,6 +38,14 @@ class Bridge:
         air.on_change = self._air_changed
 
     @property
+    def clock(self) -> Callable[[], float]:
+        return self.tree.clock
+
+    @clock.setter
+    def clock(self, clock: Callable[[], float]) -> None:
+        self.tree.clock = clock
+
+    @property
     def name(self) -> NodeId:
         return self.tree.host.name
 

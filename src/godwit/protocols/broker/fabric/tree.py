@@ -37,8 +37,11 @@ class TreeFabric:
         self.options = options
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
+        self.clock: Callable[[], float] = host.now
         self.links: set[NodeId] = set()
-        self.streams = Streams(host, store, options.streams, self._pass_on, self._has_way, self._give, self._reborn)
+        self.streams = Streams(
+            host, store, options.streams, self._pass_on, self._has_way, self._give, self._reborn, self._now
+        )
         self._interests = Interests(store, host.now())
         self._said = Said(store, options.incarnation)
         self._incarnation = max(reserved(store, "boots") + 1, options.incarnation)
@@ -232,6 +235,9 @@ class TreeFabric:
         """How what came from this broker under this number is called in the air, whichever bridge brings it there."""
         return passage_of(origin, self.streams.receiver.sources[origin].stream, number)
 
+    def _now(self) -> float:
+        return self.clock()
+
     def _has_way(self, to: NodeId) -> bool:
         return self.way(to) is not None
 
@@ -242,7 +248,7 @@ class TreeFabric:
             return
         if isinstance(frame, Parcels):
             for hop, runs in self._split(frame.runs, arrived).items():
-                self.host.send(hop, Parcels(frame.origin, frame.stream, tuple(runs), frame.hops + 1))
+                self.host.send(hop, Parcels(frame.origin, frame.stream, tuple(runs), frame.hops + 1, frame.sent))
             return
         way = self._onward(frame.to if isinstance(frame, Ask) else frame.origin, arrived)
         if way is not None:

@@ -283,7 +283,7 @@ class Moves:
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
             self.registry.attach(session, waiting.opening, waiting.outlet, present)
         else:
-            session.standing.left = self.switch.clock()
+            session.standing.left = self.switch.steady()
             self.registry.rest(session)
 
     # A session leaves

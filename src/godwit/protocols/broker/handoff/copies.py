@@ -77,7 +77,7 @@ class Copying:
     def attached(self, session: Session) -> None:
         """The client is here. Whoever was away for long and is back sets out anew."""
         self.drop(session)
-        if session.standing.left is not None and self.switch.clock() - session.standing.left >= AWAY_S:
+        if session.standing.left is not None and self.switch.steady() - session.standing.left >= AWAY_S:
             session.standing.came_from = ""
 
     def rested(self, session: Session) -> None:
@@ -139,7 +139,7 @@ class Copying:
             session.client,
             session.standing.copied,
             msgspec.structs.replace(
-                self.registry.reunion.carried(session), expiry_s=session.expires_after(switch.clock())
+                self.registry.reunion.carried(session), expiry_s=session.expires_after(switch.steady())
             ),
             tuple(sub.wanted for sub in session.subscriptions.values()),
             tuple(sorted(session.queue.incoming)),

@@ -142,7 +142,7 @@ class Holding:
         session.copy = None
         session.owner = copy_owner(session.client, copy.epoch)
         session.limits = self.registry.limits
-        session.standing.left = switch.clock()
+        session.standing.left = switch.steady()
         switch.counts.waiting += len(session.queue.flying) + len(session.queue.waiting)
         session.queue.count_from(copy.epoch)
         switch.flows.number_first(session)

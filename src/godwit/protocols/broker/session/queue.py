@@ -19,6 +19,9 @@ BOUNDS = ("queue", "age")
 """Why something is dropped though client and publisher would have it: too much waits, or too long."""
 
 
+WINDOW_B_MAX = 8 * 1024 * 1024
+"""What is under way to one client and not acknowledged; one delivery may always be, whatever its size."""
+
 LAUNCHING_MAX = 32
 """So many of one session wait for the disk at once: the first of a backlog need not wait until all have numbers."""
 
@@ -55,13 +58,15 @@ class Deliveries:
         """Above QoS 0: it is the session's from now on."""
         self.counts.waiting += 1
         outlet, queue = session.outlet, session.queue
-        if outlet is None or queue.waiting or queue.unsent or queue.window >= session.inflight_max:
+        if outlet is None or queue.waiting or queue.unsent or not _has_room(session, outlet):
             if session.durable:
                 self.ledger.put_item(session, item)
-            session.queue.waiting.append(item)
-            session.queue.waiting_b += item.size_b
+            queue.waiting.append(item)
+            queue.waiting_b += item.size_b
+            if queue.waiting_b > session.limits.queue_memory_max:
+                self.ledger.spill(session, item)
             self._bound(session)
-        elif self._is_expired(item.publication):
+        elif self._is_expired(item.label):
             self._dropped(session, item, "expired")
         else:
             self._give_number(session, item)
@@ -75,6 +80,7 @@ class Deliveries:
             return False
         self._answered(session)
         session.queue.window -= item.out
+        session.queue.window_b -= item.size_b if item.out else 0
         self.counts.waiting -= 1
         self.ledger.delete_item(session, item)
         self.pump(session)
@@ -133,22 +139,22 @@ class Deliveries:
 
     def detached(self, session: Session) -> None:
         session.queue.unsent.clear()
-        session.queue.window = 0
+        session.queue.window = session.queue.window_b = 0
         for item in session.queue.flying.values():
             item.out = False
 
     def pump(self, session: Session) -> None:
         """Send whatever the window allows."""
         outlet, queue = session.outlet, session.queue
-        while outlet is not None and queue.window < session.inflight_max and queue.launching < LAUNCHING_MAX:
+        while outlet is not None and queue.launching < LAUNCHING_MAX and (queue.unsent or queue.waiting):
+            if not _has_room(session, outlet):
+                break
             if queue.unsent:
                 item = queue.unsent.popleft()
                 if queue.flying.get(item.number) is item:
                     self._send_again(session, outlet, item)
-            elif queue.waiting:
-                self._launch(session, outlet, self._next(session))
             else:
-                break
+                self._launch(session, outlet, self._next(session))
 
     def _send_again(self, session: Session, outlet: Outlet, item: Item) -> None:
         """What has a number; though it may have got that for a client that was not let in then, and be stale by now."""
@@ -168,11 +174,13 @@ class Deliveries:
         self._send(session, outlet, item)
 
     def _give_number(self, session: Session, item: Item) -> None:
+        item.bring_back()
         item.number = next_number(session.queue)
         session.queue.flying[item.number] = item
 
     def _send(self, session: Session, outlet: Outlet, item: Item) -> None:
         session.queue.window += 1
+        session.queue.window_b += item.size_b
         item.out = True
         self._step(session, outlet, item)
 
@@ -229,7 +237,7 @@ class Deliveries:
         while session.queue.waiting:
             if len(session.queue.waiting) > limits.queue_max or session.queue.waiting_b > limits.queue_bytes_max:
                 reason = "queue"
-            elif now - session.queue.waiting[0].publication.time > limits.queue_age_max_s:
+            elif now - session.queue.waiting[0].since > limits.queue_age_max_s:
                 reason = "age"
             else:
                 break
@@ -262,9 +270,9 @@ class Deliveries:
                 self._dropped(session, item, "not_authorized")
 
     def _staleness(self, session: Session, item: Item) -> str:
-        if self._is_expired(item.publication):
+        if self._is_expired(item.label):
             return "expired"
-        if self.clock() - item.publication.time > session.limits.queue_age_max_s:
+        if self.clock() - item.since > session.limits.queue_age_max_s:
             return "age"
         return ""
 
@@ -274,7 +282,7 @@ class Deliveries:
     def _dropped(self, session: Session, item: Item, reason: str) -> None:
         self.counts.waiting -= 1
         self.ledger.delete_item(session, item)
-        self._drop(session, item.publication, reason)
+        self._drop(session, item.label, reason)
 
     def _drop(self, session: Session, publication: Publication, reason: str) -> None:
         self.counts.drop(reason)
@@ -289,6 +297,12 @@ class Deliveries:
         self.counts.delivered[qos] += 1
         if self.tracing:
             self.host.trace(Record("delivered", event=publication.id, client=session.client))
+
+
+def _has_room(session: Session, outlet: Outlet) -> bool:
+    """Whether another delivery may leave. What cannot waits here, where a bound counts it, and not with the outlet."""
+    queue = session.queue
+    return queue.window < session.inflight_max and queue.window_b < WINDOW_B_MAX and outlet.takes_more()
 
 
 def next_number(queue: Queue) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from godwit.protocols.broker.api import Capacity
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.topics import Named
@@ -22,6 +23,8 @@ class Last(msgspec.Struct, frozen=True, array_like=True):
 
     publication: Publication
     origin: NodeId
+    since: float = 0.0
+    """Since when it is here, by the steady clock."""
 
     @property
     def stamp(self) -> tuple[float, str, int]:
@@ -31,17 +34,30 @@ class Last(msgspec.Struct, frozen=True, array_like=True):
 class Retained:
     """The newest wins, by the time at which a broker took it; a broker whose clock lags moves on from what it knows."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, capacity: Capacity = Capacity()) -> None:  # noqa: B008
         self._store = store
+        self.capacity = capacity
+        self.bytes = 0
         self._lasts: Named[Last] = Named()
         for topic, _, row in store.load("retained"):
-            self._lasts.put(topic, msgspec.msgpack.decode(row, type=Last))
+            self._put(topic, msgspec.msgpack.decode(row, type=Last))
 
     def __len__(self) -> int:
         return len(self._lasts)
 
     def __iter__(self) -> Iterator[Last]:
         return iter(self._lasts)
+
+    def takes(self, publication: Publication) -> bool:
+        """Whether there is room for it. What is cleared is always taken, and what takes no more than the last did."""
+        known = self._lasts.get(publication.topic)
+        more_b = _size_b(publication) - (_size_b(known.publication) if known is not None else 0)
+        if not publication.payload or (known is not None and more_b <= 0):
+            return True
+        is_new = known is None
+        return (
+            len(self) + is_new <= self.capacity.retained_max and self.bytes + more_b <= self.capacity.retained_bytes_max
+        )
 
     def stamped(self, publication: Publication) -> Publication:
         """The same, newer than what is known of its topic."""
@@ -50,13 +66,18 @@ class Retained:
             return publication
         return msgspec.structs.replace(publication, time=known.publication.time + TICK_S)
 
-    def keep(self, publication: Publication, origin: NodeId) -> None:
+    def keep(self, publication: Publication, origin: NodeId, since: float) -> None:
         """Take it unless a newer one is known; without payload the topic has none from now on."""
-        topic, last = publication.topic, Last(publication, origin)
+        topic, last = publication.topic, Last(publication, origin, since)
         known = self._lasts.get(topic)
         if known is None or known.stamp < last.stamp:
-            self._lasts.put(topic, last)
+            self._put(topic, last)
             self._store.put("retained", topic, 0, msgspec.msgpack.encode(last))
+
+    def _put(self, topic: str, last: Last) -> None:
+        known = self._lasts.get(topic)
+        self.bytes += _size_b(last.publication) - (_size_b(known.publication) if known is not None else 0)
+        self._lasts.put(topic, last)
 
     def get(self, topic: str) -> Publication | None:
         known = self._lasts.get(topic)
@@ -71,9 +92,14 @@ class Retained:
         """Forget what has expired, and what was cleared long ago."""
         for last in self._lasts:
             one = last.publication
-            if not _is_good(one, now) and now > CLEARED_S + max(one.time, one.expires or 0.0):
+            if not _is_good(one, now) and now > CLEARED_S + max(last.since or one.time, one.expires or 0.0):
                 self._lasts.remove(one.topic)
+                self.bytes -= _size_b(one)
                 self._store.delete("retained", one.topic, 0)
+
+
+def _size_b(publication: Publication) -> int:
+    return len(publication.payload) + len(publication.topic) + 64
 
 
 def _is_good(publication: Publication, now: float) -> bool:

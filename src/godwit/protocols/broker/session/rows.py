@@ -11,10 +11,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from godwit.protocols.broker.api import Subscription
+from godwit.protocols.broker.api import Subscription, Will
 from godwit.protocols.broker.messages import Carried, Kept
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.parse import remembered
+from godwit.protocols.broker.session.spill import Shelf, fetched
 from godwit.protocols.broker.session.state import (
     Body,
     Gate,
@@ -64,6 +66,7 @@ class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     held: NodeId = ""
     """The origin for whose earlier publications it must wait."""
     stamp: tuple[NodeId, int] | None = None
+    since: float = 0.0
 
 
 class Bundle(msgspec.Struct, frozen=True, array_like=True):
@@ -86,7 +89,41 @@ _origin_row = msgspec.msgpack.Decoder(OriginRow).decode
 _item_row = msgspec.msgpack.Decoder(ItemRow).decode
 _bundle = msgspec.msgpack.Decoder(Bundle).decode
 _subscription = msgspec.msgpack.Decoder(Subscription).decode
+_will = msgspec.msgpack.Decoder(Will).decode
 _publication = msgspec.msgpack.Decoder(Publication).decode
+
+
+class OwnRow:
+    """A waiting publication is in the row of its delivery."""
+
+    __slots__ = ("owner", "position", "store")
+
+    def __init__(self, store: Store, owner: str, position: int) -> None:
+        self.store = store
+        self.owner = owner
+        self.position = position
+
+    def fetch(self) -> Publication:
+        row = self.store.get("queues", self.owner, self.position)
+        assert row is not None, f"no delivery ({self.owner!r}, {self.position})"
+        return _item_row(row).publication or DONE_WITH
+
+    def release(self) -> None: ...
+
+
+class BodyRow:
+    """It is in the row that all who wait for it share."""
+
+    __slots__ = ("number", "store")
+
+    def __init__(self, store: Store, number: int) -> None:
+        self.store = store
+        self.number = number
+
+    def fetch(self) -> Publication:
+        return fetched(self.store, "bodies", "", self.number)
+
+    def release(self) -> None: ...
 
 
 class Ledger:
@@ -101,6 +138,8 @@ class Ledger:
         self._changed: dict[Session, None] = {}
         """Sessions whose rows are written when the store writes next."""
         self._written: dict[Session, Written] = {}
+        self._wills: set[str] = set()
+        self._shelf = Shelf(store)
         store.on_write = self._write_changed
 
     def body(self) -> Body:
@@ -169,7 +208,19 @@ class Ledger:
             self._bundled.get(session, {}).pop(item.position, None)
         self._put("queues", session.owner, item.position, _encode(_row_of(item, held)))
 
+    def spill(self, session: Session, item: Item) -> None:
+        """Its publication waits on the disk only."""
+        if item.is_away or session in self._bundled:
+            return
+        if not item.position:
+            item.put_away(self._shelf.put(item.label, item.body))
+        elif item.body is not None:
+            item.put_away(BodyRow(self.store, item.body.number))
+        else:
+            item.put_away(OwnRow(self.store, session.owner, item.position))
+
     def delete_item(self, session: Session, item: Item) -> None:
+        item.discard()
         if item.position:
             if self._bundled:
                 self._unbundle(session, item)
@@ -184,6 +235,21 @@ class Ledger:
             body.refs -= 1
             if not body.refs:
                 self._delete("bodies", "", body.number)
+
+    def put_will(self, client: str, will: Will | None) -> None:
+        """The will of a client whose session has no rows; None: it has none any more."""
+        if will is not None:
+            self._wills.add(client)
+            self._put("wills", client, 0, _encode(will))
+        elif client in self._wills:
+            self._wills.discard(client)
+            self._delete("wills", client, 0)
+
+    def orphans(self) -> list[tuple[str, Will]]:
+        """Wills of clients that were connected when the broker crashed. Their rows stay until `put_will` says so."""
+        found = [(client, _will(row)) for client, _, row in self.store.load("wills")]
+        self._wills.update(client for client, _ in found)
+        return found
 
     def put_incoming(self, session: Session, number: int) -> None:
         self._put("incoming", session.owner, number, b"")
@@ -235,11 +301,14 @@ class Ledger:
         self._delete("queues", session.owner, 0)
 
     def forget(self, session: Session) -> None:
-        """Delete all its rows; in memory it stays as it is."""
+        """Delete all its rows; in memory it stays as it is, unless it has ended."""
         self._bundled.pop(session, None)
         self._changed.pop(session, None)
         self._written.pop(session, None)
+        has_ended = session.standing.state is State.ENDED
         for item in items_of(session):
+            if item.group is not None or not has_ended:
+                item.bring_back()
             self.delete_item(session, item)
         owner = session.owner
         for table in ("sessions", "gates", "subscriptions", "queues", "incoming"):
@@ -278,6 +347,9 @@ class Ledger:
                 if body is not None:
                     body.refs += 1
                 _add_item(sessions[owner], position, row, publication, body)
+                session = sessions[owner]
+                if session.queue.waiting_b > session.limits.queue_memory_max and not row.held and not row.number:
+                    self.spill(session, session.queue.waiting[-1])
         for number, (body, _) in bodies.items():
             if not body.refs:
                 self._delete("bodies", "", number)
@@ -322,6 +394,7 @@ def _row_of(item: Item, held: NodeId) -> ItemRow:
         item.group,
         held,
         item.stamp,
+        item.since,
     )
 
 
@@ -393,6 +466,7 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
         body=body,
         group=row.group,
         stamp=row.stamp,
+        since=row.since,
     )
     item.position = position
     session.queue.position = max(session.queue.position, position)
@@ -410,7 +484,15 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
 def kept_of(item: Item) -> Kept:
     publication = DONE_WITH if item.received else item.publication
     return Kept(
-        publication, item.qos, item.retain, item.identifiers, item.number, item.received, item.group, item.stamp
+        publication,
+        item.qos,
+        item.retain,
+        item.identifiers,
+        item.number,
+        item.received,
+        item.group,
+        item.stamp,
+        item.since,
     )
 
 
@@ -424,6 +506,7 @@ def item_of(kept: Kept, *, under_way: bool) -> Item:
         received=kept.received and under_way,
         group=kept.group,
         stamp=kept.stamp,
+        since=kept.since,
     )
     # The old broker has the number on its disk until this one has: it comes again from there after a crash.
     item.safe = item.sent = under_way

@@ -13,6 +13,7 @@ from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Name
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, TRANSITIONS, Cause, State, refused
+from godwit.protocols.broker.session.spill import Away, Page, label_of
 from godwit.protocols.host import NodeId, Timer
 
 if TYPE_CHECKING:
@@ -33,29 +34,33 @@ PASSAGES_MAX = 4_096
 class Body:
     """A publication that several sessions wait for, kept once."""
 
-    __slots__ = ("number", "refs")
+    __slots__ = ("number", "page", "refs")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.refs = 0
+        self.page: Page | None = None
+        """Where it waits for those whose sessions have no rows."""
 
 
 class Item:
     """A delivery above QoS 0 that one session waits for, or that is under way to its client."""
 
     __slots__ = (
+        "_away",
         "body",
         "group",
         "identifiers",
+        "label",
         "number",
         "out",
         "position",
-        "publication",
         "qos",
         "received",
         "retain",
         "safe",
         "sent",
+        "since",
         "size_b",
         "stamp",
     )
@@ -72,10 +77,13 @@ class Item:
         body: Body | None = None,
         group: GroupKey | None = None,
         stamp: tuple[NodeId, int] | None = None,
+        since: float = 0.0,
     ) -> None:
-        self.publication = publication
+        self.label = publication
+        """The publication, or all but its content while that is not in memory."""
         self.size_b = len(publication.payload) + len(publication.topic) + 64
         """What it costs while it waits, about."""
+        self._away: Away | None = None
         self.qos = qos
         self.retain = retain
         self.identifiers = identifiers
@@ -87,6 +95,8 @@ class Item:
         self.group = group
         self.stamp = stamp
         """The broker from whose stream it came, and its number there."""
+        self.since = since or publication.time
+        """Since when it waits for the client, here and at brokers where the session was before, by the steady clock."""
         self.position = 0
         """Its place in the session's queue, by which the store knows it."""
         self.safe = False
@@ -97,12 +107,41 @@ class Item:
         """It is under way over the present connection."""
 
     @property
+    def publication(self) -> Publication:
+        return self.label if self._away is None else self._away.fetch()
+
+    @publication.setter
+    def publication(self, publication: Publication) -> None:
+        self._settle(publication)
+
+    @property
+    def is_away(self) -> bool:
+        return self._away is not None
+
+    def put_away(self, where: Away) -> None:
+        """It can be had from there, and is not kept in memory."""
+        self._away, self.label = where, label_of(self.label)
+
+    def bring_back(self) -> None:
+        if self._away is not None:
+            self._settle(self._away.fetch())
+
+    def discard(self) -> None:
+        """Nobody will ask for the content any more."""
+        self._settle(self.label)
+
+    def _settle(self, publication: Publication) -> None:
+        away, self._away, self.label = self._away, None, publication
+        if away is not None:
+            away.release()
+
+    @property
     def name(self) -> Name | None:
         """The same at every session that takes it. None: it is nobody else's, since it was dealt to a member of a
         group, or is retained; or it is done with."""
         if self.stamp is None or self.group is not None or self.received:
             return None
-        return (self.stamp[0], self.publication.publisher, self.publication.sequence)
+        return (self.stamp[0], self.label.publisher, self.label.sequence)
 
 
 class Sub:
@@ -170,6 +209,7 @@ class Queue:
         "waiting",
         "waiting_b",
         "window",
+        "window_b",
     )
 
     def __init__(self) -> None:
@@ -180,6 +220,7 @@ class Queue:
         self.flying: dict[int, Item] = {}
         self.window = 0
         """How many are under way over the present connection."""
+        self.window_b = 0
         self.launching = 0
         """How many of them wait for the disk before they leave."""
         self.number = 0
@@ -237,7 +278,7 @@ class Standing(msgspec.Struct):
     """The epoch at which it moved here."""
     state: State = State.START
     left: float | None = None
-    """When the connection ended, by the broker's clock; None while there is one."""
+    """When the connection ended, by the broker's steady clock; None while there is one."""
     will: Will | None = None
     announced: bool = False
     """The other brokers know that it is here."""

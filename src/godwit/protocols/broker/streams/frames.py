@@ -15,7 +15,7 @@ import msgspec
 
 from godwit.filters.filters import problem_of
 from godwit.protocols.broker.messages import Content
-from godwit.protocols.broker.publication import NUMBER_MAX, Count, Publication
+from godwit.protocols.broker.publication import NUMBER_MAX, Count, Publication, Time
 from godwit.protocols.broker.topics import problem_of_name
 from godwit.protocols.host import Message, NodeId, RemoteError
 from godwit.protocols.routing.courier import Numbered
@@ -59,6 +59,9 @@ class Parcels(Message, frozen=True):
     stream: Count
     runs: tuple[Run, ...]
     hops: Count = 0
+    sent: Time = 0.0
+    """What the origin's steady clock shows as this leaves it: the receiver needs no other to tell how old things are.
+    0: it says nothing of ages."""
 
 
 class Ask(Message, frozen=True):

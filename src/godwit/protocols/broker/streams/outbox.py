@@ -181,6 +181,11 @@ class Outbox:
         if parcel.durable:
             self.store.put(TABLE, "", parcel.number, _encode(Row(to, parcel.body)))
 
+    def renumber(self, lane: Lane, parcel: Parcel, number: int, now_s: float) -> None:
+        """To this receiver it goes under another number; to others as it is."""
+        self._remove(lane, (parcel.number,))
+        self.add(Parcel(number, parcel.body, parcel.durable, now_s), (lane.to,))
+
     def release(self, lane: Lane, upto: int) -> int:
         """The receiver needs nothing up to this number any more; how many parcels that were."""
         done = list(takewhile(lambda number: number <= upto, lane.parcels))

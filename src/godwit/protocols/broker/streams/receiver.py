@@ -23,7 +23,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from godwit.protocols.broker.messages import Content
+from godwit.protocols.broker.messages import Content, retimed
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.streams.frames import Ask, Item, Parcels, Taken, decode_items
 from godwit.protocols.broker.streams.sender import Carry, Counts, StreamOptions
@@ -114,8 +114,10 @@ class Receiver:
         carry: Carry,
         on_content: Callable[[NodeId, int, Content], None],
         on_reborn: Callable[[NodeId], None],
+        clock: Callable[[], float],
     ) -> None:
         self.host = host
+        self.clock = clock
         self.store = store
         self.options = options
         self.counts = counts
@@ -149,8 +151,9 @@ class Receiver:
 
     def receive(self, parcels: Parcels) -> None:
         """Take what is for this broker. Nothing has changed where `RemoteError` is raised."""
+        offset_s = self.clock() - parcels.sent if parcels.sent else 0.0
         runs = [
-            (leg.life, leg.previous, decode_items(run))
+            (leg.life, leg.previous, _retimed(decode_items(run), offset_s))
             for run in parcels.runs
             for leg in run.legs
             if leg.to == self.host.name
@@ -262,3 +265,11 @@ class Receiver:
     def _tell(self, origin: NodeId, source: Source, *, serial: int = 0, gap: bool = False) -> None:
         name = self.host.name
         self.carry(Taken(name, self.life, origin, source.stream, source.safe, source.given, serial, gap))
+
+
+def _retimed(items: tuple[Item, ...], offset_s: float) -> tuple[Item, ...]:
+    """With times by this broker's clock. Most say none."""
+    found = [retimed(item.content, offset_s) for item in items]
+    if all(one is item.content for one, item in zip(found, items, strict=True)):
+        return items
+    return tuple(Item(item.number, item.durable, one) for one, item in zip(found, items, strict=True))

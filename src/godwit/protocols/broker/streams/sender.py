@@ -24,7 +24,7 @@ from godwit.protocols.broker.messages import Content
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken, encode
 from godwit.protocols.broker.streams.outbox import Lane, Outbox, Parcel
-from godwit.protocols.broker.streams.sequence import Numbers
+from godwit.protocols.broker.streams.sequence import LEAP, Numbers
 from godwit.protocols.host import Host, LocalError, NodeId, RemoteError
 
 
@@ -66,6 +66,8 @@ class Counts(msgspec.Struct):
     dropped_old: int = 0
     dropped_gone: int = 0
     """Kept for a receiver that was given up."""
+    restored: int = 0
+    """Receivers that knew more of this broker's stream than its disk did: that is a copy of an earlier one."""
     dropped_uncertain: int = 0
     """Not durable, and under way to a receiver that has restarted: it may have had them, and none comes twice."""
 
@@ -88,8 +90,10 @@ class Sender:
         counts: Counts,
         carry: Carry,
         has_way: Callable[[NodeId], bool],
+        clock: Callable[[], float],
     ) -> None:
         self.host = host
+        self.clock = clock
         self.store = store
         self.stream = stream
         self.options = options
@@ -102,6 +106,8 @@ class Sender:
         self._started = self._awake = self._unsettled = False
         self._busy: dict[NodeId, Lane] = {}
         self._serial = host.random.getrandbits(31)
+        self.on_restored: Callable[[NodeId, int], None] = lambda receiver, numbers: None
+        """Called with a receiver that has had more of this stream than the disk knows, and how many numbers more."""
 
     def start(self) -> None:
         """The numbers are reserved on the disk: begin."""
@@ -148,18 +154,37 @@ class Sender:
         lane = self.outbox.lanes.get(taken.by)
         if taken.stream != self.stream:
             return  # It has not heard yet that this broker has lost its disk.
+        if taken.number > taken.given:
+            raise RemoteError(f"{taken.by} has {taken.given} and confirms {taken.number}")
         # Believed, a number too high would throw away what nobody has, now or when the stream gets there.
-        if not taken.number <= taken.given <= self.numbers.last:
-            raise RemoteError(f"{taken.by} has {taken.given} and confirms {taken.number} of {self.numbers.last}")
+        if taken.given > self.numbers.last and not self._is_news(lane, taken):
+            raise RemoteError(f"{taken.by} has {taken.given} of {self.numbers.last}")
+        # What this broker sent before its last start it does not know: numbers up to `_first` may have been.
+        if taken.given > max(lane.sent_max if lane is not None else 0, self._first):
+            if not self._is_news(lane, taken):
+                raise RemoteError(f"{taken.by} says it has {taken.given}, which was not sent to it")
+            self._catch_up(lane, taken)
         if lane is None:
             return
-        # What this broker sent before its last start it does not know: numbers up to `_first` may have been.
-        if taken.given > max(lane.sent_max, self._first):
-            raise RemoteError(f"{taken.by} says it has {taken.given}, which was not sent to it")
         self._confirm(lane, taken)
         lane.ask_wait_s = 0.0
         lane.ask_at_s = self.host.now() + self.options.retry_s
         self._push(lane)
+
+    def _is_news(self, lane: Lane | None, taken: Taken) -> bool:
+        """Whether this can be what an earlier life has sent of which the disk knows nothing. Every start begins above
+        all that its disk has used before, so that disk is a copy."""
+        return (lane is None or not lane.sent_max) and taken.given <= self._first + LEAP
+
+    def _catch_up(self, lane: Lane | None, taken: Taken) -> None:
+        """The receiver would take what has lower numbers for repetitions."""
+        self.counts.restored += 1
+        self.numbers.skip_to(taken.given)
+        if lane is not None:
+            for parcel in [one for n, one in lane.parcels.items() if self._first < n <= taken.given]:
+                self.outbox.renumber(lane, parcel, self.numbers.next(), self.host.now())
+                self._unsettled = self._unsettled or parcel.durable
+        self.on_restored(taken.by, taken.given - self._first)
 
     def _confirm(self, lane: Lane, taken: Taken) -> None:
         if taken.life != lane.life:
@@ -234,7 +259,8 @@ class Sender:
             del self._busy[lane.to]
 
     def _send_runs(self, found: dict[int, list[tuple[Lane, int]]]) -> None:
-        frames = _Frames(partial(Parcels, self.host.name, self.stream), self.options.frame_b, self.carry)
+        frame = partial(Parcels, self.host.name, self.stream, sent=self.clock())
+        frames = _Frames(frame, self.options.frame_b, self.carry)
         for number in sorted(found):
             legs = found[number]
             frames.add(legs[0][0].parcels[number], legs)

@@ -10,6 +10,9 @@ from godwit.protocols.broker.store import Store
 
 BLOCK = 2**32
 
+LEAP = 2**48
+"""What a disk that was restored from a copy skips: more than the broker can have used since the copy was made."""
+
 
 class Numbers:
     """Counts upwards. A block is reserved on the disk before any number of it is used; the rest of it a crash skips.

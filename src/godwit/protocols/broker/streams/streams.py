@@ -41,10 +41,12 @@ class Streams:
         has_way: Callable[[NodeId], bool],
         on_content: Callable[[NodeId, int, Content], None],
         on_reborn: Callable[[NodeId], None] = lambda origin: None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
+        clock = clock or host.now
         self.counts = Counts()
-        self.sender = Sender(host, store, _stream(host, store), options, self.counts, carry, has_way)
-        self.receiver = Receiver(host, store, options, self.counts, carry, on_content, on_reborn)
+        self.sender = Sender(host, store, _stream(host, store), options, self.counts, carry, has_way, clock)
+        self.receiver = Receiver(host, store, options, self.counts, carry, on_content, on_reborn, clock)
 
     def start(self) -> None:
         """Begin to send. The store must have settled since this was made: names and numbers are then on the disk."""

@@ -1,0 +1,75 @@
+"""Where something is missing at the end: who misses what, where everybody is, and how busy the machine was."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from godwit.commands.demo.ledger import Fact
+from godwit.commands.demo.play import Play
+from godwit.events import Value
+from godwit.filters.filters import FilterSet
+from godwit.net.ops.report import Report
+from godwit.net.processes import BrokerProcess
+
+SHOWN = 5
+LATE_S = 1.0
+"""A taxi whose report leaves so late tells of a machine that has too much to do."""
+
+EventId = tuple[str, int]
+
+
+def missing(
+    facts: Iterable[Fact], contents: Mapping[EventId, Mapping[str, Value]], wishes: Mapping[str, FilterSet]
+) -> dict[str, list[EventId]]:
+    """By subscriber the events that it wanted and did not get."""
+    got = {(record.client, record.event) for _, _, record in facts if record.kind == "delivered"}
+    found = {
+        name: [event for event, values in contents.items() if wish.matches(values) and (name, event) not in got]
+        for name, wish in wishes.items()
+    }
+    return {name: events for name, events in found.items() if events}
+
+
+async def findings(play: Play) -> list[str]:
+    """What was seen, in lines; asked while the brokers are still there."""
+    reports = await asyncio.gather(*(_report(broker) for broker in play.brokers))
+    found = missing(play.ledger.facts, play.ledger.contents, play.wishes)
+    named = {broker.address: broker.name for broker in play.brokers}
+    where = {walker.person.name: walker for walker in play.walkers}
+    lines = []
+    for name, events in list(found.items())[:SHOWN]:
+        some = ", ".join(f"{publisher}/{number}" for publisher, number in events[:3])
+        at = named.get(str(where[name].client.broker), "no broker")
+        state = "on its way to another broker" if where[name].under_way else f"at {at}"
+        lines.append(f"{name}, {state}, misses {len(events):,}: {some}{', ...' if len(events) > 3 else ''}")
+    if len(found) > SHOWN:
+        lines.append(f"and {len(found) - SHOWN} others miss something")
+    lines += (told_of(broker.name, report) for broker, report in zip(play.brokers, reports, strict=True))
+    return [*lines, *busy(play.late_s)]
+
+
+async def _report(broker: BrokerProcess) -> Report | None:
+    try:
+        async with asyncio.timeout(5):
+            return await broker.report()
+    except (OSError, TimeoutError, msgspec.DecodeError):
+        return None
+
+
+def told_of(name: str, report: Report | None) -> str:
+    if report is None:
+        return f"broker {name} does not answer"
+    waiting = sum(row.waiting + row.under_way for row in report.clients)
+    figure = report.counts.get("dropped", 0)
+    dropped = sum(figure.values()) if isinstance(figure, dict) else figure
+    troubles = f"; in trouble: {'; '.join(report.troubles)}" if report.troubles else ""
+    return f"broker {name}: {waiting:,} deliveries wait there, {dropped:,.0f} were dropped{troubles}"
+
+
+def busy(late_s: float) -> Iterator[str]:
+    if late_s > LATE_S:
+        again = "try again with fewer: godwit demo --walkers 5 --seconds 10"
+        yield f"this machine was busy, and a taxi's report left {late_s:.1f} s late; {again}"

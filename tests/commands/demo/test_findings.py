@@ -1,0 +1,38 @@
+"""Where something is missing, it is told who misses what and what the brokers say."""
+
+from __future__ import annotations
+
+from godwit.commands.demo.findings import busy, missing, told_of
+from godwit.commands.demo.ledger import Ledger
+from godwit.filters.text import parse
+from godwit.net.ops.report import ClientRow, Report
+
+
+def test_who_misses_what_is_told() -> None:
+    kept = Ledger()
+    for sequence, x in enumerate((1, 7, 9)):
+        kept.published(0.1 * sequence, "p", sequence, {"x": x})
+    kept.delivered(1.0, "ann", "p", 1)
+    for sequence in range(3):
+        kept.delivered(1.0, "bob", "p", sequence)
+    wishes = {"ann": parse("x > 5"), "bob": parse("x > 0")}
+    assert missing(kept.facts, kept.contents, wishes) == {"ann": [("p", 2)]}
+
+
+def test_a_broker_says_what_waits_there_or_that_it_does_not_answer() -> None:
+    report = Report(
+        name="market",
+        version="0",
+        uptime_s=1.0,
+        troubles=["store: full"],
+        clients=[ClientRow(client="ann", connected=False, waiting=3, under_way=1)],
+        counts={"dropped": {"queue": 2}},
+    )
+    said = "broker market: 4 deliveries wait there, 2 were dropped; in trouble: store: full"
+    assert told_of("market", report) == said
+    assert told_of("market", None) == "broker market does not answer"
+
+
+def test_a_busy_machine_is_told_and_a_quick_one_is_not() -> None:
+    assert "4.2 s late" in next(busy(4.2))
+    assert list(busy(0.1)) == []
