@@ -243,6 +243,8 @@ class Registry:
             # First: what a shadow wants is wanted for a while yet, what a session wants is not.
             self.switch.withdraw(session)
         session.become(Cause.OVER)
+        if session.inflow.upstreams:
+            self.moves.turning.forget(session)
         self.cancel_timers(session)
         if not was_shadow:
             if self.sessions.get(session.client) is session:
