@@ -21,15 +21,18 @@ from godwit.protocols.broker.messages import (
     Drop,
     Fetch,
     Forwarded,
+    Found,
     Given,
     Heard,
     Hello,
     Nothing,
     Place,
+    Placed,
     Repeated,
     Reserve,
     Reserved,
     Said,
+    Sought,
     Through,
     Turn,
     Turned,
@@ -411,6 +414,10 @@ class Broker:
                 moves.reserving.on_reserve(origin, content)
             case Reserved():
                 moves.reserving.on_reserved(origin, content)
+            case Sought() | Found():
+                moves.directory.hear(origin, content)
+            case Placed():
+                moves.on_placed(content)
             case Hello():
                 pass  # the fabric has told
             case messages.Retained(publication):

@@ -230,6 +230,29 @@ class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
     since: Count = 0
 
 
+class Sought(msgspec.Struct, frozen=True, tag="sought", array_like=True):
+    """You are a home of this client: where is its session? I am told too if it turns up soon."""
+
+    client: str
+    serial: Count
+
+
+class Found(msgspec.Struct, frozen=True, tag="found", array_like=True):
+    """The answer of a home: at this broker since this epoch; or nowhere that I know (no broker)."""
+
+    client: str
+    serial: Count
+    epoch: Count = 0
+    broker: NodeId = ""
+
+
+class Placed(msgspec.Struct, frozen=True, tag="placed", array_like=True):
+    """A home passes on what this broker has said: to whoever had the session before, or has sought it."""
+
+    broker: NodeId
+    place: Place
+
+
 class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):
     """One more for a session that has moved from me to you; in the order in which the client must see them.
 
@@ -331,6 +354,9 @@ Content = (
     | Given
     | Reserve
     | Reserved
+    | Sought
+    | Found
+    | Placed
 )
 
 
