@@ -97,6 +97,8 @@ class Memory(msgspec.Struct, array_like=True):
     """The epoch since when that one was known to be there."""
     original: Line | None = None
     """The age of the session of which this one was a copy that was taken up without a word of its source."""
+    last: str = ""
+    """The last token of that one when the copy was made: with another, the client was let in there since."""
     firsts: dict[NodeId, dict[str, Count]] = msgspec.field(default_factory=dict)
     """By broker and subscription: all that is wanted is its own that has a higher number in the broker's stream."""
     had: dict[Name, None] = msgspec.field(default_factory=dict)
@@ -120,6 +122,8 @@ class Carried(msgspec.Struct, array_like=True):
     token: str = ""
     """For the client to keep and to show, unread, at whichever broker it appears next; empty where the session ends
     with the connection."""
+    last: str = ""
+    """The token that was given last, wherever that was."""
     clean: bool = False
     """The client has started it clean: what an earlier one kept elsewhere is not for it."""
     started: Count = 0

@@ -104,6 +104,7 @@ class Registry:
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
         session.standing.will = opening.will
         session.carried.token = self._token(session) if session.durable else ""
+        session.carried.last = session.carried.token
         self.restrict(session, opening.grant)
         self._keep(session, was_durable)
         self.switch.ledger.put_will(session.client, None if session.durable else opening.will)

@@ -59,7 +59,8 @@ class Reunion:
             return
         session.carried.memory = memory = self._memory(session, copy.source, copy.epoch)
         memory.lines = {FIRST}  # it has begun as one
-        memory.original, session.carried.age = session.carried.age, memory.born
+        memory.original, memory.last = session.carried.age, session.carried.last
+        session.carried.age = memory.born
         keys = _keys(session)
         memory.marks[copy.epoch] = Mark(keys, announced=False)
         for origin, gate in session.inflow.gates.items():

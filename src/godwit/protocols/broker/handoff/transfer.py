@@ -244,7 +244,8 @@ class Arriving:
         memory = session.carried.memory
         if memory is not None:
             older = moved.carried.memory
-            if memory.original == moved.carried.age and not session.standing.answered:
+            was_there = memory.original == moved.carried.age and memory.last != moved.carried.last
+            if was_there and not session.standing.answered:
                 # The client has had nothing of this copy, and something of its original perhaps: that knows what waits.
                 self.switch.flows.empty(session)
                 memory.had.clear()
