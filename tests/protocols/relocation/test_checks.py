@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.protocols.routing.covering.lines import Row, event
 
+from godwit.filters.filters import EVERYTHING
 from godwit.lab.relocation.networks import wants
 from godwit.protocols.host import LocalError
 from godwit.protocols.relocation import rules as named
@@ -100,3 +101,18 @@ def test_rules_with_points_need_a_network_with_points() -> None:
     row = Row("ab", lambda n, g: Advertised(g[n]), rules=named.RENDEZVOUS)
     with pytest.raises(LocalError, match="goes without"):
         row["b"].subscribers.come("c", 1, [S], "a")
+
+
+def test_a_filter_that_meets_nowhere_is_refused_and_nothing_is_kept() -> None:
+    row = star()
+    with pytest.raises(LocalError, match="names no event type"):
+        row["b"].subscribers.come("d", 1, [EVERYTHING], "a")
+    with pytest.raises(LocalError, match="names no event type"):
+        row["b"].publishers.open("q", [EVERYTHING])
+    with pytest.raises(LocalError, match="names no event type"):
+        row["b"].subscribe("s", EVERYTHING)
+    assert row["b"].subscribers.sessions == {}
+    assert row["b"].publishers.desks == {}
+    assert row.rest() == []
+    row["b"].subscribe("s", wants(0, 3))
+    assert row.rest()[:1] == ["b>r +sub 0-3"]

@@ -130,6 +130,16 @@ def _hoarding(station: Station) -> None:
     station.store.delete = kept  # type: ignore[method-assign]
 
 
+class _Kept(dict[Any, Any]):
+    def pop(self, key: Any, default: Any = None) -> Any:
+        return self.get(key, default)
+
+
+def _remembering(station: Station) -> None:
+    """Whom a session has asked to turn is never forgotten, though no row of it stays."""
+    station.broker._moves.turning._asked = _Kept()
+
+
 def _failing(station: Station) -> None:
     def received(session: Any, number: int) -> bool:
         raise KeyError(number)
@@ -146,6 +156,7 @@ PLANTED: dict[str, tuple[Tamper, str]] = {
     "delivers what nobody asked for": (_generous, "unwanted"),
     "wants what no client wants": (_greedy, "stray"),
     "never deletes": (_hoarding, "leak"),
+    "never forgets": (_remembering, "leak"),
     "fails": (_failing, "error"),
 }
 """What is wrong with a broker, and the judge that must say so."""

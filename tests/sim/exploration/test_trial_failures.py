@@ -24,6 +24,10 @@ CURED = {
     " the same packet identifier.",
     "four-sessions": "What one session had was worked out from stream numbers of another that had gone into it.",
     "given-while-held-back": "The same as copied-while-held-back, after a full disk.",
+    "copy-nobody-knew-of": "A client that had no answer was let into a copy at one broker and into the session at"
+    " another, and the copy still had what the session had given it.",
+    "forgotten-while-under-way": "What an older session had passed on was forgotten while the same was still under way"
+    " from its broker.",
     "lost-disk-new-session-unheard": "A client that had not heard that its session is new was told later that it is"
     " present, and did not subscribe.",
     "lost-disk-new-session-unheard-elsewhere": "The same at a broker that had never heard of the client.",

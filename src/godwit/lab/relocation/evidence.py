@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -12,6 +13,7 @@ from godwit.lab.relocation.runs import Configuration, Result
 from godwit.lab.results import Row
 
 Quantity = Callable[[Result], float]
+TOPOLOGIES_MIN = 3
 
 
 class Evidence:
@@ -38,9 +40,15 @@ class Evidence:
 
     def difference(self, quantity: Quantity, one: Configuration, other: Configuration) -> Interval | None:
         """`one` minus `other`, topology by topology."""
-        here = {seed: quantity(result) for seed, result in self._found.get(one, {}).items()}
-        there = {seed: quantity(result) for seed, result in self._found.get(other, {}).items()}
-        return difference(here, there)
+        return _enough(difference(self._by_seed(quantity, one), self._by_seed(quantity, other)))
+
+    def ratio(self, quantity: Quantity, one: Configuration, other: Configuration) -> Interval | None:
+        """`one` by `other`, topology by topology."""
+        here, there = self._by_seed(quantity, one), self._by_seed(quantity, other)
+        return _enough(interval_if_any(value / there[seed] for seed, value in here.items() if there.get(seed)))
+
+    def _by_seed(self, quantity: Quantity, setting: Configuration) -> dict[int, float]:
+        return {seed: quantity(result) for seed, result in self._found.get(setting, {}).items()}
 
     def trials(self, variant: str) -> tuple[int, int]:
         """Those that went wrong, of how many."""
@@ -51,6 +59,13 @@ class Evidence:
         """Events lost, repeated or strange in all replays, and how many handovers they had."""
         every = [one for found in self._found.values() for one in found.values() if not one.trials]
         return sum(one.flaws for one in every), sum(one.moved for one in every)
+
+
+def _enough(found: Interval | None) -> Interval | None:
+    """Two topologies that happen to agree show nothing: their interval is as wide as that of one."""
+    if found is None or found.runs >= TOPOLOGIES_MIN:
+        return found
+    return Interval(found.mean, math.inf, found.runs)
 
 
 def signalling(result: Result) -> float:

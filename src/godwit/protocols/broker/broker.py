@@ -21,15 +21,18 @@ from godwit.protocols.broker.messages import (
     Drop,
     Fetch,
     Forwarded,
+    Found,
     Given,
     Heard,
     Hello,
     Nothing,
     Place,
+    Placed,
     Repeated,
     Reserve,
     Reserved,
     Said,
+    Sought,
     Through,
     Turn,
     Turned,
@@ -131,6 +134,21 @@ class Broker:
     def shadows(self) -> dict[str, dict[int, Session]]:
         """Sessions that have moved away and still pass on what comes, by client and epoch; to look at."""
         return self._registry.shadows
+
+    @property
+    def unfinished(self) -> dict[str, int]:
+        """How much is kept in memory of handoffs that have not ended, by what it is; all 0 where none is under way."""
+        sessions, moves = self._registry.sessions.values(), self._moves
+        return {
+            "shadows": sum(map(len, self._registry.shadows.values())),
+            "clients that wait": len(moves.waiting),
+            "turns": len(moves.places.turns),
+            "brokers to be asked": moves.turning.pending,
+            "ways and gates": sum(len(one.inflow.upstreams) + len(one.inflow.gates) for one in sessions),
+            "held back": sum(len(one.inflow.held) + len(one.kept_back) for one in sessions),
+            "memories": sum(one.carried.memory is not None for one in sessions),
+            "reservations": sum(bool(one.standing.reserved_for) for one in sessions),
+        }
 
     @property
     def retained_count(self) -> int:
@@ -396,6 +414,10 @@ class Broker:
                 moves.reserving.on_reserve(origin, content)
             case Reserved():
                 moves.reserving.on_reserved(origin, content)
+            case Sought() | Found():
+                moves.directory.hear(origin, content)
+            case Placed():
+                moves.on_placed(content)
             case Hello():
                 pass  # the fabric has told
             case messages.Retained(publication):

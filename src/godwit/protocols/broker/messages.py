@@ -81,6 +81,8 @@ class Mark(msgspec.Struct, array_like=True):
 
     keys: set[str]
     announced: bool
+    to: set[NodeId] = msgspec.field(default_factory=set)
+    """Who has not answered. What such a broker sent before may be under way, and come from an older session too."""
 
 
 class Memory(msgspec.Struct, array_like=True):
@@ -93,6 +95,10 @@ class Memory(msgspec.Struct, array_like=True):
     """Who was asked in vain for the older one, until that has come."""
     since: Count
     """The epoch since when that one was known to be there."""
+    original: Line | None = None
+    """The age of the session of which this one was a copy that was taken up without a word of its source."""
+    last: str = ""
+    """The last token of that one when the copy was made: with another, the client was let in there since."""
     firsts: dict[NodeId, dict[str, Count]] = msgspec.field(default_factory=dict)
     """By broker and subscription: all that is wanted is its own that has a higher number in the broker's stream."""
     had: dict[Name, None] = msgspec.field(default_factory=dict)
@@ -116,6 +122,8 @@ class Carried(msgspec.Struct, array_like=True):
     token: str = ""
     """For the client to keep and to show, unread, at whichever broker it appears next; empty where the session ends
     with the connection."""
+    last: str = ""
+    """The token that was given last, wherever that was."""
     clean: bool = False
     """The client has started it clean: what an earlier one kept elsewhere is not for it."""
     started: Count = 0
@@ -222,6 +230,29 @@ class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
     since: Count = 0
 
 
+class Sought(msgspec.Struct, frozen=True, tag="sought", array_like=True):
+    """You are a home of this client: where is its session? I am told too if it turns up soon."""
+
+    client: str
+    serial: Count
+
+
+class Found(msgspec.Struct, frozen=True, tag="found", array_like=True):
+    """The answer of a home: at this broker since this epoch; or nowhere that I know (no broker)."""
+
+    client: str
+    serial: Count
+    epoch: Count = 0
+    broker: NodeId = ""
+
+
+class Placed(msgspec.Struct, frozen=True, tag="placed", array_like=True):
+    """A home passes on what this broker has said: to whoever had the session before, or has sought it."""
+
+    broker: NodeId
+    place: Place
+
+
 class Forwarded(msgspec.Struct, frozen=True, tag="forwarded", array_like=True):
     """One more for a session that has moved from me to you; in the order in which the client must see them.
 
@@ -323,6 +354,9 @@ Content = (
     | Given
     | Reserve
     | Reserved
+    | Sought
+    | Found
+    | Placed
 )
 
 

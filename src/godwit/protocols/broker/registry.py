@@ -104,6 +104,7 @@ class Registry:
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
         session.standing.will = opening.will
         session.carried.token = self._token(session) if session.durable else ""
+        session.carried.last = session.carried.token
         self.restrict(session, opening.grant)
         self._keep(session, was_durable)
         self.switch.ledger.put_will(session.client, None if session.durable else opening.will)
@@ -243,6 +244,8 @@ class Registry:
             # First: what a shadow wants is wanted for a while yet, what a session wants is not.
             self.switch.withdraw(session)
         session.become(Cause.OVER)
+        if session.inflow.upstreams:
+            self.moves.turning.forget(session)
         self.cancel_timers(session)
         if not was_shadow:
             if self.sessions.get(session.client) is session:

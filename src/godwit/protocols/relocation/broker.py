@@ -120,12 +120,15 @@ class RelocationBroker(Broker):
             raise RemoteError(f"{self.name} was asked for the way to {to!r}, which is no broker of this network")
         return self.toward[to]
 
-    def check_source(self, source: NodeId) -> None:
+    def check(self, filters: Iterable[Filter], source: NodeId) -> None:
         """A client may say anything; what it says is checked before anything is changed."""
         if source not in self.toward and source != self.name:
             raise LocalError(
                 f"{source!r} is no broker of this network: a client that moves must name the last it was at"
             )
+        for said in filters:
+            self.router.check(said)
+        self.place(filters)
 
     def pave(self, sender: NodeId, marker: Marker) -> None:
         """One direction (spec 2.11.7): note the filters as if the next hop had said them, and go on.

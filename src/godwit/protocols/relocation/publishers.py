@@ -48,6 +48,8 @@ class Publishers:
         self._born: dict[tuple[str, int], Desk] = {}
 
     def open(self, publisher: str, adverts: Iterable[Filter], hop: int = 0) -> None:
+        adverts = tuple(adverts)
+        self.broker.check(adverts, self.broker.name)
         desk = self._new(Desk(publisher, hop, adverts, ready=True))
         self.broker.say(self._advertise(desk))
 
@@ -72,7 +74,8 @@ class Publishers:
 
         `announced` says that the source has laid the way, so that what is not here yet is only waited for.
         """
-        self.broker.check_source(source)
+        adverts = tuple(adverts)
+        self.broker.check(adverts, source)
         if source == self.broker.name:
             self._back(publisher, hop)
         elif (publisher, hop) not in self.desks:

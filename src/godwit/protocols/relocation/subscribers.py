@@ -42,6 +42,8 @@ class Subscribers:
 
     def open(self, client: str, filters: Iterable[Filter], hop: int = 0) -> None:
         """A client begins here."""
+        filters = tuple(filters)
+        self.broker.check(filters, self.broker.name)
         session = self._new(Session(client, hop, filters))
         session.step(Step.OPEN)
         self.broker.say(self._subscribe(session))
@@ -57,7 +59,8 @@ class Subscribers:
 
     def come(self, client: str, hop: int, filters: Iterable[Filter], source: NodeId) -> None:
         """The client is here for its stay `hop`, and was at `source` for the one before."""
-        self.broker.check_source(source)
+        filters = tuple(filters)
+        self.broker.check(filters, source)
         if source == self.broker.name:
             self._back(client, hop)
             return

@@ -10,6 +10,8 @@ import msgspec
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
+from godwit.protocols.broker.handoff.directory import Directory
+from godwit.protocols.broker.handoff.homes import CareOf, hashed
 from godwit.protocols.broker.handoff.prediction import HABITS, Neighbors
 from godwit.protocols.broker.streams.sender import StreamOptions
 from godwit.protocols.host import Message, NodeId
@@ -32,6 +34,8 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     tree: TreeOptions = QUICK
     copies_bytes_max: int = COPIES_BYTES_MAX
     tracing: bool = False
+    homes: int = 0
+    """So many brokers know where a client's session is, and are asked; 0: all do, as deployed."""
 
 
 class ExpectsEverywhere:
@@ -67,7 +71,11 @@ class Station:
             neighbors=self.neighbors,
             copies_bytes_max=options.copies_bytes_max,
             tracing=options.tracing,
+            directory=self._directory(options.homes),
         )
+
+    def _directory(self, homes: int) -> Directory | None:
+        return CareOf(self.node, self.fabric, hashed(self.node.name, self.fabric, homes)) if homes else None
 
     def _foresight(self, options: StationOptions, clock: Callable[[], float]) -> Foresight:
         name, fabric = self.node.name, self.fabric

@@ -13,6 +13,7 @@ from godwit.protocols.broker.fabric.base import Fabric
 from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.handoff.directory import Directory
+from godwit.protocols.broker.handoff.homes import CareOf, hashed
 from godwit.protocols.broker.messages import Content
 from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.broker.streams.sender import StreamOptions
@@ -194,6 +195,13 @@ class Paced(Even):
 
     def write_s(self, dice: Random) -> float:
         return self.delay_s / 2
+
+
+class Homed(World):
+    """Brokers of which none knows where all sessions are: they ask the homes of a client."""
+
+    def directory(self, site: Site, host: SimHost, fabric: Fabric) -> Directory | None:
+        return CareOf(host, fabric, hashed(host.name, fabric))
 
 
 class Trees(World):

@@ -116,6 +116,9 @@ def left_over(trial: Trial) -> Iterator[Finding]:
             yield Finding("stuck", roamer.name, state)
     homes: dict[str, list[NodeId]] = defaultdict(list)
     for name, machine in trial.cluster.sites.items():
+        kept = [f"{count} {what}" for what, count in machine.broker.unfinished.items() if count] if machine.up else []
+        if kept:
+            yield Finding("leak", name, f"keeps in memory {', '.join(kept)}")
         disk = machine.node.disk.get("disk", {})
         for table in ("queues", "bodies", "incoming"):
             if disk.get(table):

@@ -11,7 +11,7 @@ import pytest
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.fabric.base import Fabric
 from godwit.protocols.broker.handoff.copies import Handoff
-from godwit.protocols.broker.handoff.directory import At, Directory
+from godwit.protocols.broker.handoff.directory import At, Directory, Everywhere
 from godwit.protocols.broker.messages import Place
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client
@@ -21,7 +21,7 @@ from godwit.sim.brokers.world import World
 ANSWER_S = 0.4
 
 
-class Registry:
+class Registry(Everywhere):
     """A home of all clients: it is told of sessions, tells who had one before or has asked, and answers late."""
 
     complete = False
@@ -30,7 +30,7 @@ class Registry:
         self.book = book
         self.asked = asked
         self.host = host
-        self.fabric = fabric
+        super().__init__(fabric)
 
     def ask(self, client: str, then: Callable[[At | None], None]) -> None:
         self.asked.setdefault(client, set()).add(self.host.name)

@@ -13,7 +13,7 @@ from godwit.protocols.broker.handoff.directory import NOWHERE, At, Directory, Ev
 from godwit.protocols.broker.handoff.publisher_order import Offered, Speaking
 from godwit.protocols.broker.handoff.standby import Holding, Reserving, Taking
 from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
-from godwit.protocols.broker.messages import Claim, Fetch, Heard, Nothing, Place
+from godwit.protocols.broker.messages import Claim, Fetch, Heard, Nothing, Place, Placed
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.state import Copy, Session
@@ -72,6 +72,7 @@ class Moves:
         proactive = handoff == "proactive"
         self.places = Places(registry.switch.store)
         self.directory: Directory = directory if directory is not None else Everywhere(self.fabric)
+        self.directory.serve(self._here, self.places.known.get)
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
         self.speaking = Speaking(registry, session_wait_s, publish)
@@ -135,6 +136,11 @@ class Moves:
                 outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
         elif outlet is not None and not self._open_at_place(waiting.opening, outlet):
             self.begin(waiting.opening, outlet)
+
+    def _here(self, client: str) -> At | None:
+        """A session of this broker that others may hear of."""
+        session = self.registry.sessions.get(client)
+        return At(session.standing.epoch, self.name) if session is not None and session.standing.announced else None
 
     def _lead(self, client: str) -> tuple[NodeId, int]:
         """Where somebody who asks in vain may ask next."""
@@ -357,6 +363,16 @@ class Moves:
     def on_place(self, origin: NodeId, place: Place) -> None:
         if not self.follows:
             return
+        if not self.directory.complete:
+            self.directory.registered(origin, place)
+        self._on_place(origin, place)
+
+    def on_placed(self, placed: Placed) -> None:
+        """A home passes on what another broker has said."""
+        if self.follows and placed.broker != self.name and self.directory.is_news(placed):
+            self._on_place(placed.broker, placed.place)
+
+    def _on_place(self, origin: NodeId, place: Place) -> None:
         at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)
         if place.gone:
             self.places.forget(place.client, at)
@@ -390,8 +406,12 @@ class Moves:
         self.holding.met(to)
         for session in self.registry.sessions.values():
             if session.standing.announced and to:
-                self.directory.greet(to, Place(session.client, session.standing.epoch, claims=session.carried.claims))
+                self.directory.greet(to, self._place(session))
                 self.registry.reunion.ask(session, to, session.subscriptions)
+
+    @staticmethod
+    def _place(session: Session) -> Place:
+        return Place(session.client, session.standing.epoch, claims=session.carried.claims)
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""
@@ -416,6 +436,9 @@ class Moves:
     def _expect_nothing(self, broker: NodeId) -> None:
         """Neither sessions that it had, nor what it would have said of publishers."""
         self.places.forget_broker(broker)
+        for session in self.registry.sessions.values():
+            if session.standing.announced and not self.directory.complete:
+                self.directory.missed(broker, self._place(session))
         for client, waiting in list(self.waiting.items()):
             if waiting.source == broker:
                 self._new_session(client, for_good=True)

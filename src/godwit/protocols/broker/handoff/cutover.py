@@ -31,6 +31,11 @@ class Turning:
         self._asked: dict[tuple[str, int, NodeId], set[NodeId]] = {}
         """By client, epoch and source: the brokers that were asked to turn in this life."""
 
+    @property
+    def pending(self) -> int:
+        """For how many ways it is remembered who was asked, or is still to be."""
+        return len(self._asked) + len(self._arriving)
+
     def turn_all(self, session: Session, way: Upstream) -> None:
         """Ask every broker to send here what it sent to the place before; this one does it at once."""
         self._arriving[session] = None
@@ -42,7 +47,7 @@ class Turning:
         to = sorted(one for one in way.origins - asked if self.fabric.is_known(one))
         if to:
             asked.update(to)
-            self.registry.reunion.expect(session, way.epoch)
+            self.registry.reunion.expect(session, way.epoch, to)
             interest = self.switch.restate()
             turn = Turn(session.client, way.epoch, way.source, interest, way.chain, way.copy, way.lines)
             self.fabric.send(to, turn)

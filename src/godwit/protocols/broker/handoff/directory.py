@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
-from godwit.protocols.broker.messages import Place, Turn
+from godwit.protocols.broker.messages import Found, Place, Placed, Sought, Turn
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
 
@@ -21,6 +21,9 @@ class At(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 NOWHERE = At(0, "")
+
+Whereabouts = Callable[[str], At | None]
+"""Where the session of a client is."""
 
 
 class Directory(Protocol):
@@ -40,9 +43,26 @@ class Directory(Protocol):
     def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
         """Brokers that were not known when that was told."""
 
+    # Where it is not complete, brokers are each other's homes (`homes.CareOf`):
+
+    def serve(self, here: Whereabouts, noted: Whereabouts) -> None:
+        """What this broker can answer with: a session that is here, and what it has noted of others. Called once, at
+        first."""
+
+    def missed(self, broker: NodeId, place: Place) -> None:
+        """This broker was given up: it may have been told that, and another must know it now."""
+
+    def registered(self, origin: NodeId, place: Place) -> None:
+        """A broker says so here; called before this one notes it."""
+
+    def hear(self, origin: NodeId, message: Sought | Found) -> None: ...
+
+    def is_news(self, message: Placed) -> bool:
+        """Whether what a home says has not been said by another one."""
+
 
 class Everywhere:
-    """Every broker is told of every session, so that nobody asks."""
+    """Every broker is told of every session, so that nobody asks, and nobody is asked."""
 
     complete = True
 
@@ -57,6 +77,17 @@ class Everywhere:
 
     def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
         self.fabric.send(brokers, place)
+
+    def serve(self, here: Whereabouts, noted: Whereabouts) -> None: ...
+
+    def missed(self, broker: NodeId, place: Place) -> None: ...
+
+    def registered(self, origin: NodeId, place: Place) -> None: ...
+
+    def hear(self, origin: NodeId, message: Sought | Found) -> None: ...
+
+    def is_news(self, message: Placed) -> bool:
+        return False
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):

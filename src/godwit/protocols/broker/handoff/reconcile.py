@@ -59,6 +59,7 @@ class Reunion:
             return
         session.carried.memory = memory = self._memory(session, copy.source, copy.epoch)
         memory.lines = {FIRST}  # it has begun as one
+        memory.original, memory.last = session.carried.age, session.carried.last
         session.carried.age = memory.born
         keys = _keys(session)
         memory.marks[copy.epoch] = Mark(keys, announced=False)
@@ -69,8 +70,10 @@ class Reunion:
 
     def confirmed(self, session: Session, source: NodeId) -> None:
         """The copy that this source had made is the session, and nobody else has an older one."""
-        if session.carried.memory is not None and session.carried.memory.source == source:
+        memory = session.carried.memory
+        if memory is not None and memory.source == source:
             session.carried.memory, session.inflow.since = None, self.switch.host.now()
+            session.carried.age = memory.original or session.carried.age
 
     def _memory(self, session: Session, source: NodeId, since: int) -> Memory:
         # Marks are far below every epoch, and none is used twice.
@@ -100,19 +103,27 @@ class Reunion:
         memory, switch = session.carried.memory, self.switch
         if memory is not None:
             memory.mark += 1
-            self.expect(session, memory.mark, keys, announced=session.standing.announced)
-            switch.fabric.send(sorted(to), Turn(session.client, memory.mark, switch.name, switch.restate()))
+            to = sorted(to)
+            self.expect(session, memory.mark, to, keys, announced=session.standing.announced)
+            switch.fabric.send(to, Turn(session.client, memory.mark, switch.name, switch.restate()))
 
     def expect(
-        self, session: Session, mark: int, keys: Iterable[str] | None = None, *, announced: bool = False
+        self,
+        session: Session,
+        mark: int,
+        to: Iterable[NodeId],
+        keys: Iterable[str] | None = None,
+        *,
+        announced: bool = False,
     ) -> None:
-        """Brokers are asked, under this mark or epoch, to turn to these subscriptions, or to all. This one does it at
-        once. Only a mark is asked for once, so that its answer surely stands behind what was announced before."""
+        """These brokers are asked, under this mark or epoch, to turn to these subscriptions, or to all. This one does
+        it at once. Only a mark is asked for once, so that its answer surely stands behind what was announced before."""
         memory = session.carried.memory
         if memory is None:
             return
         asked = _keys(session) if keys is None else _keys(session).intersection(keys)
-        memory.marks[mark] = Mark(asked, announced)
+        before = memory.marks.get(mark)
+        memory.marks[mark] = Mark(asked, announced, {*to, *(before.to if before is not None else ())})
         own = memory.firsts.setdefault(self.switch.name, {})
         for key in asked:
             own.setdefault(key, self.fabric.sent)
@@ -124,6 +135,7 @@ class Reunion:
         asked = memory.marks.get(mark) if memory is not None else None
         if memory is None or asked is None or turned.copy not in ("", self.switch.name):
             return False
+        asked.to.discard(origin)
         known = memory.firsts.setdefault(origin, {})
         for key in asked.keys:
             known.setdefault(key, number)
@@ -186,6 +198,8 @@ class Reunion:
         memory, others = session.carried.memory, self.fabric.sources(ANYTHING)
         waits = session.inflow.upstreams or any(born_of(key) is not None for key in session.inflow.held)
         if memory is None or waits or not others <= memory.answered:
+            return
+        if any(others & mark.to for mark in memory.marks.values()):
             return
         # Of what is under way from a broker that has not answered for a subscription, an older one has had a part.
         keys = _keys(session)

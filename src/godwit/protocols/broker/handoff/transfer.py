@@ -244,6 +244,11 @@ class Arriving:
         memory = session.carried.memory
         if memory is not None:
             older = moved.carried.memory
+            was_there = memory.original == moved.carried.age and memory.last != moved.carried.last
+            if was_there and not session.standing.answered:
+                # The client has had nothing of this copy, and something of its original perhaps: that knows what waits.
+                self.switch.flows.empty(session)
+                memory.had.clear()
             merge(memory, older)
             self.switch.flows.take_back(session, older.had if older is not None else {})
             way.born = older.born if older is not None else FIRST

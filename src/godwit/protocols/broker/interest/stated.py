@@ -2,7 +2,8 @@
 
 Covering and merging (`tables.interest`) is dear where many filters barely cover one another. So where a broker's
 clients ask for very much that is alike, it states something wider in its place: the topic filter without its many
-conditions, the first level with everything below, or all topics. That costs traffic and never loses anything.
+conditions, the first level with everything below, or all topics. Where all conditions name areas, the topic filter
+keeps the tiles of the globe that hold them (`tiles`). That costs traffic and never loses anything.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
-from godwit.filters.filters import Filter, FilterSet
+from godwit.filters.filters import Filter, FilterSet, filter_of
+from godwit.protocols.broker.interest.tiles import Tiles
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.parse import wanted_filters
 from godwit.protocols.broker.session.state import Session, Sub
@@ -27,17 +29,43 @@ EVERYTHING = "#"
 class _Held:
     """What is wanted of one topic filter."""
 
-    __slots__ = ("conditions", "plain", "wide")
+    __slots__ = ("conditions", "plain", "tiles", "wide")
 
     def __init__(self) -> None:
         self.plain = 0
         self.conditions: Counter[FilterSet] = Counter()
         self.wide = False
+        self.tiles: Tiles | None = None
+        """Of all conditions, while they are too many to be stated."""
+
+    def add(self, filters: FilterSet | None) -> None:
+        if filters is None:
+            self.plain += 1
+            return
+        self.conditions[filters] += 1
+        if self.tiles is not None and self.conditions[filters] == 1:
+            self.tiles.add(filters)
+
+    def remove(self, filters: FilterSet | None) -> None:
+        if filters is None:
+            self.plain -= 1
+            return
+        self.conditions[filters] -= 1
+        if self.conditions[filters]:
+            return
+        del self.conditions[filters]
+        if self.tiles is not None:
+            self.tiles.remove(filters)
 
     def stated(self, topics: str) -> Iterable[FilterSet]:
         self.wide = _still(self.wide, len(self.conditions), CONDITIONS_MAX)
-        if self.plain or self.wide:
-            return (wanted_filters(topics, None),)
+        if not self.wide:
+            self.tiles = None
+        elif self.tiles is None:
+            self.tiles = Tiles(self.conditions)
+        if self.plain or self.tiles is not None:
+            place = self.tiles.stated() if self.tiles is not None and not self.plain else None
+            return (wanted_filters(topics, None if place is None else FilterSet((filter_of(place),))),)
         return self.conditions
 
 
@@ -64,22 +92,14 @@ class Wants:
         """One more wants this; None: whatever the content."""
         first = topics.partition("/")[0]
         held = self._firsts.setdefault(first, {}).setdefault(topics, _Held())
-        if filters is None:
-            held.plain += 1
-        else:
-            held.conditions[filters] += 1
+        held.add(filters)
         self._changed.add(first)
 
     def remove(self, topics: str, filters: FilterSet | None) -> None:
         """What was added."""
         first = topics.partition("/")[0]
         held = self._firsts[first][topics]
-        if filters is None:
-            held.plain -= 1
-        else:
-            held.conditions[filters] -= 1
-            if not held.conditions[filters]:
-                del held.conditions[filters]
+        held.remove(filters)
         if not held.plain and not held.conditions:
             del self._firsts[first][topics]
             if not self._firsts[first]:

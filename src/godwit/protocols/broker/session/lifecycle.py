@@ -93,6 +93,7 @@ CAUSED_BY: Mapping[type[messages.Content], tuple[Cause, ...]] = {
     messages.Copy: (Cause.COPIED, Cause.OVER),
     messages.Fetch: (Cause.LEFT, Cause.MOVED, Cause.OVER),
     messages.Place: (Cause.LEFT, Cause.ASKED, Cause.MOVED, Cause.OVER),
+    messages.Placed: (Cause.LEFT, Cause.ASKED, Cause.MOVED, Cause.OVER),
     messages.Given: (Cause.TAKEN_UP, Cause.ADMITTED, Cause.LEFT, Cause.MOVED, Cause.OVER),
     messages.Nothing: (Cause.FREED, Cause.ADMITTED, Cause.ASKED, Cause.LEFT, Cause.MOVED, Cause.TAKEN_UP, Cause.OVER),
     messages.Reserve: (Cause.RESERVED,),

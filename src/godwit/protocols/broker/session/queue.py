@@ -253,6 +253,17 @@ class Deliveries:
             self.counts.late_duplicates += 1
             self.ledger.delete_item(session, item)
 
+    def empty(self, session: Session) -> None:
+        """Nothing of it is for the client."""
+        queue = session.queue
+        items = [*queue.flying.values(), *queue.waiting]
+        queue.window -= sum(item.out for item in items)
+        queue.clear()
+        self.counts.waiting -= len(items)
+        self.counts.late_duplicates += len(items)
+        for item in items:
+            self.ledger.delete_item(session, item)
+
     def withdraw(self, session: Session, granted: FilterSet) -> None:
         """The client may see no more than this from now on. What has left already cannot be called back."""
         queue = session.queue

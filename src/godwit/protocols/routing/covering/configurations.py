@@ -20,7 +20,7 @@ from godwit.tables.forests.forwarder import Forwarder
 from godwit.tables.forests.rootset import MergedRoots
 from godwit.tables.matching.counting import Counting
 from godwit.tables.matching.naive import Naive
-from godwit.tables.matching.twophase import CLIENTS, TwoPhase
+from godwit.tables.matching.twophase import TwoPhase
 from godwit.tables.merging.aggregate import Aggregate, Mergeable
 from godwit.tables.merging.localmerge import LocalMerging
 from godwit.tables.merging.merging import Update
@@ -117,5 +117,3 @@ MATCHERS: dict[Matcher, Callable[[Language[Any, Any]], Table[Any, Any]]] = {
     Matcher.COUNTING: lambda language: Counting(),
     Matcher.NAIVE: Naive,
 }
-
-__all__ = ["CLIENTS", "PUBLISHED", "Configuration", "Matcher", "inside", "outside"]

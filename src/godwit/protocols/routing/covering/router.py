@@ -11,14 +11,15 @@ from godwit.filters.filters import Filter
 from godwit.filters.language import FILTERS, Language
 from godwit.filters.predicates import Values
 from godwit.protocols.host import LocalError, NodeId
-from godwit.protocols.routing.covering.configurations import CLIENTS, Configuration, inside, outside
+from godwit.protocols.routing.covering.configurations import Configuration, inside, outside
 from godwit.protocols.routing.covering.scopes import Scope, Ways
 from godwit.protocols.routing.covering.statements import Statements, Unlimited
 from godwit.protocols.routing.covering.strategies import Identical, Strategy
+from godwit.tables.matching.twophase import CLIENTS
 from godwit.tables.merging.merging import Update
 from godwit.tables.table import Interface
 
-Language_ = Language[Filter, Values]
+FilterLanguage = Language[Filter, Values]
 UNREDUCED = (Strategy.FLOODING, Strategy.SIMPLE)
 """Strategies in which each client is an interface of its own."""
 
@@ -41,7 +42,7 @@ class Book:
         statements: Statements[Filter, Values],
         neighbors: Iterable[NodeId],
         configuration: Configuration,
-        language: Language_,
+        language: FilterLanguage,
     ) -> None:
         self.statements = statements
         self.table = statements.forwarder.table
@@ -96,11 +97,11 @@ class Router:
         neighbors: Iterable[NodeId],
         scope: Scope,
         configuration: Configuration = Configuration(),  # noqa: B008
-        language: Language_ = FILTERS,
+        language: FilterLanguage = FILTERS,
     ) -> None:
         self.neighbors = frozenset(neighbors)
         self.scope = scope
-        self.language: Language_ = Identical(language) if configuration.strategy is Strategy.IDENTITY else language
+        self.language: FilterLanguage = Identical(language) if configuration.strategy is Strategy.IDENTITY else language
         self.wanted = self._book(configuration, limited=scope.advertising, allowed=self._ways)
         self.offered = self._book(Configuration(), limited=True, allowed=scope.adverts)
 
@@ -109,13 +110,19 @@ class Router:
         statements = Statements(forwarder, allowed) if limited else Unlimited(forwarder)
         return Book(statements, self.neighbors, configuration, self.language)
 
+    def check(self, said: Filter) -> None:
+        """Raise `LocalError` for a filter that this network has no way for; it is called before anything is changed."""
+        self.scope.adverts(said)
+
     def subscribe(self, client: Interface, wanted: Filter) -> Changes:
+        self.check(wanted)
         return self._changes({}, self.wanted.add(wanted, client))
 
     def unsubscribe(self, client: Interface, wanted: Filter) -> Changes:
         return self._changes({}, self.wanted.remove(wanted, client))
 
     def advertise(self, client: Interface, offered: Filter) -> Changes:
+        self.check(offered)
         return self._changes(self.offered.add(offered, client), self.wanted.statements.refresh())
 
     def unadvertise(self, client: Interface, offered: Filter) -> Changes:

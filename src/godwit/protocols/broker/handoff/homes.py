@@ -1,0 +1,208 @@
+"""A directory of which no broker knows all: where a client's session is, its homes know, and they are asked.
+
+A client has `HOMES` homes, found by hashing its name. A broker that has the session registers it there; of two places
+the higher wins, and a home tells the loser. So a hop costs as many messages whether there are ten brokers or a thousand
+(shared/ring.md, "Where sessions are"). What a home knows of clients stands in its `Places`, as what everybody knows
+does in a tree; the rest here is soft, and made again where it is lost.
+
+Not deployed yet (`docs/ring.md` has what was tried). A session that began while an older one was out of reach still
+asks all brokers about it; the homes would have to say which older places they know of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from hashlib import blake2b
+
+import msgspec
+
+from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
+from godwit.protocols.broker.handoff.directory import At, Whereabouts
+from godwit.protocols.broker.messages import Found, Place, Placed, Sought
+from godwit.protocols.host import Host, NodeId, Timer
+
+HOMES = 3
+ANSWER_S = 2.0
+"""How long a home may take to answer where another has said that it knows nothing."""
+
+ASKERS_S = 60.0
+"""How long a home remembers who has asked: it is told if the session turns up."""
+
+CLIENTS_MAX = 65_536
+"""Of so many clients a home remembers who has asked, the last ones."""
+
+Homes = Callable[[str], Sequence[NodeId]]
+"""The homes of a client, this broker perhaps among them, as far as it knows who is there."""
+
+
+def hashed(name: NodeId, fabric: Fabric, count: int = HOMES) -> Homes:
+    """Homes by the highest hash of client and broker: who knows of the same brokers finds the same homes, and of a
+    broker that comes or goes only its own clients notice it."""
+
+    def homes(client: str) -> Sequence[NodeId]:
+        brokers = (name, *fabric.sources(ANYTHING))
+        return sorted(brokers, key=lambda broker: _weight(client, broker), reverse=True)[:count]
+
+    return homes
+
+
+def _weight(client: str, broker: NodeId) -> bytes:
+    return blake2b(f"{client}\0{broker}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+class Question(msgspec.Struct):
+    """Asked, and not answered by all yet."""
+
+    client: str
+    then: Callable[[At | None], None]
+    silent: set[NodeId]
+    timer: Timer | None = None
+    late: bool = False
+
+
+class CareOf:
+    """A `Directory`, for a broker with this host and this fabric."""
+
+    complete = False
+
+    def __init__(self, host: Host, fabric: Fabric, homes: Homes) -> None:
+        self.host = host
+        self.fabric = fabric
+        self.homes = homes
+        self._here: Whereabouts = lambda client: None
+        self._noted: Whereabouts = lambda client: None
+        self._serial = 0
+        self._questions: dict[int, Question] = {}
+        self._askers: dict[str, dict[NodeId, float]] = {}
+        """By client who has asked, and until when that is remembered."""
+        self._registered: dict[str, set[NodeId]] = {}
+        """By client whose session is here: the homes that were told."""
+        self._placed: dict[str, At] = {}
+        """What homes have said last of a client: each of them says it."""
+
+    def serve(self, here: Whereabouts, noted: Whereabouts) -> None:
+        self._here, self._noted = here, noted
+
+    def hear(self, origin: NodeId, message: Sought | Found) -> None:
+        if isinstance(message, Sought):
+            self._sought(origin, message)
+        else:
+            self._found(origin, message)
+
+    # A broker that looks for a session, or has one
+
+    def ask(self, client: str, then: Callable[[At | None], None]) -> None:
+        self._placed.pop(client, None)
+        homes, known = set(self.homes(client)), self._known(client)
+        if homes == {self.host.name} or (self.host.name in homes and known is not None):
+            then(known)
+            return
+        homes.discard(self.host.name)
+        self._serial += 1
+        question = self._questions[self._serial] = Question(client, then, homes)
+        question.timer = self.host.after(ANSWER_S, partial(self._is_late, self._serial))
+        self.fabric.send(sorted(homes), Sought(client, self._serial), durable=False)
+
+    def _found(self, origin: NodeId, message: Found) -> None:
+        question = self._questions.get(message.serial)
+        if question is None or question.client != message.client or origin not in question.silent:
+            return
+        question.silent.discard(origin)
+        if message.broker not in ("", self.host.name):
+            self._answer(message.serial, At(message.epoch, message.broker))
+        elif not question.silent or question.late:
+            self._answer(message.serial, None)
+
+    def _is_late(self, serial: int) -> None:
+        """Those who have answered know nothing; where nobody has, the session is waited for as long as for any."""
+        question = self._questions.get(serial)
+        if question is None:
+            return
+        question.late = True
+        if len(question.silent) < len(set(self.homes(question.client)) - {self.host.name}):
+            self._answer(serial, None)
+
+    def _answer(self, serial: int, at: At | None) -> None:
+        question = self._questions.pop(serial)
+        if question.timer is not None:
+            question.timer.cancel()
+        question.then(at)
+
+    def tell(self, place: Place) -> None:
+        homes = set(self.homes(place.client))
+        # Whoever made a copy that is claimed has the session, and must hear of it wherever the homes are.
+        others = {claim.source for claim in place.claims if self.fabric.is_known(claim.source)}
+        if place.gone:
+            homes |= self._registered.pop(place.client, set())
+        else:
+            self._registered[place.client] = set(homes)
+        if self.host.name in homes:
+            self.registered(self.host.name, place)
+        self.fabric.send(sorted((homes | others) - {self.host.name}), place)
+
+    def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
+        self._tell_new_homes(place)
+
+    def missed(self, broker: NodeId, place: Place) -> None:
+        self._registered.get(place.client, set()).discard(broker)
+        self._tell_new_homes(place)
+
+    def _tell_new_homes(self, place: Place) -> None:
+        told = self._registered.setdefault(place.client, set())
+        new = [home for home in self.homes(place.client) if home not in told and home != self.host.name]
+        told.update(new)
+        if new:
+            self.fabric.send(sorted(new), place)
+
+    # A home
+
+    def _sought(self, origin: NodeId, message: Sought) -> None:
+        at = self._known(message.client)
+        self._remember(message.client, origin)
+        epoch, broker = (0, "") if at is None else (at.epoch, at.broker)
+        self.fabric.send((origin,), Found(message.client, message.serial, epoch, broker), durable=False)
+
+    def registered(self, origin: NodeId, place: Place) -> None:
+        """Call it before the place is noted: whoever had the session before, or has asked for it, is told; or the
+        origin, where the session is elsewhere since."""
+        at, known = At(place.epoch, origin), self._noted(place.client)
+        if self.host.name not in self.homes(place.client):
+            return
+        if origin != self.host.name:
+            known = self._known(place.client)
+        if known is not None and at < known:
+            if origin != self.host.name:
+                self.fabric.send((origin,), Placed(known.broker, Place(place.client, known.epoch)))
+            return
+        told = self._recent(place.client)
+        if known is not None:
+            told.add(known.broker)
+        told -= {origin, self.host.name}
+        self.fabric.send(sorted(one for one in told if self.fabric.is_known(one)), Placed(origin, place))
+
+    def is_news(self, message: Placed) -> bool:
+        """Whether what a home says has not been said by another."""
+        at = At(message.place.epoch, message.broker)
+        if self._placed.get(message.place.client) == at:
+            return False
+        self._placed.pop(message.place.client, None)
+        self._placed[message.place.client] = at
+        if len(self._placed) > CLIENTS_MAX:
+            del self._placed[next(iter(self._placed))]
+        return True
+
+    def _known(self, client: str) -> At | None:
+        """The newer of what is here and what was noted."""
+        return max((at for at in (self._here(client), self._noted(client)) if at is not None), default=None)
+
+    def _remember(self, client: str, asker: NodeId) -> None:
+        askers = self._askers.pop(client, {})
+        askers[asker] = self.host.now() + ASKERS_S
+        self._askers[client] = askers
+        if len(self._askers) > CLIENTS_MAX:
+            del self._askers[next(iter(self._askers))]
+
+    def _recent(self, client: str) -> set[NodeId]:
+        now = self.host.now()
+        return {asker for asker, until_s in self._askers.pop(client, {}).items() if until_s > now}

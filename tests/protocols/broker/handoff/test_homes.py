@@ -1,0 +1,242 @@
+"""A client's homes know where its session is: sessions are found by asking them, and what a hop costs does not depend
+on how many brokers there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.protocols.broker.handoff.homes import ANSWER_S, HOMES, CareOf, hashed
+from godwit.protocols.broker.messages import Found, Place, Placed, Sought
+from godwit.protocols.host import NodeId
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.world import Homed
+
+pytestmark = [pytest.mark.feature("data-gathering F21"), pytest.mark.feature("data-gathering F23")]
+
+DIRECTORY = (Place, Placed, Sought, Found)
+
+
+def homes_of(world: Homed, client: str = "s") -> list[NodeId]:
+    name = world.names[0]
+    return list(hashed(name, world.sites[name].fabric)(client))
+
+
+def held(world: Homed) -> list[NodeId]:
+    return [name for name, site in world.sites.items() if site.up and "s" in site.broker.sessions]
+
+
+def knowing(world: Homed) -> set[NodeId]:
+    """Brokers that know of the session of another one."""
+    return {name for name, site in world.sites.items() if site.up and "s" in site.broker._moves.places.known}
+
+
+def settled(count: int, handoff: Handoff = "reactive", seed: int = 0) -> tuple[Homed, Client, Client]:
+    """A subscriber at a broker that is none of its homes."""
+    world = Homed(count, seed, handoff=handoff)
+    world.run()
+    away = next(name for name in world.names if name not in homes_of(world))
+    subscriber, publisher = Client(world, "s").connect(away), Client(world, "p").connect(away)
+    world.run(10)
+    subscriber.subscribe("a/#", qos=2)
+    world.run()
+    return world, subscriber, publisher
+
+
+def strangers(world: Homed, subscriber: Client) -> list[NodeId]:
+    """Who neither has the session nor is a home."""
+    return [name for name in world.names if name not in (*homes_of(world), *held(world))]
+
+
+def test_a_session_is_registered_at_its_homes_and_nowhere_else() -> None:
+    world, _, _ = settled(12)
+    assert knowing(world) == set(homes_of(world))
+    assert len(homes_of(world)) == HOMES
+
+
+def test_a_session_is_found_from_anywhere() -> None:
+    world, subscriber, publisher = settled(12)
+    for number, name in enumerate(strangers(world, subscriber)):
+        subscriber.drop()
+        publisher.publish("a/x", b"%d" % number, qos=2)
+        world.run()
+        subscriber.connect(name)
+        world.run(20)
+        assert held(world) == [name]
+    assert subscriber.payloads == [b"%d" % number for number in range(len(subscriber.presents) - 1)]
+    assert subscriber.presents == [False, *[True] * (len(subscriber.presents) - 1)]
+
+
+def test_a_client_of_whom_nobody_knows_gets_a_new_session_when_all_homes_have_answered() -> None:
+    world = Homed(8)
+    world.run()
+    client = Client(world, "s").connect(world.names[0])
+    assert not client.inside
+    world.run(10)
+    assert client.presents == [False]
+
+
+def test_a_home_that_is_down_delays_a_new_client_and_an_old_one_not_at_all() -> None:
+    world, subscriber, _ = settled(10)
+    down = homes_of(world)[0]
+    world.sites[down].crash()
+    subscriber.drop()
+    world.run()
+    subscriber.connect(strangers(world, subscriber)[0])
+    world.run(ANSWER_S / 2)
+    assert subscriber.presents == [False, True]
+    other = next(f"t{at}" for at in range(100) if down in homes_of(world, f"t{at}"))
+    fresh = Client(world, other).connect(next(name for name in world.names if name != down))
+    world.run(ANSWER_S / 2)
+    assert not fresh.inside
+    world.run(ANSWER_S)
+    assert fresh.presents == [False]
+
+
+def test_all_homes_but_one_may_be_down() -> None:
+    world, subscriber, publisher = settled(10)
+    for name in homes_of(world)[1:]:
+        world.sites[name].crash()
+    subscriber.drop()
+    publisher.publish("a/x", b"1", qos=2)
+    world.run()
+    subscriber.connect(next(name for name in strangers(world, subscriber) if world.sites[name].up))
+    world.run(20)
+    assert subscriber.payloads == [b"1"]
+
+
+def test_when_a_home_is_given_up_the_next_one_is_told() -> None:
+    world, subscriber, _ = settled(10)
+    for _ in range(2):
+        gone = next(name for name in homes_of(world) if world.sites[name].up)
+        world.sites[gone].crash()
+        world.give_up(gone)
+        world.names.remove(gone)
+        world.run(10)
+    assert set(homes_of(world)) <= knowing(world)
+    subscriber.drop()
+    world.run()
+    subscriber.connect(strangers(world, subscriber)[0])
+    world.run(20)
+    assert subscriber.presents == [False, True]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_two_that_begin_at_once_one_session_stays(seed: int) -> None:
+    world = Homed(8, seed)
+    world.run()
+    one, other, *_ = (name for name in world.names if name not in homes_of(world))
+    first, second = Client(world, "s").connect(one), Client(world, "s").connect(other)
+    world.run(60)
+    assert len(held(world)) == 1
+    assert [client.inside for client in (first, second)].count(True) == 1
+
+
+def test_a_clean_start_ends_the_session_wherever_it_is() -> None:
+    world, subscriber, _ = settled(10)
+    (before,) = held(world)
+    subscriber.drop()
+    world.run()
+    there = strangers(world, subscriber)[0]
+    subscriber.connect(there, clean=True)
+    world.run(20)
+    assert held(world) == [there]
+    assert subscriber.presents == [False, False]
+    assert "s" not in world.sites[before].broker.sessions
+
+
+def test_a_session_that_ends_is_forgotten_by_its_homes() -> None:
+    world, subscriber, _ = settled(10)
+    subscriber.drop(expiry_s=0.0)
+    world.run(10)
+    assert held(world) == []
+    assert knowing(world) == set()
+
+
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+@pytest.mark.parametrize("seed", range(6))
+def test_roaming_loses_and_repeats_nothing_though_brokers_crash(seed: int, handoff: Handoff) -> None:
+    dice = Random(seed)
+    world, subscriber, publisher = settled(8, handoff, seed)
+    speaks_at = publisher.home
+    said = []
+    for number in range(40):
+        if dice.random() < 0.3:
+            subscriber.drop(notice_s=dice.choice((0.0, 1.0)))
+            subscriber.connect(dice.choice([name for name in world.names if world.sites[name].up]))
+        if dice.random() < 0.1:
+            site = world.sites[dice.choice([name for name in world.names if name != speaks_at])]
+            if site.up:
+                site.crash()
+            else:
+                site.start()
+        said.append(b"%d" % number)
+        publisher.publish("a/x", said[-1], qos=2)
+        world.run(dice.choice((0.05, 0.5, 3.0)))
+    for site in world.sites.values():
+        if not site.up:
+            site.start()
+    world.run(60)
+    for _ in range(5):
+        if not subscriber.inside:
+            subscriber.connect(speaks_at)
+            world.run(60)
+    assert subscriber.payloads == said
+    assert len(held(world)) == 1
+
+
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_publisher_says_on_its_way_comes_once_and_in_order(seed: int, handoff: Handoff) -> None:
+    dice = Random(100 + seed)
+    world, subscriber, publisher = settled(7, handoff, seed)
+    said = []
+    for number in range(40):
+        for client in (subscriber, publisher):
+            if dice.random() < 0.25:
+                client.drop(notice_s=dice.choice((0.0, 1.0)))
+                client.connect(dice.choice(world.names))
+        world.run(dice.choice((1.0, 5.0)))
+        for _ in range(4):
+            if not publisher.inside:
+                publisher.connect(dice.choice(world.names))
+                world.run(15.0)
+        assert publisher.inside
+        said.append(b"%d" % number)
+        publisher.publish("a/x", said[-1], qos=2)
+    world.run(60)
+    for client in (publisher, subscriber, subscriber):
+        if not client.inside:
+            client.connect(world.names[0])
+            world.run(60)
+    assert subscriber.payloads == said
+    assert len(held(world)) == 1
+
+
+@pytest.mark.parametrize("count", [10, 40])
+def test_what_the_directory_says_for_a_hop_does_not_depend_on_the_number_of_brokers(count: int) -> None:
+    world, subscriber, _ = settled(count)
+    for _ in range(3):
+        subscriber.drop()
+        world.run()
+        before = len(world.said)
+        subscriber.connect(strangers(world, subscriber)[0])
+        world.run(20)
+        said = Counter[type]()
+        for _, receivers, content in world.said[before:]:
+            said[type(content)] += len(receivers) if isinstance(content, DIRECTORY) else 0
+        assert said[Sought] == said[Found] == said[Place] == HOMES
+        assert said[Placed] <= HOMES
+
+
+def test_who_hears_of_something_twice_hears_it_once() -> None:
+    world = Homed(3)
+    site = world.sites["b1"]
+    directory = site.broker._moves.directory
+    assert isinstance(directory, CareOf)
+    placed = Placed("b2", Place("s", 5))
+    assert [directory.is_news(placed) for _ in range(3)] == [True, False, False]
+    assert directory.is_news(Placed("b3", Place("s", 6)))
