@@ -25,6 +25,7 @@ WAITING = {
     "godwit.protocols.handoff_schemes.proactive.recovery": "published: proactive-handoff F27",
     "godwit.protocols.routing.phoenix": "published: mft-pubsub F6, F26",
     "godwit.protocols.routing.simple": "published: mft-pubsub F5",
+    "godwit.tables.standing": "what lasts: standing queries about things that are points",
     "godwit.tables.matching.rates": "what lasts: at most one event per thing and interval",
 }
 """Modules that nothing uses yet, and why they are here: a capability that is being built will use them, or they are the

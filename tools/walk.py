@@ -25,8 +25,8 @@ from godwit.sim.brokers.world import Even, Trees, World
 
 BEGIN, END = "<!-- counted by tools/walk.py: begin -->", "<!-- counted by tools/walk.py: end -->"
 SOURCE = f"{Path(godwit.__file__).parent}/"
-WORLD = ("sim/brokers/", "sim/engine.py", "sim/streams.py", "protocols/broker/store.py")
-"""What stands for the network and the disk where the broker runs in the simulator: not part of what is walked."""
+WORLD = ("sim/brokers/", "sim/engine.py", "sim/streams.py", "protocols/broker/store.py", "protocols/broker/steady.py")
+"""What stands for the network, the disk and the clock where the broker runs in the simulator: it is not walked."""
 SYNTHETIC = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 """They stand in the function that is being read anyway."""
 

@@ -94,6 +94,7 @@ def test_the_steps_lead_from_parquet_to_iceberg_and_a_stream(
     # A broker that a failed step leaves behind ends with the shell that started it.
     guarded = script.replace("BROKER=$!", "BROKER=$!; trap 'kill $BROKER 2>/dev/null || true' EXIT")
     own = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
+    own["XDG_STATE_HOME"] = str(tmp_path / "state")  # what a broker of this machine's user keeps is not the test's
     done: list[subprocess.CompletedProcess[str]] = []
 
     def walk_through(address: tuple[str, int]) -> None:

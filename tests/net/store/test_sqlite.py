@@ -366,15 +366,15 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_anybody_may_glance_at_what_is_on_the_disk_while_a_broker_writes(tmp_path: Path) -> None:
     async def use(store: SqliteStore) -> None:
-        store.put("neighbours", "south", 0, b"x")
+        store.put("neighbors", "south", 0, b"x")
         await store.flushed()
-        store.put("neighbours", "east", 0, b"later")
-        assert module.glance(tmp_path, "neighbours", "peers") == [[("south", 0, b"x")], []]
+        store.put("neighbors", "east", 0, b"later")
+        assert module.glance(tmp_path, "neighbors", "peers") == [[("south", 0, b"x")], []]
         assert module.is_served(tmp_path)
 
     with_store(tmp_path, use)
     assert not module.is_served(tmp_path)
-    assert [owner for owner, _, _ in module.glance(tmp_path, "neighbours")[0]] == ["east", "south"]
+    assert [owner for owner, _, _ in module.glance(tmp_path, "neighbors")[0]] == ["east", "south"]
 
 
 def test_where_no_broker_ever_was_there_is_nothing_to_glance_at(tmp_path: Path) -> None:

@@ -4,40 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from operator import ge
 from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
 import pytest
+from tests.tables.boxes import Box, Boxes, box
 
 from godwit.filters.language import Counted
 from godwit.tables.forests.forest import BF, LOCAL, NRF, Forest, Rules
 from godwit.tables.forests.poset import Poset
 
 FILTERS = 500
-
-Box = tuple[int, ...]
-"""A range on each attribute, as its negated lower end and its upper end: to cover is to be greater in all of them."""
-
-
-class Boxes:
-    """Ranges on a fixed number of attributes, without anything that would slow the counting down."""
-
-    def covers(self, wide: Box, narrow: Box, /) -> bool:
-        return all(map(ge, wide, narrow))
-
-    def overlaps(self, one: Box, other: Box, /) -> bool:
-        return True
-
-    def matches(self, wanted: Box, event: Box, /) -> bool:
-        return self.covers(wanted, event)
-
-    def merge(self, one: Box, other: Box, /) -> Box | None:
-        return None
-
-    def type_of(self, wanted: Box, /) -> str | None:
-        return None
 
 
 class Costs(NamedTuple):
@@ -56,10 +34,9 @@ def life(make: Make, dimensions: int, seed: int) -> Costs:
 
     def fresh() -> Box:
         while True:
-            ends = [sorted((dice.randint(0, 100), dice.randint(0, 100))) for _ in range(dimensions)]
-            box = tuple(end for low, high in ends for end in (-low, high))
-            if box not in table:
-                return box
+            drawn = box(dice, dimensions)
+            if drawn not in table:
+                return drawn
 
     held = []
     for place in range(FILTERS):

@@ -81,6 +81,38 @@ def everything(options: EverythingOptions) -> int:
     return work.everything(options)
 
 
+class LastingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    quick: Quick = False
+    out: Out = "lab-lasting"
+    report_only: ReportOnly = False
+    where: SparkOptions = SparkOptions()
+
+
+@command(lab, "lasting", extra="lab")
+def lasting(options: LastingOptions) -> int:
+    """What it costs that things and questions both last: the double forest, plain and with bounds, beside sets.
+
+    Examples:
+
+        godwit lab lasting --quick
+
+        godwit lab lasting --out lasting
+
+    DIR gets index.html with the verdicts on C20 to C23, a page with the tables, and lasting/results.parquet. The same
+    command goes on where an interrupted one stopped; without --quick it takes about ten minutes of a core.
+
+    Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
+    """
+    from godwit.commands.lab import everything as work
+
+    size = "quick" if options.quick else "published"
+    return work.everything(
+        EverythingOptions(
+            only=["lasting"], size=size, out=options.out, report_only=options.report_only, where=options.where
+        )
+    )
+
+
 class StructuresOptions(msgspec.Struct, frozen=True, kw_only=True):
     quick: Quick = False
     only: Annotated[list[str] | None, typer.Option(metavar="E", help="One experiment; may be repeated.")] = None

@@ -104,7 +104,7 @@ def _card(name: str, value: str, is_bad: bool) -> str:
 
 
 def _minutes(minutes: Rows) -> str:
-    """What was published in each minute became of it; neighbouring minutes are joined where there are very many."""
+    """What was published in each minute became of it; neighboring minutes are joined where there are very many."""
     if not minutes:
         return "<p>The traces do not say when events were published.</p>"
     first, last = int(minutes[0]["name"]), int(minutes[-1]["name"])

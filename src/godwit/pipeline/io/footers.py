@@ -160,7 +160,7 @@ def wider(one: DataType, other: DataType) -> DataType | None:
     """The type that holds the values of both, None where none does.
 
     A column of whole numbers that pandas wrote with a gap in it is one of floats, so that these are united too: beyond
-    2**53 a float does not tell neighbours apart.
+    2**53 a float does not tell neighbors apart.
     """
     if one == other or isinstance(other, NullType):
         return one

@@ -164,7 +164,8 @@ class Registry:
         if session.outlet is not None and will is not None and will.delay_s == 0:
             self.say_will(session)
         session.standing.will = None
-        self.switch.ledger.put_will(session.client, None)
+        if not session.durable:
+            self.switch.ledger.put_will(session.client, None)
         self.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
 
     def rest(self, session: Session) -> None:

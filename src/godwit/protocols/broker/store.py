@@ -22,7 +22,7 @@ TABLES = (
     "places",  # which broker has whose session: (client, 0); turns not made yet: (client, n)
     "peers",  # (address, 0)
     "interests",  # what other brokers want, as last heard: (broker, 0)
-    "neighbours",  # where clients go from here, and how often: (broker, 0)
+    "neighbors",  # where clients go from here, and how often: (broker, 0)
     "air",  # what came from brokers without infrastructure: (where it entered, number there)
     "logins",  # how to recognise a password that was right: (user, 0)
     "gates",  # what a session that moves, or is copied, knows of single brokers: (client, n), shadows as in sessions

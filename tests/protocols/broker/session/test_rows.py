@@ -45,7 +45,7 @@ def step(dice: Random, ledger: Ledger, session: Session) -> None:
             ledger.put_item(session, item)
         case "received" if session.queue.flying:
             item = dice.choice([*session.queue.flying.values()])
-            item.received, item.publication = True, DONE_WITH
+            item.received, item.label = True, DONE_WITH
             ledger.let_go(item)
             ledger.put_item(session, item)
         case "acknowledged" if session.queue.flying:

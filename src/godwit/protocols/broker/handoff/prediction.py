@@ -19,7 +19,7 @@ from godwit.protocols.host import NodeId
 from godwit.protocols.neighbors.forecast import foreseen
 from godwit.protocols.neighbors.graph import Edge, GraphOptions, NeighborGraph, worthwhile
 
-TABLE = "neighbours"
+TABLE = "neighbors"
 DAY_S = 24 * 3600.0
 
 HABITS = GraphOptions(

@@ -93,7 +93,9 @@ class Deliveries:
         if not item.received:
             self._answered(session)
             item.received, item.safe = True, False
-            item.publication = DONE_WITH
+            if item.away is not None:
+                item.discard()
+            item.label = DONE_WITH
             if item.position:
                 self.ledger.let_go(item)
                 self.ledger.put_item(session, item)
@@ -174,7 +176,8 @@ class Deliveries:
         self._send(session, outlet, item)
 
     def _give_number(self, session: Session, item: Item) -> None:
-        item.bring_back()
+        if item.away is not None:
+            item.bring_back()
         item.number = next_number(session.queue)
         session.queue.flying[item.number] = item
 
@@ -197,7 +200,7 @@ class Deliveries:
         if item.received:
             outlet.release(item.number)
             return
-        publication, again = item.publication, item.sent
+        publication, again = item.publication if item.away is not None else item.label, item.sent
         item.sent = True
         outlet.deliver(Delivery(publication, item.qos, item.retain, item.identifiers, item.number, again))
         if again:

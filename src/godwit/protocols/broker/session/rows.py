@@ -210,7 +210,7 @@ class Ledger:
 
     def spill(self, session: Session, item: Item) -> None:
         """Its publication waits on the disk only."""
-        if item.is_away or session in self._bundled:
+        if item.away is not None or session in self._bundled:
             return
         if not item.position:
             item.put_away(self._shelf.put(item.label, item.body))
@@ -220,7 +220,8 @@ class Ledger:
             item.put_away(OwnRow(self.store, session.owner, item.position))
 
     def delete_item(self, session: Session, item: Item) -> None:
-        item.discard()
+        if item.away is not None:
+            item.discard()
         if item.position:
             if self._bundled:
                 self._unbundle(session, item)
@@ -307,7 +308,7 @@ class Ledger:
         self._written.pop(session, None)
         has_ended = session.standing.state is State.ENDED
         for item in items_of(session):
-            if item.group is not None or not has_ended:
+            if item.away is not None and (item.group is not None or not has_ended):
                 item.bring_back()
             self.delete_item(session, item)
         owner = session.owner
@@ -382,7 +383,8 @@ class Ledger:
 
 
 def _row_of(item: Item, held: NodeId) -> ItemRow:
-    publication = None if item.received or item.body is not None else item.publication
+    whole = item.label if item.away is None else item.publication
+    publication = None if item.received or item.body is not None else whole
     return ItemRow(
         item.qos,
         item.number,

@@ -47,7 +47,7 @@ class Item:
     """A delivery above QoS 0 that one session waits for, or that is under way to its client."""
 
     __slots__ = (
-        "_away",
+        "away",
         "body",
         "group",
         "identifiers",
@@ -83,7 +83,8 @@ class Item:
         """The publication, or all but its content while that is not in memory."""
         self.size_b = len(publication.payload) + len(publication.topic) + 64
         """What it costs while it waits, about."""
-        self._away: Away | None = None
+        self.away: Away | None = None
+        """Where its content is while that is not in memory."""
         self.qos = qos
         self.retain = retain
         self.identifiers = identifiers
@@ -108,30 +109,26 @@ class Item:
 
     @property
     def publication(self) -> Publication:
-        return self.label if self._away is None else self._away.fetch()
-
-    @publication.setter
-    def publication(self, publication: Publication) -> None:
-        self._settle(publication)
+        return self.label if self.away is None else self.away.fetch()
 
     @property
     def is_away(self) -> bool:
-        return self._away is not None
+        return self.away is not None
 
     def put_away(self, where: Away) -> None:
         """It can be had from there, and is not kept in memory."""
-        self._away, self.label = where, label_of(self.label)
+        self.away, self.label = where, label_of(self.label)
 
     def bring_back(self) -> None:
-        if self._away is not None:
-            self._settle(self._away.fetch())
+        if self.away is not None:
+            self._settle(self.away.fetch())
 
     def discard(self) -> None:
         """Nobody will ask for the content any more."""
         self._settle(self.label)
 
     def _settle(self, publication: Publication) -> None:
-        away, self._away, self.label = self._away, None, publication
+        away, self.away, self.label = self.away, None, publication
         if away is not None:
             away.release()
 

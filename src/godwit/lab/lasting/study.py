@@ -1,0 +1,150 @@
+"""The study of what lasts, as one of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from godwit.lab.claims import fair
+from godwit.lab.intervals import interval
+from godwit.lab.lasting.runs import Configuration, Result, run
+from godwit.lab.lasting.verdicts import COST, by_seed, judge, sizes, tests, took_s
+from godwit.lab.pages import Table
+from godwit.lab.results import Results, Row
+from godwit.lab.studies import Outcome, Parameter, Study
+from godwit.tables.double import Effort, Sense
+
+NAME = "lasting"
+SEED = 3119
+
+
+class Plan(msgspec.Struct, frozen=True):
+    points: tuple[int, ...] = (500, 1000)
+    """Of the kind that varies, or of both."""
+    most: int = 1000
+    replications: int = 5
+    levels: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+    def runs(self) -> list[Configuration]:
+        found: list[Configuration] = []
+        for replication in range(self.replications):
+            for sense in Sense:
+                found += self._forests(SEED + replication, sense)
+                found += self._preloads(SEED + replication, sense)
+        return list(dict.fromkeys(found))
+
+    def _forests(self, seed: int, sense: Sense) -> list[Configuration]:
+        counts = [(varied, point) for varied in ("profiles", "queries", "both") for point in self.points]
+        return [
+            Configuration(
+                seed=seed,
+                experiment="E10",
+                sense=sense,
+                effort=effort,
+                varied=varied,
+                profiles=self.most if varied == "queries" else point,
+                queries=self.most if varied == "profiles" else point,
+            )
+            for varied, point in counts
+            for effort in Effort
+        ]
+
+    def _preloads(self, seed: int, sense: Sense) -> list[Configuration]:
+        return [
+            Configuration(
+                seed=seed,
+                experiment="E11",
+                sense=sense,
+                effort=Effort.BOUNDED,
+                varied=varied,
+                profiles=self.most,
+                queries=self.most,
+                preloaded=round(level * self.most),
+            )
+            for varied in ("inputs", "random")
+            for level in self.levels
+        ]
+
+
+PLANS: Mapping[str, Plan] = {
+    "quick": Plan((100, 200), 200, 2, (0.0, 0.5, 1.0)),
+    "short": Plan(),
+    "published": Plan(),
+}
+"""The published size takes minutes, so that there is no shorter one."""
+
+
+def outcome(rows: Sequence[Row[Configuration, Result]], size: str) -> Outcome:
+    plan = PLANS[size]
+    return Outcome(
+        lead=(
+            f"{len(rows)} runs, {plan.replications} replications of each point, as published. Profiles and queries of"
+            f" two ranges go into a double forest in random order, up to {plan.most} of each. Counted are covering and"
+            " overlap tests, those that place a filter in its own forest included."
+        ),
+        findings=[fair(one, quick=size == "quick", cost=COST) for one in judge(rows)],
+        tables=[_operations(rows), _preloading(rows)],
+        parameters=PARAMETERS,
+        seeds=f"{SEED} to {SEED + plan.replications - 1}",
+    )
+
+
+def _operations(rows: Sequence[Row[Configuration, Result]]) -> Table:
+    lines = []
+    for varied, profiles, queries in sizes(rows):
+        for sense in Sense:
+            found = [
+                by_seed(rows, tests, varied=varied, profiles=profiles, queries=queries, sense=sense, effort=effort)
+                for effort in Effort
+            ]
+            cells = [f"{interval(own.values()).mean:,.0f}" if own else "" for own in found]
+            lines.append((varied, f"{profiles:,}", f"{queries:,}", sense.value, *cells))
+    heads = ("varied", "profiles", "queries", "sense", *(effort.value for effort in Effort))
+    return Table("Operations (E10)", "Tests of all insertions, means over the replications.", heads, lines)
+
+
+def _preloading(rows: Sequence[Row[Configuration, Result]]) -> Table:
+    levels = sorted(
+        {(one.varied, one.preloaded) for one in (row.configuration for row in rows) if one.experiment == "E11"}
+    )
+    lines = []
+    for varied, level in levels:
+        for sense in Sense:
+            wanted = {"experiment": "E11", "varied": varied, "preloaded": level, "sense": sense}
+            counts, times = by_seed(rows, tests, **wanted), by_seed(rows, took_s, **wanted)
+            if counts:
+                cells = (f"{interval(counts.values()).mean:,.0f}", f"{interval(times.values()).mean:.3f}")
+                lines.append((varied, f"{level:,}", sense.value, *cells))
+    heads = ("what", "of each kind", "sense", "operations", "seconds")
+    return Table("Preloading (E11)", "What inserting the inputs costs afterwards.", heads, lines)
+
+
+def kept(path: Path) -> Results[Configuration, Result]:
+    return Results(path, Configuration, Result)
+
+
+def cost_s(one: Configuration) -> float:
+    """Measured on one of two shared cores."""
+    return 2.5e-6 * (one.profiles + one.preloaded) * (one.queries + one.preloaded)
+
+
+PARAMETERS = (
+    Parameter("filters", "one type, two ranges with whole ends in 0 to 100", "text"),
+    Parameter("sizes", "1000 of the kind that does not vary; 1000 + 1000 in random order", "text"),
+    Parameter("replications", "5", "text"),
+    Parameter("points on the axis", "half of 1000, and 1000", "ours"),
+)
+
+STUDY = Study(
+    name=NAME,
+    title="What lasts: profiles and queries",
+    spec="content-routing",
+    runs=lambda size: PLANS[size].runs(),
+    work=run,
+    cost_s=cost_s,
+    kept=kept,
+    outcome=outcome,
+    named=lambda one: f"{one.experiment} {one.varied}",
+)

@@ -1,0 +1,43 @@
+"""A run of what lasts: the same for the same seed, and the same pairs whatever the effort."""
+
+from __future__ import annotations
+
+import pytest
+
+from godwit.lab.lasting.runs import Configuration, run
+from godwit.lab.lasting.study import PLANS
+from godwit.tables.double import Effort, Sense
+
+
+@pytest.mark.parametrize("sense", Sense)
+def test_all_efforts_find_the_same_pairs_of_the_same_seed(sense: Sense) -> None:
+    found = [
+        run(Configuration(seed=1, experiment="E10", sense=sense, effort=effort, profiles=60, queries=60))
+        for effort in Effort
+    ]
+    assert len({one.pairs for one in found}) == 1
+    assert found[0].tests == 60 * 60
+    assert found[2].tests < found[1].tests
+
+
+def test_preloading_all_inputs_leaves_nothing_to_test() -> None:
+    one = Configuration(
+        seed=1, experiment="E11", sense=Sense.OVERLAP, effort=Effort.BOUNDED, profiles=50, queries=50, varied="inputs"
+    )
+    whole = Configuration(
+        seed=1,
+        experiment="E11",
+        sense=Sense.OVERLAP,
+        effort=Effort.BOUNDED,
+        profiles=50,
+        queries=50,
+        varied="inputs",
+        preloaded=50,
+    )
+    assert run(whole).tests == 0
+    assert run(whole).pairs == run(one).pairs
+
+
+def test_the_published_plan_has_every_point_five_times() -> None:
+    runs = PLANS["published"].runs()
+    assert len(runs) == len(set(runs)) == 5 * 2 * (3 * 2 * 3 + 2 * 5)

@@ -1,0 +1,113 @@
+"""Whom a change of a thing or of a question concerns, as brute force over `Filter.matches` says."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.tables.anything import Events, events, wanteds
+
+from godwit.events import Value
+from godwit.filters.filters import Filter, FilterSet
+from godwit.tables.matching.population import FEW, Population
+from godwit.tables.standing import Change, Standing
+
+Values = dict[str, Value]
+EMPTY = Change([], [], [])
+
+
+class Truth:
+    """All things against all questions, again and again."""
+
+    def __init__(self) -> None:
+        self.things: dict[int, Values] = {}
+        self.questions: dict[int, Filter | FilterSet] = {}
+
+    def asking(self, values: Values | None) -> set[int]:
+        if values is None:
+            return set()
+        return {number for number, wanted in self.questions.items() if wanted.matches(values)}
+
+    def answering(self, wanted: Filter | FilterSet) -> set[int]:
+        return {number for number, values in self.things.items() if wanted.matches(values)}
+
+
+@pytest.mark.feature("content-routing F41")
+@given(
+    pool=st.lists(events, min_size=1, max_size=8),
+    wanted=st.lists(wanteds, min_size=1, max_size=8),
+    seed=st.integers(0, 2**32),
+)
+def test_points_and_questions_of_any_kind(pool: Events, wanted: list[Filter | FilterSet], seed: int) -> None:
+    dice, standing, truth = Random(seed), Standing(), Truth()
+    for _ in range(40):
+        number = dice.randrange(6)
+        match dice.choice(("put", "put", "drop", "ask", "ask", "withdraw")):
+            case "put":
+                values = dice.choice(pool)
+                before, after = truth.asking(truth.things.get(number)), truth.asking(values)
+                change = standing.put(number, values)
+                truth.things[number] = values
+                assert set(change.entered) == after - before
+                assert set(change.stayed) == after & before
+                assert set(change.left) == before - after
+            case "drop" if number in truth.things:
+                assert set(standing.drop(number)) == truth.asking(truth.things.pop(number))
+            case "ask" if number not in truth.questions:
+                truth.questions[number] = dice.choice(wanted)
+                assert set(standing.ask(number, truth.questions[number])) == truth.answering(truth.questions[number])
+            case "withdraw" if number in truth.questions:
+                assert set(standing.withdraw(number)) == truth.answering(truth.questions.pop(number))
+
+
+@given(pool=st.lists(events, min_size=4, max_size=20), wanted=st.lists(wanteds, min_size=4, max_size=20))
+def test_what_is_found_is_what_matches_and_nothing_comes_twice(pool: Events, wanted: list[Filter | FilterSet]) -> None:
+    population = Population()
+    for number, values in enumerate(pool):
+        population.put(number, values)
+    for one in wanted:
+        found = population.find(one)
+        assert len(found) == len(set(found))
+        assert set(found) == {number for number, values in enumerate(pool) if one.matches(values)}
+
+
+def test_many_things_that_move_are_found_where_they_are() -> None:
+    """So many that columns are sorted several times, with changes and departures between."""
+    from godwit.filters.text import parse
+
+    dice, population, truth = Random(3), Population(), Truth()
+    questions = [
+        parse(f"x BETWEEN {low} AND {low + 7} AND y > {high}")
+        for low, high in ((dice.uniform(0, 100), dice.uniform(0, 100)) for _ in range(20))
+    ]
+    questions += [parse("within(lat, lon, 10, 20, 200km)"), parse("kind = 'van' AND x < 3"), parse("x <> 5")]
+    for step in range(5 * FEW):
+        number = dice.randrange(2 * FEW)
+        if number in truth.things and dice.random() < 0.2:
+            population.remove(number)
+            del truth.things[number]
+        else:
+            truth.things[number] = {
+                "x": dice.choice((dice.uniform(0, 100), dice.randrange(10), "none")),
+                "y": dice.uniform(0, 100),
+                "kind": dice.choice(("van", "bus")),
+                "lat": dice.uniform(5, 15),
+                "lon": dice.choice((dice.uniform(15, 25), dice.uniform(190, 350))),
+            }
+            population.put(number, truth.things[number])
+        if step % 500 == 0:
+            for one in questions:
+                assert set(population.find(one)) == truth.answering(one)
+    assert len(population) == len(truth.things)
+    assert set(population) == set(truth.things)
+
+
+def test_what_is_not_there_is_an_error() -> None:
+    standing = Standing()
+    assert standing.put(1, {"x": 1}) == EMPTY
+    with pytest.raises(KeyError):
+        standing.drop(2)
+    with pytest.raises(KeyError):
+        standing.withdraw(1)
