@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,11 @@ def test_a_stream_of_files_gives_the_windows_that_a_batch_gives(spark: SparkSess
         since, until = datetime(2013, 3, 1 + 7 * week), datetime(2013, 3, 8 + 7 * week)
         part = air.filter(pc.and_(pc.greater_equal(air["ts"], since), pc.less(air["ts"], until)))
         pq.write_table(part, folder / f"{week}.parquet")
+        # A stream takes files in the order of their times, which may be equal where they are written at once.
+        os.utime(folder / f"{week}.parquet", (1_700_000_000 + week, 1_700_000_000 + week))
     nameless = air.slice(0, 3).set_column(air.schema.get_field_index("station"), "station", pa.nulls(3, pa.string()))
     pq.write_table(nameless.cast(air.schema), folder / "nameless.parquet")
+    os.utime(folder / "nameless.parquet", (1_700_000_004, 1_700_000_004))
     (tmp_path / "alerts.jsonl").write_text(
         '{"id": "smog", "filter": "pm25 > 400"}\n{"id": "broken", "filter": "pm25 >"}'
     )
