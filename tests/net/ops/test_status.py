@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from godwit.net.ops.histogram import Histogram
 from godwit.net.ops.status import Facts, StatusServer
 
 TROUBLES: list[str] = []
+TOOK = Histogram()
+for took_s in (0.001, 0.1, 100.0):
+    TOOK.add(took_s)
 
 
 def facts() -> Facts:
     return Facts(
-        counts=lambda: {"published": {"qos 0": 5, "qos 1": 2}, "restarts": 1},
+        counts=lambda: {"published": {"qos 0": 5, "qos 1": 2}, "forwarded": 1},
+        timings=lambda: {"commit": TOOK},
         levels=lambda: {"connected": 3},
         troubles=lambda: TROUBLES,
         status=lambda: {"name": "north", "clients": ["van-7"]},
@@ -51,14 +57,18 @@ def get(path: str) -> tuple[bytes, bytes]:
 def test_prometheus_can_read_the_metrics() -> None:
     status, body = get("/metrics")
     found = {
-        (sample.name, sample.labels.get("what", "")): sample.value
+        (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(body.decode())
         for sample in family.samples
     }
     assert status == b"HTTP/1.1 200 OK"
-    assert found["godwit_published_total", "qos 1"] == 2
-    assert found["godwit_restarts_total", ""] == 1
-    assert found["godwit_connected", ""] == 3
+    assert found["godwit_published_total", "1"] == 2
+    assert found["godwit_forwarded_total",] == 1
+    assert found["godwit_connected",] == 3
+    assert found["godwit_commit_seconds_count",] == 3
+    assert [found["godwit_commit_seconds_bucket", bound] for bound in ("0.001", "0.25", "+Inf")] == [1, 2, 3]
+    assert found["godwit_commit_seconds_sum",] == pytest.approx(100.101)
+    assert found["process_resident_memory_bytes",] > 1e6
 
 
 def test_a_healthy_broker_says_so_and_a_sick_one_says_why() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -81,8 +82,16 @@ def test_the_unit_names_commands_and_folders_that_are_right() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not here")
-def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
-    unit = tmp_path / "godwit.service"
-    unit.write_text(UNIT.read_text().replace("/opt/godwit/bin/godwit", "/bin/true"))
-    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
+    units = [UNIT, UNIT.with_name("godwit-prepare.service")]
+    for unit in units:
+        (tmp_path / unit.name).write_text(unit.read_text().replace("/opt/godwit/bin/godwit", "/bin/true"))
+    command = ["systemd-analyze", "verify", *(str(tmp_path / unit.name) for unit in units)]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_broker_does_not_wait_for_its_matcher_to_be_compiled() -> None:
+    """A start is never slower for it: the unit wants the other one, and is not ordered after it."""
+    asked = re.findall(r"^(\w+)=.*godwit-prepare.service", UNIT.read_text(), re.MULTILINE)
+    assert asked == ["Wants"]

@@ -37,6 +37,8 @@ class PeerRow(msgspec.Struct, kw_only=True):
     clients: int = 0
     """As it said last, and those that were sent there since."""
     events_per_s: float = 0.0
+    http: str = ""
+    """Where its operators log in, as a URL."""
 
 
 class NeighborRow(msgspec.Struct, kw_only=True):
@@ -116,6 +118,71 @@ class AirReport(msgspec.Struct, kw_only=True):
     """Events kept for nodes that may still be met."""
 
 
+class UplinkRow(msgspec.Struct, kw_only=True):
+    """A gateway of another site (docs/sites.md)."""
+
+    peer: str
+    up: bool
+    acts: bool = True
+    """Events cross here, and not at another gateway of this site."""
+    cycle: str = ""
+    """Why it carries nothing: the way on which it leads back here."""
+    wanted: int = 0
+    """Filters that say what the other side wants of this one."""
+    stated: int = 0
+    """Those that say what this side wants."""
+    waiting: int = 0
+    waiting_bytes: int = 0
+    dropped: int = 0
+    """What was to wait and was beyond the bounds of size or age."""
+    events_out: int = 0
+    events_in: int = 0
+    wire_out: int = 0
+    """Bytes, as they travelled."""
+    wire_in: int = 0
+    plain_out: int = 0
+    """Bytes before they were compressed."""
+    plain_in: int = 0
+
+
+class BridgeRow(msgspec.Struct, kw_only=True):
+    """An MQTT broker of others."""
+
+    name: str
+    address: str
+    up: bool
+    waiting: int = 0
+    events_out: int = 0
+    events_in: int = 0
+    refused: int = 0
+    """What came back from where it went, or did not meet the condition."""
+
+
+class CellRow(msgspec.Struct, kw_only=True):
+    """A part of the globe that a broker owns."""
+
+    prefix: str
+    term: int
+    box: list[list[float]]
+    """Longitudes, then latitudes, each from and to."""
+
+
+class RingReport(msgspec.Struct, kw_only=True):
+    place: tuple[float, ...] = ()
+    """Longitude and latitude."""
+    cells: list[CellRow] = []
+    owners: dict[str, str] = {}
+    """By cell, as far as this broker knows."""
+    book: int = 0
+    """Filters of other brokers that are matched here."""
+    book_brokers: int = 0
+    homes: int = 0
+    """Clients whose whereabouts are known here for others."""
+    custody: int = 0
+    """Publications that wait for a matching broker."""
+    problem: str = ""
+
+
 class Report(msgspec.Struct, kw_only=True):
     name: str
     version: str
@@ -125,6 +192,10 @@ class Report(msgspec.Struct, kw_only=True):
     hops: int = 0
     peers: list[PeerRow] = []
     air: AirReport | None = None
+    site: str = ""
+    uplinks: list[UplinkRow] = []
+    bridges: list[BridgeRow] = []
+    ring: RingReport | None = None
     sessions: int = 0
     connected: int = 0
     subscriptions: int = 0
@@ -138,3 +209,7 @@ class Report(msgspec.Struct, kw_only=True):
     interest: list[str] = []
     interest_size: int = 0
     counts: dict[str, float | dict[str, float]] = {}
+    http: str = ""
+    """Where operators log in, as a URL; empty: nowhere."""
+    websocket: str = ""
+    """Where web pages speak MQTT with this broker, as a URL; empty: nowhere."""

@@ -5,29 +5,39 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from godwit import __version__
 from godwit.filters.filters import Filter
 from godwit.net.address import Address
 from godwit.net.config import STATUS_ANY, STATUS_DEFAULT, Archive, address
+from godwit.net.host import Sink
 from godwit.net.neighbors.files import neighbor_row, path_row
 from godwit.net.neighbors.importer import LearningService
+from godwit.net.ops.histogram import Histogram
 from godwit.net.ops.report import (
     CLIENTS_SHOWN,
     FILTERS_SHOWN,
+    CellRow,
     ClientRow,
     HandoffReport,
     PeerRow,
     Report,
+    RingReport,
 )
+from godwit.net.ops.sys_topics import SysTopics
 from godwit.net.server import MakeService, Parts, ServeError, Service, reason_of, tls_for_clients
 from godwit.protocols.broker.fabric.base import ANYTHING
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 from godwit.protocols.broker.handoff.prediction import Totals
 from godwit.protocols.broker.session.state import Session
+from godwit.protocols.gathering.space import Box
 
 if TYPE_CHECKING:
-    from godwit.net.archive.server import ArchiveServer
+    from godwit.net.archive.log import FolderArchive
+    from godwit.net.archive.past import PastReader
+    from godwit.net.archive.server import ArchiveServer, Following
     from godwit.net.archive.writer import Roll
     from godwit.net.ops.status import Figures
 
@@ -45,7 +55,14 @@ class StatusService(Service):
         self._any = told == STATUS_ANY
         self.where = address(STATUS_DEFAULT if self._any else told, "listen.status")
         teller = Teller(parts)
-        facts = Facts(counts=teller.counts, levels=teller.levels, troubles=parts.troubles, status=teller.status)
+        teller.time_matches()
+        facts = Facts(
+            counts=teller.counts,
+            levels=teller.levels,
+            timings=teller.timings,
+            troubles=parts.troubles,
+            status=teller.status,
+        )
         self._server = StatusServer(facts, self.where.host, self.where.port)
 
     async def start(self) -> None:
@@ -71,11 +88,12 @@ class Teller:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.started_s = time.monotonic()
+        self._matches: Histogram | None = None
 
     def counts(self) -> Figures:
         parts = self.parts
         core, front, air = parts.broker.counts, parts.front.counts, parts.air
-        streams = parts.tree.counts if parts.tree is not None else None
+        streams = parts.linked.counts if parts.linked is not None else None
         return {
             "published": dict(zip(QOS, core.published, strict=True)),
             "delivered": dict(zip(QOS, core.delivered, strict=True)),
@@ -90,7 +108,12 @@ class Teller:
             "late_duplicates": core.late_duplicates,
             "taken_over": core.taken_over,
             "redirected": parts.balance.redirected,
-            "clients": {"let in": front.connected, "refused": front.refused, "malformed": front.malformed},
+            "clients": {
+                "let in": front.connected,
+                "refused": front.refused,
+                "malformed": front.malformed,
+                "no TLS": front.handshakes_failed,
+            },
             "client_bytes": {"in": front.bytes_in, "out": front.bytes_out},
             "client_packets": {"in": front.packets_in, "out": front.packets_out},
             "streams": {} if streams is None else {name: getattr(streams, name) for name in streams.__struct_fields__},
@@ -99,6 +122,7 @@ class Teller:
             "store": {"commits": parts.store.commits, "changes": parts.store.changes},
             "failures": dict(parts.host.failures),
             **(air.counts() if air is not None else {}),
+            **(parts.uplinks.counts() if parts.uplinks is not None else {}),
         }
 
     def levels(self) -> Figures:
@@ -119,21 +143,37 @@ class Teller:
             "retained": parts.broker.retained_count,
             "connections": parts.front.counts.connections,
             "links": len(parts.links.up),
-            "brokers": len(parts.tree.brokers) if parts.tree is not None else 0,
-            "unconfirmed": dict(parts.tree.unconfirmed) if parts.tree is not None else {},
+            "brokers": len(parts.linked.brokers) if parts.linked is not None else 0,
+            "unconfirmed": dict(parts.linked.unconfirmed) if parts.linked is not None else {},
             "store_pending": parts.store.pending,
             "healthy": int(not parts.troubles()),
             "uptime_seconds": time.monotonic() - self.started_s,
             **(parts.air.levels() if parts.air is not None else {}),
+            **(parts.uplinks.levels() if parts.uplinks is not None else {}),
+            **(_ring_levels(parts.ring) if parts.ring is not None else {}),
         }
 
+    def timings(self) -> Mapping[str, Histogram]:
+        own = self.parts.front.timings
+        took = {"delivery": own.delivery, "handoff": own.handoff, "commit": self.parts.store.took}
+        return took if self._matches is None else {**took, "match": self._matches}
+
+    def time_matches(self) -> None:
+        """Measured from now on: it costs a little, and nobody else asks for it."""
+        self._matches = Histogram()
+        self.parts.broker.time_matches(time.perf_counter, self._matches.add)
+
     def status(self) -> Mapping[str, object]:
+        report = self.report()
+        return {name: getattr(report, name) for name in report.__struct_fields__}
+
+    def report(self) -> Report:
         parts, core = self.parts, self.parts.broker.counts
         shadows = (shadow for epochs in parts.broker.shadows.values() for shadow in epochs.values())
         sessions = [*parts.broker.sessions.values(), *shadows]
         stated = parts.stated
         sessions.sort(key=lambda session: (-len(session.queue.waiting) - len(session.queue.flying), session.client))
-        report = Report(
+        return Report(
             name=parts.identity.name,
             version=__version__,
             uptime_s=time.monotonic() - self.started_s,
@@ -141,6 +181,10 @@ class Teller:
             leader=parts.tree.leader if parts.tree is not None else "",
             hops=parts.tree.hops if parts.tree is not None else 0,
             air=parts.air.report() if parts.air is not None else None,
+            site=parts.config.sites.site,
+            uplinks=parts.uplinks.rows() if parts.uplinks is not None else [],
+            bridges=[row for service in parts.services for row in service.bridges()],
+            ring=_ring(parts.ring) if parts.ring is not None else None,
             peers=[self._peer(name) for name in sorted(parts.fabric.sources(ANYTHING) | parts.links.up.keys())],
             sessions=core.sessions,
             connected=core.connected,
@@ -152,8 +196,21 @@ class Teller:
             interest=[_readable(one) for one in stated[:FILTERS_SHOWN]],
             interest_size=len(stated),
             counts={name: _plain(figure) for name, figure in self.counts().items()},
+            http=parts.balance.address_http,
+            websocket=self.websocket(),
         )
-        return {name: getattr(report, name) for name in report.__struct_fields__}
+
+    def websocket(self) -> str:
+        """Where web pages speak MQTT, as a URL; without a host where that is whichever the page knows."""
+        told = self.parts.balance.address_wss or self.parts.balance.address_ws
+        if told:
+            return told
+        found = [pair for service in self.parts.services for pair in service.addresses() if pair[0] in ("ws", "wss")]
+        if not found:
+            return ""
+        kind, where = found[0]
+        host, _, port = where.rpartition(":")
+        return f"{kind}://{'' if host in ('0.0.0.0', '[::]') else host}:{port}/mqtt"
 
     def _handoff(self) -> HandoffReport:
         core, accuracy = self.parts.broker.counts, self.parts.neighbors.accuracy()
@@ -173,18 +230,48 @@ class Teller:
         )
 
     def _peer(self, name: str) -> PeerRow:
-        fabric = self.parts.tree
+        fabric, tree = self.parts.linked, self.parts.tree
         assert fabric is not None
         load = self.parts.balance.loads.get(name)
         return PeerRow(
             name=name,
             linked=name in self.parts.links.up,
-            role="parent" if name == fabric.parent else "child" if name in fabric.children else "",
+            role="" if tree is None else "parent" if name == tree.parent else "child" if name in tree.children else "",
             filters=len(fabric.interests.get(name, ())),
             unconfirmed=fabric.unconfirmed.get(name, 0),
             clients=load.clients if load is not None else 0,
             events_per_s=load.events_per_s if load is not None else 0.0,
+            http=load.address_http if load is not None else "",
         )
+
+
+def _ring(ring: RingFabric) -> RingReport:
+    """The part of the globe that a broker owns, and what it keeps for others."""
+    return RingReport(
+        place=ring.options.place,
+        cells=[CellRow(prefix=one.prefix, term=one.term, box=_bounded(one.cell.box())) for one in ring.regions],
+        owners={one.prefix: one.owner for one in ring.atlas.regions.values()},
+        book=sum(map(len, ring.interests.values())),
+        book_brokers=len(ring.interests),
+        homes=ring.homes_kept,
+        custody=len(ring.custody),
+        problem=ring.membership.problem,
+    )
+
+
+def _bounded(box: Box) -> list[list[float]]:
+    """Cells at the edge of the globe have none of their own, which JSON cannot say."""
+    return [[max(low, -limit), min(high, limit)] for (low, high), limit in zip(box, (180.0, 90.0), strict=True)]
+
+
+def _ring_levels(ring: RingFabric) -> Figures:
+    return {
+        "ring_cells": len(ring.regions),
+        "ring_cells_known": len(ring.atlas.regions),
+        "ring_book": sum(map(len, ring.interests.values())),
+        "ring_homes": ring.homes_kept,
+        "ring_custody": len(ring.custody),
+    }
 
 
 def _readable(wanted: Filter) -> str:
@@ -225,24 +312,34 @@ class ArchiveService(Service):
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self._rolls: list[Roll] = []
+        self._folders: dict[str, FolderArchive] = {}
         self._server: ArchiveServer | None = None
+        self._traced: Sink | None = None
+        self._past: PastReader | None = None
 
     async def start(self) -> None:
-        # Arrow takes its time to load, and few brokers keep an writer.
-        from godwit.net.archive import writer
-
         told = self.parts.config.archive
         assert told is not None
+        if find_spec("pyarrow") is None:
+            raise ServeError("archive.folder: an archive needs pyarrow: pip install 'godwit[arrow]'")
+        # Arrow takes its time to load, and few brokers keep an archive.
+        from godwit.net.archive import past, writer
+
         options = writer.ArchiveOptions(file_bytes=told.file_bytes, file_s=told.file_s, batch_s=told.batch_s)
         try:
             if told.events:
                 events = writer.events(told.folder, self.parts.identity.name, options)
                 self._rolls.append(events)
                 self.parts.broker.on_published = events.add
+                self._past = past.PastReader(told.folder, events, self.parts.broker.clock)
+                self._past.start()
+                self.parts.broker.past = self._past
+                self.parts.broker.pace_replays(told.replay_per_s)
             if told.traces:
                 traces = writer.traces(told.folder, options)
                 self._rolls.append(traces)
-                self.parts.host.sink = lambda time_s, node, record: traces.add((time_s, node, record))
+                self._traced = lambda time_s, node, record: traces.add((time_s, node, record))
+                self.parts.host.sinks.append(self._traced)
         except OSError as error:
             raise ServeError(f"archive.folder: {told.folder}: {error.strerror}; name one to write to") from None
         if told.listen:
@@ -270,13 +367,38 @@ class ArchiveService(Service):
     async def stop(self) -> None:
         if self._server is not None:
             await self._server.stop()
-        self.parts.broker.on_published = None
-        self.parts.host.sink = None
+        self.parts.broker.on_published = self.parts.broker.past = None
+        if self._past is not None:
+            await self._past.stop()
+        if self._traced is not None:
+            self.parts.host.sinks.remove(self._traced)
+            self._traced = None
         for roll in self._rolls:
             await asyncio.to_thread(roll.stop)
 
+    def files(self, kind: str) -> list[tuple[str, int, int]]:
+        """Name, bytes and rows of each file; it takes a while: let a thread do it."""
+        from godwit.net.archive.log import FolderArchive
+
+        assert self.parts.config.archive is not None
+        folder = self._folders.setdefault(kind, FolderArchive(self.parts.config.archive.folder, kind))
+        return [(file.name, folder.bytes_of(file.name), file.rows) for file in folder.files()]
+
+    def followers(self) -> list[Following]:
+        """Who reads along, and how far it has come."""
+        return self._server.followers() if self._server is not None else []
+
     def troubles(self) -> list[str]:
         return [f"archive: {roll.failure}" for roll in self._rolls if roll.failure is not None]
+
+
+def bridges(parts: Parts) -> Service | None:
+    """MQTT brokers of others, where there are some."""
+    if not parts.config.sites.bridges:
+        return None
+    from godwit.net.sites.bridge import BridgeService
+
+    return BridgeService(parts)
 
 
 def status(parts: Parts) -> Service | None:
@@ -287,4 +409,22 @@ def archive(parts: Parts) -> Service | None:
     return ArchiveService(parts) if parts.config.archive is not None else None
 
 
-ALL: tuple[MakeService, ...] = (LearningService, archive, status)
+def telemetry(parts: Parts) -> Service | None:
+    if not parts.config.telemetry.endpoint:
+        return None
+    if find_spec("opentelemetry.sdk") is None:
+        raise ServeError("telemetry.endpoint: traces need OpenTelemetry: pip install 'godwit[otel]'")
+    from godwit.net.ops.spans import SpanService
+
+    return SpanService(parts)
+
+
+def portal(parts: Parts) -> Service | None:
+    if not parts.config.listen.http:
+        return None
+    from godwit.net.admin.portal import PortalService  # it tells what this module does, and more
+
+    return PortalService(parts)
+
+
+ALL: tuple[MakeService, ...] = (LearningService, archive, telemetry, status, portal, bridges, SysTopics)

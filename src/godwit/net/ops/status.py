@@ -7,10 +7,12 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from godwit.net.http import TEXT, Answer, HttpServer, Request
+from godwit.net.ops.catalogue import COUNTERS, GAUGES, HISTOGRAMS, Figure, figure_of
+from godwit.net.ops.histogram import Histogram
 
 JSON = "application/json"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -26,6 +28,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What only grows."""
     levels: Callable[[], Figures]
     """What goes up and down."""
+    timings: Callable[[], Mapping[str, Histogram]] = dict
+    """How long things took."""
     troubles: Callable[[], list[str]]
     """Why this broker should not be given more to do; healthy where there is none."""
     status: Callable[[], Mapping[str, Any]]
@@ -39,6 +43,7 @@ class StatusServer(HttpServer):
         self.facts = facts
         self._registry = CollectorRegistry()
         self._registry.register(_Collector(facts))
+        ProcessCollector(registry=self._registry)
 
     async def _tell(self, request: Request) -> Answer:
         match request.path:
@@ -64,16 +69,20 @@ class _Collector:
 
     def collect(self) -> Iterable[Metric]:
         for name, figure in self.facts.counts().items():
-            yield _family(CounterMetricFamily, f"godwit_{name}", figure)
+            yield _family(CounterMetricFamily, name, figure_of(COUNTERS, name), figure)
         for name, figure in self.facts.levels().items():
-            yield _family(GaugeMetricFamily, f"godwit_{name}", figure)
+            yield _family(GaugeMetricFamily, name, figure_of(GAUGES, name), figure)
+        for name, took in self.facts.timings().items():
+            family = HistogramMetricFamily(f"godwit_{name}_seconds", HISTOGRAMS[name].help)
+            family.add_metric([], took.buckets(), took.sum_s)
+            yield family
 
 
-def _family(kind: Any, name: str, figure: int | float | Mapping[str, int | float]) -> Metric:
-    words = name.replace("_", " ")
+def _family(kind: Any, name: str, told: Figure, figure: int | float | Mapping[str, int | float]) -> Metric:
     if not isinstance(figure, Mapping):
-        return kind(name, words, value=figure)  # type: ignore[no-any-return]
-    family = kind(name, words, labels=["what"])
-    for label, value in figure.items():
-        family.add_metric([label], value)
+        return kind(f"godwit_{name}", told.help, value=figure)  # type: ignore[no-any-return]
+    family = kind(f"godwit_{name}", told.help, labels=[told.label])
+    for value, number in figure.items():
+        # `qos 1` is how people read it in the report; here the label says it.
+        family.add_metric([value.removeprefix(f"{told.label} ")], number)
     return family  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""Commands of those who run brokers and log in to them."""

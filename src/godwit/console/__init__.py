@@ -1,0 +1,1 @@
+"""The console: one web page for all brokers. It keeps nothing but logins, and asks brokers whatever it shows."""

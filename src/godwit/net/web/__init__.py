@@ -1,0 +1,1 @@
+"""Events for programs and pages that speak HTTP."""
