@@ -7,6 +7,7 @@ import logging
 import ssl
 from pathlib import Path
 
+import mqtt5
 import msgspec
 import pytest
 from tests.net.certificates import Authority
@@ -183,3 +184,52 @@ def test_what_a_broker_would_hang_up_for_is_refused_and_the_client_stays(tmp_pat
             await client.publish({"n": 1})
 
     played(scene)
+
+
+def test_a_goodbye_right_behind_the_welcome_is_one_more_try(caplog: pytest.LogCaptureFixture) -> None:
+    """As where the client is let in elsewhere while a broker waits for its disk."""
+
+    async def serve() -> list[int]:
+        tries: list[int] = []
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1_000)
+            tries.append(len(tries))
+            said = mqtt5.ConnAckPacket().write()
+            if len(tries) == 1:
+                said += mqtt5.DisconnectPacket(reason_code=mqtt5.DisconnectReasonCode.SERVER_BUSY).write()
+            writer.write(said)
+            if len(tries) == 1:
+                writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, asyncio.timeout(30), connect(f"127.0.0.1:{port}", retry_max_s=0.1) as client:
+            await client.connected()
+        return tries
+
+    assert len(asyncio.run(serve())) == 2
+    assert "Fatal error" not in caplog.text
+
+
+def test_what_an_earlier_program_wanted_does_not_stop_what_this_one_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """More of it comes than may be unacknowledged, and nobody here takes it."""
+    monkeypatch.setattr("godwit.client.client.EARLY_S", 0.2)
+
+    async def scene() -> None:
+        async with serving(tmp_path, "a") as a:
+            async with connect(at(a), client="van", keep_s=600) as first:
+                await first.subscribe("n >= 0", topics="old/#", qos=1)
+            async with connect(at(a), client="van", keep_s=600, inflight_max=5) as second, connect(at(a)) as speaker:
+                wanted = await second.subscribe("n >= 0", topics="new/#", qos=1)
+                for number in range(20):
+                    await speaker.publish({"n": number}, topic="old/x", qos=1)
+                    await speaker.publish({"n": number}, topic="new/x", qos=1)
+                async with asyncio.timeout(30):
+                    found = [int((await anext(wanted)).attributes["n"]) for _ in range(20)]
+                assert found == list(range(20))
+
+    played(scene)
+    assert "that this program has not made" in caplog.text

@@ -22,6 +22,7 @@ import random
 import ssl
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,7 +32,8 @@ import msgspec
 from godwit.client.connection import Wire
 from godwit.client.errors import BusyError, ClientError, RefusedError, TakenOverError, UnreachableError
 from godwit.client.options import KEEP_S, KEEP_UNNAMED_S, Options, Trouble
-from godwit.client.payload import Content, check_qos, check_topic, check_topics, encoded
+from godwit.client.payload import Content, check_qos, check_topic, check_topics, encoded, since_text
+from godwit.client.query import Query
 from godwit.client.received import Received, Subscription
 from godwit.client.search import Search
 from godwit.events import Place
@@ -67,6 +69,9 @@ HOPELESS = (
 
 STEADY_S = 10.0
 """A connection that lasted so long was a good one."""
+
+EARLY_S = 30.0
+"""So long events wait for a subscription that a program started anew has yet to make."""
 
 STAY_AWAY_MAX_S = 60.0
 GOODBYE_S = 1.0
@@ -129,6 +134,8 @@ class Client:
         """Who came first publishes first, also where there is no room for all."""
         self._subscriptions: dict[int, list[Subscription]] = {}
         self._early: dict[int, list[Received]] = {}
+        self._unasked: set[int] = set()
+        """Subscriptions of its session that another program has made, and this one has not."""
         self._open: set[int] = set()
         self._unreleased: set[int] = set()
 
@@ -180,16 +187,20 @@ class Client:
         qos: int = 2,
         retain: bool = False,
         expiry_s: int | None = None,
+        profile: str = "",
     ) -> None:
         """Returns when a broker has it safely; at QoS 0 when it has left.
 
-        Without a payload the attributes travel as a JSON object, which any MQTT client can read. `EventError` or
+        Without a payload the attributes travel as a JSON object, which any MQTT client can read. With `retain`, a
+        `profile` says in which subspace the thing is, as a condition: lasting questions meet it there. `EventError` or
         `ClientError` where it cannot be, or a broker refuses it.
         """
         self._check_open()
         check_topic(topic)
         check_qos(qos)
         body, properties = encoded(attributes or {}, payload, place)
+        if profile:
+            properties = [*properties, ("profile", profile)]
 
         def packet(number: int | None) -> bytes:
             return mqtt5.PublishPacket(
@@ -224,14 +235,48 @@ class Client:
             raise ClientError(f"publish: {len(packet):,} bytes; {self.broker} takes {self._packet_max:,} at most")
         return packet
 
-    async def subscribe(self, condition: str = "", *, topics: str = "#", qos: int = 2) -> Subscription:
-        """Events of these topics whose content meets the condition; `ClientError` where a broker refuses it."""
+    async def subscribe(
+        self, condition: str = "", *, topics: str = "#", qos: int = 2, since: str | datetime = ""
+    ) -> Subscription:
+        """Events of these topics whose content meets the condition; `ClientError` where a broker refuses it.
+
+        With `since`, as "-2h" or a datetime, first those that were published since then, from the brokers' archives.
+        """
         self._check_open()
         check_topics(topics)
         check_qos(qos)
-        subscription = Subscription(condition, topics, qos, self._unsubscribe)
+        subscription = Subscription(condition, topics, qos, self._unsubscribe, since_text(since))
+        await self._begin(subscription)
+        return subscription
+
+    async def query(
+        self,
+        condition: str = "",
+        *,
+        topics: str = "#",
+        qos: int = 2,
+        cover: bool = False,
+        quiet: bool = False,
+        resume: bool = False,
+    ) -> Query:
+        """What matches now of all that is retained, then what appears, changes and goes; see `godwit.client.query`.
+
+        A thing that is a subspace matches where it has something in common with the condition; with `cover`, where all
+        of it meets that. `quiet` leaves out what changes and still matches. With `resume` a program of the same name
+        goes on where the last one was: what that was told is not told again.
+        """
+        self._check_open()
+        check_topics(topics)
+        check_qos(qos)
+        words = " ".join(word for word, is_said in (("cover", cover), ("quiet", quiet)) if is_said)
+        query = Query(condition, topics, qos, self._unsubscribe, words, resume=resume)
+        await self._begin(query)
+        return query
+
+    async def _begin(self, subscription: Subscription) -> None:
         alike = self._subscriptions.setdefault(subscription.identifier, [])
         alike.append(subscription)
+        self._unasked.discard(subscription.identifier)
         for event in self._early.pop(subscription.identifier, ()):
             subscription.add(event)
         try:
@@ -239,7 +284,7 @@ class Client:
                 wire = await self._until_connected()
                 with contextlib.suppress(ConnectionError):
                     await self._subscribe(wire, subscription)
-                    return subscription
+                    return
         except BaseException:
             alike.remove(subscription)
             raise
@@ -408,6 +453,7 @@ class Client:
         def first(packet: mqtt5.Packet) -> None:
             if isinstance(packet, mqtt5.ConnAckPacket) and not acknowledged.done():
                 if int(packet.reason_code) < REFUSED:
+                    self.broker = target  # a goodbye may stand right behind it
                     self._welcome(wire, packet)
                 acknowledged.set_result(packet)
 
@@ -435,7 +481,6 @@ class Client:
         if int(answer.reason_code) >= REFUSED:
             wire.close()
             raise BusyError(answer.reason_str or _words(answer.reason_code))
-        self.broker = target
         self._redirections = 0
         await self._resume(wire, known=answer.session_present)
         return wire
@@ -497,10 +542,11 @@ class Client:
 
     async def _resume(self, wire: Wire, *, known: bool) -> None:
         """Say again what the broker does not know, then all that it may have missed."""
-        if not known:
-            for alike in list(self._subscriptions.values()):
-                for subscription in alike[-1:]:
-                    await self._subscribe(wire, subscription)
+        for alike in list(self._subscriptions.values()):
+            for subscription in alike[-1:]:
+                # A question that lasts asks whether it is told of the same as before.
+                if not known or subscription.lasting is not None:
+                    await self._subscribe(wire, subscription, resume=known)
         for number, outgoing in list(self._outgoing.items()):
             self._repeat(wire, number, outgoing, known=known)
         self._connected.set()
@@ -537,14 +583,17 @@ class Client:
         self._connected.set()
         self._room.set()
 
-    async def _subscribe(self, wire: Wire, subscription: Subscription) -> None:
+    async def _subscribe(self, wire: Wire, subscription: Subscription, *, resume: bool = False) -> None:
         number = self._new_number()
-        wanted = mqtt5.TopicFilter(subscription.pattern, max_qos=mqtt5.QoS(subscription.qos))
-        packet = mqtt5.SubscribePacket(number, [wanted], subscription_id=subscription.identifier)
+        handling = mqtt5.RetainHandling(int(subscription.resume or resume))
+        wanted = mqtt5.TopicFilter(subscription.pattern, max_qos=mqtt5.QoS(subscription.qos), retain_handling=handling)
+        said = [] if subscription.lasting is None else [("lasting", subscription.lasting)]
+        packet = mqtt5.SubscribePacket(number, [wanted], subscription_id=subscription.identifier, user_properties=said)
         answer = await self._ask(wire, number, packet.write())
         code = answer.reason_codes[0]
         if int(code) >= REFUSED:
             raise RefusedError(answer.reason_str or _words(code), int(code))
+        subscription.answered(answer.user_properties)
 
     async def _unsubscribe(self, subscription: Subscription) -> None:
         alike = self._subscriptions.get(subscription.identifier, [])
@@ -659,9 +708,29 @@ class Client:
         event = Received(packet, ack, max(1, len(wanting)))
         for subscription in wanting:
             subscription.add(event)
-        if not wanting and packet.subscription_ids:
-            self._early.setdefault(packet.subscription_ids[0], []).append(event)
-        elif not wanting:
+        identifier = packet.subscription_ids[0] if packet.subscription_ids else 0
+        if wanting:
+            return
+        if not identifier or identifier in self._unasked:
+            event.ack()
+            return
+        waiting = self._early.setdefault(identifier, [])
+        if not waiting:
+            asyncio.get_running_loop().call_later(EARLY_S, self._stop_waiting, identifier)
+        waiting.append(event)
+
+    def _stop_waiting(self, identifier: int) -> None:
+        """What nobody takes must not fill the window, or nothing else would come any more."""
+        events = self._early.pop(identifier, [])
+        if events:
+            self._unasked.add(identifier)
+            log.warning(
+                "%d events of a subscription that this program has not made are let go of; "
+                "the session of %r has it from an earlier one",
+                len(events),
+                self.options.client,
+            )
+        for event in events:
             event.ack()
 
     def _answer(self, number: int, qos: int) -> None:

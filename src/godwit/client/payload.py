@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Union
 
 import msgspec
@@ -40,6 +41,11 @@ def check_topic(topic: str) -> None:
 def check_topics(topics: str) -> None:
     """`ClientError` where this is no topic filter."""
     _complain(problem_of_filter(topics) or _unwritable(topics, "topic filter"))
+
+
+def since_text(since: str | datetime) -> str:
+    """A time as brokers read it. One without a zone is local, as Python has it."""
+    return since.astimezone(UTC).isoformat() if isinstance(since, datetime) else since
 
 
 def check_qos(qos: int) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from urllib.parse import quote
 
 import mqtt5
 
 from godwit.events import Value
+from godwit.protocols.broker.lasting.words import REPLAYED
 from godwit.protocols.broker.publication import Properties, Publication
 
 IDENTIFIERS = 268_435_455
@@ -36,10 +38,16 @@ class Received:
         return self.packet.payload
 
     @property
+    def replayed(self) -> datetime | None:
+        """When it was published, of what comes from an archive; None of what comes as it is published."""
+        said = next((value for name, value in self.packet.user_properties if name == REPLAYED), None)
+        return None if said is None else datetime.fromisoformat(said)
+
+    @property
     def attributes(self) -> Mapping[str, Value]:
         """What a filter sees of it."""
         if self._values is None:
-            properties = Properties(user=tuple(self.packet.user_properties))
+            properties = Properties(user=tuple(one for one in self.packet.user_properties if one[0] != REPLAYED))
             self._values = Publication("", 0, self.topic, self.payload, properties=properties).values()
         return self._values
 
@@ -71,12 +79,21 @@ class Subscription:
     """What matched, in order; `async for` it. Ends when the client is closed, with its error where it has failed."""
 
     def __init__(
-        self, condition: str, topics: str, qos: int, unsubscribe: Callable[[Subscription], Awaitable[None]]
+        self,
+        condition: str,
+        topics: str,
+        qos: int,
+        unsubscribe: Callable[[Subscription], Awaitable[None]],
+        since: str = "",
     ) -> None:
         self._unsubscribe = unsubscribe
         self.condition = condition
         self.topics = topics
         self.qos = qos
+        self.since = since
+        """What was published since then comes first, in the broker's words."""
+        self.resume = False
+        """Nothing retained is wanted of what was subscribed to before."""
         self._waiting: deque[Received] = deque()
         self._came = asyncio.Event()
         self._ended = False
@@ -127,9 +144,18 @@ class Subscription:
         self._came.set()
 
     @property
+    def lasting(self) -> str | None:
+        """How it lasts; None where it does not."""
+        return None
+
+    def answered(self, properties: Sequence[tuple[str, str]]) -> None:
+        """The broker has granted it, and said this beside."""
+
+    @property
     def pattern(self) -> str:
         """MQTT tells subscriptions of one session apart by this, so the condition is part of it."""
-        return f"$filter/{quote(self.condition, safe='')}/{self.topics}" if self.condition else self.topics
+        plain = f"$filter/{quote(self.condition, safe='')}/{self.topics}" if self.condition else self.topics
+        return f"$since/{quote(self.since, safe='')}/{plain}" if self.since else plain
 
     @property
     def identifier(self) -> int:

@@ -13,10 +13,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from godwit.client.errors import ClientError
 from godwit.client.payload import Content
+from godwit.client.query import Change, Query
 from godwit.client.received import Received, Subscription
 from godwit.events import Place
 from godwit.net.address import Address
@@ -62,6 +64,24 @@ class SyncSubscription:
         self._client.done(self.subscription.stop())
 
 
+class SyncQuery(SyncSubscription):
+    """Changes, in order; loop over it."""
+
+    def __init__(self, query: Query, client: SyncClient) -> None:
+        super().__init__(query, client)
+        self.query = query
+
+    def now(self) -> dict[str, Change]:
+        """What matches now, by topic."""
+        return self._client.done(self.query.now())
+
+    def __iter__(self) -> Iterator[Change]:
+        return self
+
+    def __next__(self) -> Change:
+        return cast("Change", super().__next__())
+
+
 class SyncClient:
     """Made by `with connect(...)`. Every call waits until it is done."""
 
@@ -85,17 +105,42 @@ class SyncClient:
         qos: int = 2,
         retain: bool = False,
         expiry_s: int | None = None,
+        profile: str = "",
     ) -> None:
         """Returns when a broker has it safely; at QoS 0 when it has left. As `Client.publish`."""
         self.done(
             self._client.publish(
-                attributes, topic=topic, payload=payload, place=place, qos=qos, retain=retain, expiry_s=expiry_s
+                attributes,
+                topic=topic,
+                payload=payload,
+                place=place,
+                qos=qos,
+                retain=retain,
+                expiry_s=expiry_s,
+                profile=profile,
             )
         )
 
-    def subscribe(self, condition: str = "", *, topics: str = "#", qos: int = 2) -> SyncSubscription:
-        """Events of these topics whose content meets the condition; `ClientError` where a broker refuses it."""
-        return SyncSubscription(self.done(self._client.subscribe(condition, topics=topics, qos=qos)), self)
+    def subscribe(
+        self, condition: str = "", *, topics: str = "#", qos: int = 2, since: str | datetime = ""
+    ) -> SyncSubscription:
+        """Events of these topics whose content meets the condition. As `Client.subscribe`."""
+        asked = self._client.subscribe(condition, topics=topics, qos=qos, since=since)
+        return SyncSubscription(self.done(asked), self)
+
+    def query(
+        self,
+        condition: str = "",
+        *,
+        topics: str = "#",
+        qos: int = 2,
+        cover: bool = False,
+        quiet: bool = False,
+        resume: bool = False,
+    ) -> SyncQuery:
+        """What matches now of all that is retained, then what changes. As `Client.query`."""
+        asked = self._client.query(condition, topics=topics, qos=qos, cover=cover, quiet=quiet, resume=resume)
+        return SyncQuery(self.done(asked), self)
 
     def roam(self, broker: str, *, away_s: float = 0.0) -> None:
         """Leave without a word and go on at that broker. As `Client.roam`."""

@@ -174,6 +174,13 @@ class FolderArchive:
             found = [self._file(name) for name in sorted(names) if name >= after]
         return [file for file in found if file is not None and file.rows]
 
+    def bytes_of(self, name: str) -> int:
+        """What a file takes on the disk; 0 where it is gone."""
+        for end in (STREAM, PARQUET):
+            with contextlib.suppress(FileNotFoundError):
+                return (self.folder / f"{name}{end}").stat().st_size
+        return 0
+
     def read(self, piece: Piece, condition: str = "", topic_filter: str = "") -> Iterator[pa.RecordBatch]:
         return matching(self.rows(piece), wish(condition, topic_filter))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -34,6 +35,21 @@ JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
 USAGE = b"there are /archive/events and /archive/traces, and their files\n"
 
 
+FOLLOWERS_MAX = 200
+
+
+class Following(msgspec.Struct, frozen=True):
+    """Somebody who reads along, and the last rows it asked for."""
+
+    user: str
+    address: str
+    kind: str
+    file: str
+    row: int
+    seen: float
+    """Seconds since 1970."""
+
+
 class ArchiveServer(HttpServer):
     """Serves a folder; what takes long is done by threads, and the broker does not wait."""
 
@@ -43,6 +59,17 @@ class ArchiveServer(HttpServer):
         super().__init__(self._tell, host, port, tls=tls, answer_s=ANSWER_S)
         self._access = access
         self._archives = {kind: FolderArchive(folder, kind) for kind in KINDS}
+        self._followers: dict[tuple[str, str, str], Following] = {}
+
+    def followers(self) -> list[Following]:
+        return list(self._followers.values())
+
+    def _note(self, request: Request, kind: str, piece: Piece) -> None:
+        key = (request.user or "", request.peer, kind)
+        self._followers.pop(key, None)
+        self._followers[key] = Following(*key, piece.file, piece.end, time.time())
+        if len(self._followers) > FOLLOWERS_MAX:
+            del self._followers[next(iter(self._followers))]
 
     async def _tell(self, request: Request) -> Answer:
         try:
@@ -66,6 +93,7 @@ class ArchiveServer(HttpServer):
                 return HTTPStatus.FORBIDDEN, TEXT, b"traces are for users who may subscribe to everything\n"
             case ["archive", kind, name] if kind in KINDS:
                 piece = _piece(name, request.query)
+                self._note(request, kind, piece)
                 body = await asyncio.to_thread(self._rows, self._archives[kind], piece, request.query, grant)
                 return HTTPStatus.OK, ARROW, body
         return HTTPStatus.NOT_FOUND, TEXT, USAGE

@@ -16,7 +16,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -56,6 +58,8 @@ AFTER = b"godwit.after"
 """Metadata of a file: the name and the rows of the one before it, so that readers see where one is missing."""
 
 GROUP_ROWS = 1 << 16
+MARKS = 4
+"""So many of the last batches can still be had from memory."""
 TIME = "%Y%m%dT%H%M%S"
 
 
@@ -81,6 +85,8 @@ class Roll:
         schema: pa.Schema,
         row: Callable[[Any], Row],
         options: ArchiveOptions = ArchiveOptions(),  # noqa: B008
+        *,
+        remembers: bool = False,
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = folder
@@ -97,14 +103,45 @@ class Roll:
         for left in sorted(folder.glob(f"{kind}-*{STREAM}")):
             _mend(left)
         self._last, self._last_rows = _newest(folder, kind)
+        self._remembers = remembers
+        self._lock = threading.Lock()
+        self._recent: deque[Any] = deque()
+        self._marks: deque[tuple[int, str, int]] = deque([(0, self._last, self._last_rows)])
+        """Of the last batches: how many items were added before, and the place in the archive that this is."""
+        self._forgotten = 0
+        """How many items were added before the first of `_recent`."""
         self._thread = threading.Thread(target=self._run, name=f"godwit-archive-{kind}", daemon=True)
         self._thread.start()
 
     def add(self, item: Any) -> None:
         if self._items.qsize() < self.options.waiting_max:
-            self._items.put(item)
+            if self._remembers:
+                with self._lock:
+                    self._items.put(item)
+                    self._recent.append(item)
+            else:
+                self._items.put(item)
         else:
             self.dropped += 1
+
+    def behind(self, file: str, row: int) -> list[Any] | None:
+        """All that was added behind this place of the archive, written or not; None where that is more than is in
+        memory. In the thread that adds, nothing is between this and the next that is added."""
+        with self._lock:
+            found = [count for count, *place in self._marks if place == [file, row]]
+            return list(islice(self._recent, found[-1] - self._forgotten, None)) if found else None
+
+    def _note(self, taken: int) -> None:
+        """So many more items are dealt with, and the last that was written stands where the archive ends."""
+        if not self._remembers:
+            return
+        with self._lock:
+            self._marks.append((self._marks[-1][0] + taken, self._last, self._last_rows))
+            while len(self._marks) > MARKS:
+                self._marks.popleft()
+            while self._forgotten < self._marks[0][0]:
+                self._recent.popleft()
+                self._forgotten += 1
 
     def stop(self) -> None:
         """Write what waits, and end the file."""
@@ -135,6 +172,7 @@ class Roll:
                     log.error("archive %s: %s; what comes meanwhile is dropped", self.folder, error)
                 self.failure = error
                 self._stream = None
+            self._note(len(rows))
             if self._stream is not None and self._stream.is_due(self.options):
                 self._end()
 
@@ -303,7 +341,7 @@ def events(folder: Path, broker: NodeId, options: ArchiveOptions = ArchiveOption
             publication.payload,
         )
 
-    return Roll(folder, "events", EVENTS, row, options)
+    return Roll(folder, "events", EVENTS, row, options, remembers=True)
 
 
 def traces(folder: Path, options: ArchiveOptions = ArchiveOptions()) -> Roll:  # noqa: B008

@@ -1,0 +1,1 @@
+"""Commands for what lasts: query, get, collect."""

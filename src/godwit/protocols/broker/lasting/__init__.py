@@ -1,0 +1,1 @@
+"""What lasts: subscriptions that are told what is and what changes."""
