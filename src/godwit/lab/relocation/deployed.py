@@ -12,8 +12,8 @@ import statistics
 from godwit.lab.product.fleet import Fleet, Loud, Phone, between
 from godwit.lab.relocation.runs import PROCESSING_S, SPAN, Result, Script
 from godwit.protocols.broker.streams.frames import Parcels
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.roamer import Said
-from godwit.sim.brokers.station import StationOptions
 
 AWAY_S = 5.0
 REST_S = 5.0

@@ -9,6 +9,7 @@ import msgspec
 from godwit.lab.relocation.networks import WIRINGS
 from godwit.lab.relocation.runs import BATCH, BROKERS, DEPLOYED, FILTERS, MOBILITY, PROTOCOLS, Configuration
 from godwit.lab.relocation.trials import VARIANTS
+from godwit.lab.studies import seed_by_seed
 
 SUBSCRIBERS, PUBLISHERS = 50, 1
 TABLE = (
@@ -20,6 +21,8 @@ TABLE = (
     "complete acyclic RP",
 )
 """Those of table 5.4."""
+RATIO = ("ping/pong", "incomplete acyclic", "complete acyclic")
+"""Whose latencies are compared."""
 THE_SPEC_TRIES = ("subscriptions, covering, forest", "subscriptions, covering, approximate forest", "adverts, covering")
 """200 and 250 trees of these (spec 6.4); fifty of each other kind."""
 DEPLOYED_BROKERS = 32
@@ -36,6 +39,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     trees: int = 5
     """Batches of each kind of network."""
     deployed_handovers: int = 20
+    further: int = 0
+    """Topologies after the seeds, of what the ratio of latencies compares: ten left it at the edge of its tolerance."""
     only_trials: bool = False
     quick: bool = False
 
@@ -62,10 +67,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return Configuration(seed=0, protocol="", variant=variant)
 
     def runs(self) -> list[Configuration]:
-        """Seed by seed, so that an interrupted run says something about everything."""
-        many = [(seed, cell) for cell, seeds in self.cells() for seed in range(1, seeds + 1)]
-        many.sort(key=lambda one: one[0])
-        return list(dict.fromkeys(msgspec.structs.replace(cell, seed=seed) for seed, cell in many))
+        """Seed by seed, but what three short topologies left open first and in all of its seeds."""
+        first = [] if self.only_trials else seed_by_seed([*self._further(), *self._left_open()])
+        return list(dict.fromkeys([*first, *seed_by_seed(self.cells())]))
+
+    def _further(self) -> Iterable[tuple[Configuration, int]]:
+        if self.further:
+            yield from ((self.cell(protocol), self.seeds + self.further) for protocol in RATIO)
+
+    def _left_open(self) -> Iterable[tuple[Configuration, int]]:
+        """The settings of C13, C14 ratio, C15 path and C17."""
+        for filters in FILTERS:
+            yield from ((self.cell(protocol, "border", filters), self.seeds) for protocol in TABLE)
+            yield self.cell("incomplete acyclic", "full", filters), self.seeds
+            for count in self.subscribers:
+                yield self.cell("complete acyclic", "border", filters, subscribers=count), self.seeds
 
     def cells(self) -> Iterable[tuple[Configuration, int]]:
         """Each setting with the number of its seeds."""
@@ -86,6 +102,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         yield from ((self.small(protocol), self.seeds) for protocol in (*PROTOCOLS, DEPLOYED))
 
 
+PUBLISHED = Plan(further=10)
 SHORT = Plan(seeds=3, handovers=15, subscribers=(5, 10, 20, 50, 100), publishers=(1, 5, 20), deployed_handovers=10)
 """The trials in full: they are what decides whether a way to move is safe."""
 QUICK = Plan(

@@ -8,26 +8,23 @@ from pathlib import Path
 
 from godwit.lab.relocation import report
 from godwit.lab.relocation.evidence import Evidence
-from godwit.lab.relocation.plan import QUICK, SHORT, Plan, cost, named
+from godwit.lab.relocation.plan import PUBLISHED, QUICK, SHORT, Plan, cost, named
 from godwit.lab.relocation.runs import Configuration, Result, run
 from godwit.lab.results import Results, Row
-from godwit.lab.studies import Outcome, Parameter, Study
+from godwit.lab.studies import Outcome, Parameter, Study, reported
 
 NAME = "relocation"
-PLANS: Mapping[str, Plan] = {"quick": QUICK, "short": SHORT, "published": Plan()}
+PLANS: Mapping[str, Plan] = {"quick": QUICK, "short": SHORT, "published": PUBLISHED}
 
 
 def outcome(rows: Sequence[Row[Configuration, Result]], size: str) -> Outcome:
     evidence = Evidence(PLANS[size], rows)
     page = report.page(evidence, len(rows), f"godwit lab all --only {NAME} --size {size}")
-    return Outcome(
-        lead=page.lead,
-        findings=page.findings,
-        tables=page.tables,
-        parameters=PARAMETERS,
-        seeds=f"{PLANS[size].seeds} topologies with {PLANS[size].handovers} handovers each, numbered from 1",
-        figures=partial(_figures, evidence),
-    )
+    plan = PLANS[size]
+    seeds = f"{plan.seeds} topologies with {plan.handovers} handovers each, numbered from 1"
+    if plan.further:
+        seeds += f"; {plan.further} more for the ratio of latencies"
+    return reported(page, PARAMETERS, seeds, partial(_figures, evidence))
 
 
 def _figures(evidence: Evidence) -> Mapping[str, bytes]:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
-from godwit.lab.claims import Claim, Finding, Point, along, fair, judged, undecided
+from godwit.lab.claims import Claim, Finding, Margin, Point, along, fair, judged, undecided
 from godwit.lab.intervals import Interval
 from godwit.lab.parts import Part, all_hold, decided
 from godwit.lab.relocation.evidence import Evidence, direct, latency, path, signalling
 from godwit.lab.relocation.networks import WIRINGS
-from godwit.lab.relocation.plan import TABLE
+from godwit.lab.relocation.plan import RATIO, TABLE
 from godwit.lab.relocation.runs import FILTERS, MOBILITY, Configuration
 from godwit.lab.relocation.trials import VARIANTS
 from godwit.protocols.relocation.costs import Bounds, Overlay, Protocol, bounds
 
-FULL = "godwit lab all --only relocation --size published: about two hours of a core"
+FULL = "godwit lab all --only relocation --size published: about an hour of a core"
 PUBLISHED_MS = dict(zip(TABLE, ((170, 26), (168, 22), (49, 16), (48, 17), (39, 17), (39, 17)), strict=True))
 PINGS = 3
 """A handover under adverts needs a second ping, a long way a third or fourth."""
@@ -84,6 +84,15 @@ def _listed(means: Sequence[Interval]) -> str:
     return " / ".join(str(mean) for mean in means)
 
 
+def _by(margins: Mapping[str, Interval | None]) -> tuple[Margin, ...]:
+    """By how much each part of a claim holds, where it was run."""
+    return tuple(Margin(of, by) for of, by in margins.items() if by is not None)
+
+
+def _less(by: Interval | None, limit: float) -> Interval | None:
+    return Interval(by.mean - limit, by.half, by.runs) if by is not None else None
+
+
 def upper(evidence: Evidence, protocol: str, setting: Configuration) -> int | None:
     """The bound that a protocol's mean must keep; None where it was not run."""
     results = evidence.results(setting)
@@ -125,10 +134,10 @@ def c13(claim: Claim, evidence: Evidence) -> Finding:
         cells = {protocol: evidence.plan.cell(protocol, "border", filters) for protocol in TABLE}
         steps = [(one, other) for one, other in pairwise(order)]
         steps += [(one, "complete acyclic RP") for one in TABLE if one != "complete acyclic RP"]
-        parts = [evidence.difference(signalling, cells[one], cells[other]) for one, other in steps]
+        parts = {f"{one} - {other}": evidence.difference(signalling, cells[one], cells[other]) for one, other in steps}
         means = evidence.means(signalling, list(cells.values()))
-        holds = all_hold([None if part is None else part.is_positive for part in parts])
-        points.append(Point(WANTED[filters], holds, _listed(means or [])))
+        holds = all_hold([None if part is None else part.is_positive for part in parts.values()])
+        points.append(Point(WANTED[filters], holds, _listed(means or []), _by(parts)))
     numbers = "; ".join(f"{point.at}: {point.numbers}" for point in points)
     return along(
         claim,
@@ -154,15 +163,20 @@ def c14(claim: Claim, evidence: Evidence) -> Finding:
         near = [
             abs(mean.mean - told) <= spread for mean, (told, spread) in zip(means, PUBLISHED_MS.values(), strict=True)
         ]
-        points.append(Point(reading, all(near), "/".join(f"{mean.mean:.0f}" for mean in means)))
+        room = {
+            name: Interval(spread - abs(mean.mean - told), mean.half, mean.runs)
+            for name, mean, (told, spread) in zip(TABLE, means, PUBLISHED_MS.values(), strict=True)
+        }
+        points.append(Point(reading, all(near), "/".join(f"{mean.mean:.0f}" for mean in means), _by(room)))
     numbers = "; ".join(f"{point.at}: {point.numbers} ms" for point in points)
     return along(claim, "how an update passes a rendezvous point", points, numbers, FULL, ordered=False)
 
 
 def c14_ratio(claim: Claim, evidence: Evidence) -> Finding:
     cell, holds, said = evidence.plan.cell, [], []
-    for protocol, told in (("incomplete acyclic", 3.5), ("complete acyclic", 4.4)):
-        ratio = evidence.ratio(latency, cell("ping/pong"), cell(protocol))
+    generic, *others = RATIO
+    for protocol, told in zip(others, (3.5, 4.4), strict=True):
+        ratio = evidence.ratio(latency, cell(generic), cell(protocol))
         holds.append(None if ratio is None else ratio.within(0.75 * told, 1.25 * told))
         said.append(f"{ratio} where {told} was published")
     return judged(claim, all_hold(holds), " and ".join(said), FULL)
@@ -185,7 +199,8 @@ def c15_covering(claim: Claim, evidence: Evidence) -> Finding:
     for filters in FILTERS:
         cells = [evidence.plan.cell("complete acyclic", mobility, filters) for mobility in MOBILITY]
         apart, means = evidence.difference(direct, *cells), evidence.means(direct, cells)
-        points.append(Point(WANTED[filters], None if apart is None else apart.is_positive, _listed(means or [])))
+        holds = None if apart is None else apart.is_positive
+        points.append(Point(WANTED[filters], holds, _listed(means or []), _by({"more often by": apart})))
     numbers = "share, border and full. " + "; ".join(f"{point.at}: {point.numbers}" for point in points)
     return along(claim, "what subscribers want", points, numbers, FULL, ordered=False)
 
@@ -204,8 +219,9 @@ def c16(claim: Claim, evidence: Evidence) -> Finding:
     for filters in FILTERS:
         cells = _by_subscribers(evidence, "incomplete acyclic", filters)
         more, first = evidence.difference(signalling, cells[-1], cells[0]), evidence.mean(signalling, cells[0])
-        holds = None if more is None or first is None else more.exceeds(first.mean / 2)
-        points.append(Point(WANTED[filters], holds, _curve(evidence, cells)))
+        beyond = _less(more, first.mean / 2) if first is not None else None
+        holds = None if beyond is None else beyond.is_positive
+        points.append(Point(WANTED[filters], holds, _curve(evidence, cells), _by({"growth beyond a half": beyond})))
     return _along_subscribers(claim, evidence, points)
 
 
@@ -213,19 +229,21 @@ def c17(claim: Claim, evidence: Evidence) -> Finding:
     points = []
     for filters in FILTERS:
         cells = _by_subscribers(evidence, "complete acyclic", filters)
-        points.append(Point(WANTED[filters], _peaks(evidence, cells), _curve(evidence, cells)))
+        above = _above_both_ends(evidence, cells)
+        holds = all_hold([None if one is None else one.is_positive for one in above.values()])
+        points.append(Point(WANTED[filters], holds, _curve(evidence, cells), _by(above)))
     return _along_subscribers(claim, evidence, points)
 
 
-def _peaks(evidence: Evidence, cells: Sequence[Configuration]) -> bool | None:
-    """Whether the highest of 10 to 30 subscribers is above both ends; None where the topologies cannot tell."""
+def _above_both_ends(evidence: Evidence, cells: Sequence[Configuration]) -> dict[str, Interval | None]:
+    """By how much the highest of 10 to 30 subscribers is above either end; empty where a number was not run."""
     means = {cell: evidence.mean(signalling, cell) for cell in cells}
     middle = {cell: mean.mean for cell, mean in means.items() if mean and 10 <= cell.subscribers <= 30}
     if not middle or None in means.values():
-        return None
+        return {}
     top = max(middle, key=lambda cell: middle[cell])
-    apart = [evidence.difference(signalling, top, end) for end in (cells[0], cells[-1])]
-    return all_hold([one.is_positive for one in apart if one is not None])
+    ends = (cells[0], cells[-1])
+    return {f"peak above {end.subscribers}": evidence.difference(signalling, top, end) for end in ends}
 
 
 def _along_subscribers(claim: Claim, evidence: Evidence, points: Sequence[Point]) -> Finding:
@@ -261,10 +279,13 @@ def c19_acyclic(claim: Claim, evidence: Evidence) -> Finding:
     for protocol in ("incomplete acyclic", "complete acyclic"):
         cells = _by_publishers(evidence, protocol)
         more, first = evidence.difference(signalling, cells[-1], cells[0]), evidence.mean(signalling, cells[0])
-        holds = None
+        holds, room = None, None
         if more is not None and first is not None:
             holds = all_hold([more.is_positive, more.within(-math.inf, first.mean)])
-        points.append(Point(protocol, holds, _curve(evidence, cells)))
+            room = Interval(first.mean - more.mean, more.half, more.runs)
+        points.append(
+            Point(protocol, holds, _curve(evidence, cells), _by({"more by": more, "less than twice by": room}))
+        )
     counts = "/".join(map(str, evidence.plan.publishers))
     numbers = f"{counts} publishers. " + "; ".join(f"{point.at}: {point.numbers}" for point in points)
     return along(claim, "the protocol", points, numbers, FULL, ordered=False)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from godwit.protocols.broker.fabric.passages import Passages, entrance, is_owed, passage_of
+from godwit.protocols.broker.store import Disk, MemoryStore
+
+
+def taken_on(disk: Disk, now_s: float = 0.0) -> Passages:
+    return Passages(MemoryStore(disk, lambda call: call()), now_s)
+
 
 TREE = {"b1", "b2", "t"}
 
 
 def test_the_first_bridge_that_brings_it_wins() -> None:
-    passages, passage = Passages(), passage_of("x", 7, 1)
+    passages, passage = taken_on({}), passage_of("x", 7, 1)
     assert is_owed(passage, "b1", TREE)
     assert passages.admit(passage, 0.0)
     assert not passages.admit(passage, 1.0)
@@ -17,7 +25,7 @@ def test_the_first_bridge_that_brings_it_wins() -> None:
 
 
 def test_what_was_taken_since_a_session_came_goes_with_it() -> None:
-    passages = Passages()
+    passages = taken_on({})
     names = [passage_of("x", 7, number) for number in range(4)]
     for at_s, name in enumerate(names):
         passages.admit(name, float(at_s))
@@ -33,3 +41,16 @@ def test_what_a_broker_of_the_tree_published_comes_from_itself_only() -> None:
 def test_a_name_says_where_it_entered() -> None:
     assert entrance(passage_of("van-7.north", 255, 3)) == "van-7.north"
     assert passage_of("a", 255, 3) == ("a/ff", 3)
+
+
+@pytest.mark.feature("content-routing F33")
+def test_what_was_taken_before_a_restart_is_not_taken_again_by_another_gateway() -> None:
+    disk: Disk = {}
+    store = MemoryStore(disk, lambda call: call())
+    passages, passage = Passages(store, 0.0), passage_of("site/x", 7, 1)
+    assert passages.admit(passage, 1.0)
+    store.settled(lambda: None)
+    again = taken_on(disk, 5.0)
+    assert not again.admit(passage, 6.0)
+    assert again.since(5.0) == [], "sessions that were here have had it"
+    assert again.admit(passage_of("site/x", 7, 2), 6.0)

@@ -101,6 +101,28 @@ def test_the_old_connection_ends_when_the_client_appears_elsewhere() -> None:
     assert subscriber.payloads == [b"1"]
 
 
+@pytest.mark.parametrize("previous", ["", "b1"])
+@pytest.mark.parametrize("expiry_s", [0.0, 100.0])
+def test_a_session_that_ends_with_its_connection_is_not_handed_on_to_another_broker(
+    expiry_s: float, previous: str
+) -> None:
+    """Though the connection is still open when its client appears elsewhere, and says where it was."""
+    world = World(3)
+    old = Client(world, "s").connect("b1", expiry_s=0).subscribe("a/#", qos=1)
+    publisher = Client(world, "p").connect("b2")
+    world.run()
+    new = Client(world, "s").connect("b3", expiry_s=expiry_s, previous=previous)
+    world.run(20)
+    assert new.presents == [False]
+    publisher.publish("a/x", b"1", qos=1)
+    world.run(20)
+    assert new.payloads == []
+    if expiry_s or previous:  # else nobody has told b1 of it, and there are two clients of one name
+        assert old.closed == [Reason.SESSION_TAKEN_OVER]
+        assert "s" not in world.sites["b1"].broker.sessions
+    nothing_is_left(world)
+
+
 def test_a_delivery_under_way_is_repeated_by_the_new_broker_under_its_number() -> None:
     world, subscriber, publisher = settled_world()
     subscriber.holding = True

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.protocols.broker.registry import INHERITED_S
 from godwit.sim.brokers.apart import Apart
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import World
@@ -115,6 +116,31 @@ def test_a_client_is_told_that_its_session_is_new_until_it_shows_that_it_has_hea
     away.subscriber.connect("b3")
     away.world.run(1)
     assert away.subscriber.presents[-1]
+
+
+def test_what_an_old_session_wanted_is_wanted_until_the_client_has_asked_for_all_it_wants() -> None:
+    away = Away(0)
+    away.leave()
+    away.subscriber.connect("b3")
+    away.world.run(4)
+    away.world.sites["b1"].start()
+    away.world.run(5)
+    away.subscriber.subscribe("a/#", qos=2)
+    sessions = away.world.sites["b3"].broker.sessions
+    assert set(sessions["s"].subscriptions) == {"a/#", "b/#"}
+    away.world.run(INHERITED_S + 1)
+    assert set(sessions["s"].subscriptions) == {"a/#"}
+
+
+def test_a_client_that_subscribed_long_ago_does_not_get_back_what_it_has_not_asked_for() -> None:
+    away = Away(0)
+    away.leave()
+    away.subscriber.connect("b3")
+    away.world.run(4)
+    away.subscriber.subscribe("a/#", qos=2)
+    away.world.run(INHERITED_S + 1)
+    away.come_back()
+    assert set(away.world.sites["b3"].broker.sessions["s"].subscriptions) == {"a/#"}
 
 
 @pytest.mark.parametrize("seed", range(12))

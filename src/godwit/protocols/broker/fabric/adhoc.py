@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import msgspec
@@ -20,7 +20,7 @@ from godwit.protocols.adhoc.messages import Beacon, Data, Frame
 from godwit.protocols.adhoc.options import Carry, Options
 from godwit.protocols.adhoc.proximity import ProximityBroker
 from godwit.protocols.adhoc.table import Entry
-from godwit.protocols.broker.fabric.passages import Passage, passage_of
+from godwit.protocols.broker.fabric.passages import Passage, entrance, passage_of
 from godwit.protocols.broker.messages import Content, Repeated
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.steady import Steady
@@ -86,6 +86,7 @@ class AdhocFabric:
             clients=self._clients,
             traced=False,
         )
+        self._store = store
         self._memory = AirMemory(store, options.seen_s, clock)
         for passage in self._memory:
             self.core.remember(passage)
@@ -124,9 +125,14 @@ class AdhocFabric:
         return self._statement
 
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
-        """Whatever `durable` says: nothing is on a disk until it has come to a session."""
+        """Whatever `durable` says: nothing is on a disk until it has come to a session. But it waits until the disk
+        knows that it was said: else its publisher would say it again after a crash, and it would be there twice."""
         if AIR in to and isinstance(content, Publication):
-            self.publish(msgspec.structs.replace(content, passage=self.next_passage()))
+            named = msgspec.structs.replace(content, passage=self.next_passage())
+            if content.qos:
+                self._store.settled(partial(self.publish, named))
+            else:
+                self.publish(named)
 
     def next_passage(self) -> tuple[str, int]:
         """A name for something that enters the air here."""
@@ -166,8 +172,8 @@ class AdhocFabric:
 
     def _on_event(self, client: str, event: Event) -> None:
         assert isinstance(event, Aired)
-        if self._publishing:
-            return
+        if self._publishing or entrance(event.id) == self.host.name:
+            return  # what entered the air here in an earlier life, whoever wanted it here has had since then
         publication = self._timed(event.publication)
         if publication is not None:
             self.counts.given += 1

@@ -12,6 +12,7 @@ from typing import Protocol
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.messages import Content, Repeated
+from godwit.protocols.broker.publication import Publication
 from godwit.protocols.host import Message, NodeId
 
 ANYTHING = (Filter(),)
@@ -58,12 +59,20 @@ class Fabric(Medium, Protocol):
     calls `taken(origin, number)`, in the same turn and before any `settled` of its own.
     """
 
+    retains_everywhere: bool
+    """Whether every broker keeps every retained publication. Else its matching broker does, and those who want its
+    topic."""
+
     def is_known(self, broker: NodeId) -> bool:
         """Whether another broker can be addressed: it was heard of and not given up, reachable now or not."""
 
     def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         """The other brokers that may send something that these filters want, each of them known. A tree answers with
         all of its brokers, whatever the filters; who asks with `ANYTHING` hears of everybody."""
+
+    def route(self, publication: Publication) -> NodeId | None:
+        """A client of this broker has made it. None: this broker matches it, as in a tree every broker does. Else it
+        is matched elsewhere, and is kept or under way when this returns: the broker it was sent to, or empty."""
 
     def disk_of(self, broker: NodeId) -> int:
         """Names the disk of another broker. Where it changes, that broker has lost all that it ever had or confirmed;
@@ -102,6 +111,8 @@ class Fabric(Medium, Protocol):
 class Alone:
     """A `Fabric` in which nothing ever happens."""
 
+    retains_everywhere = True
+
     def __init__(self) -> None:
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
@@ -119,6 +130,9 @@ class Alone:
 
     def want(self, filters: Iterable[Filter]) -> int:
         return 0
+
+    def route(self, publication: Publication) -> NodeId | None:
+        return None
 
     def disk_of(self, broker: NodeId) -> int:
         return 0

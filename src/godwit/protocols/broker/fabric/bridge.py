@@ -25,6 +25,8 @@ class Bridge:
     the air what the tree wants.
     """
 
+    retains_everywhere = True
+
     def __init__(self, tree: TreeFabric, air: AdhocFabric) -> None:
         self.tree = tree
         self.air = air
@@ -64,6 +66,9 @@ class Bridge:
         self._tell_air()
         self._told = self._for_tree()
         return self.tree.want(self._told)
+
+    def route(self, publication: Publication) -> NodeId | None:
+        return None
 
     def disk_of(self, broker: NodeId) -> int:
         return self.tree.disk_of(broker)

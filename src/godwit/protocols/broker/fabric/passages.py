@@ -11,11 +11,16 @@ itself (`Session.passages`), since the first at either place may be the one that
 from __future__ import annotations
 
 from collections.abc import Container
+from math import inf, nextafter
 
+import msgspec
+
+from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
 
 Passage = tuple[str, int]
 
+TABLE = "passages"
 REMEMBERED_MAX = 65_536
 REMEMBERED_S = 24 * 3600.0
 """A stream may bring its copy late: as late as its broker is given up."""
@@ -32,19 +37,29 @@ def entrance(passage: Passage) -> NodeId:
 
 
 class Passages:
-    """Those that were taken here, the oldest first. It is memory: after a restart one may be taken again."""
+    """Those that were taken here, the oldest first. They are written in the turn that takes them, since another bridge
+    or gateway may bring the same after a restart."""
 
-    def __init__(self) -> None:
-        self._taken: dict[Passage, float] = {}
+    def __init__(self, store: Store, now_s: float) -> None:
+        self._store = store
+        rows = [(msgspec.msgpack.decode(row, type=int), (line, number)) for line, number, row in store.load(TABLE)]
+        rows.sort()
+        self._order = rows[-1][0] if rows else 0
+        """Of the last one, over all starts."""
+        # How long ago that was nobody knows: before all sessions that are here now.
+        self._taken: dict[Passage, float] = {passage: nextafter(now_s, -inf) for _, passage in rows}
 
     def admit(self, passage: Passage, now_s: float) -> bool:
         """Whether it is the first of its name; it is then taken. Times must not go back."""
         if passage in self._taken:
             return False
         self._taken[passage] = now_s
+        self._order += 1
+        self._store.put(TABLE, *passage, msgspec.msgpack.encode(self._order))
         oldest, taken_s = next(iter(self._taken.items()))
         if len(self._taken) > REMEMBERED_MAX or taken_s < now_s - REMEMBERED_S:
             del self._taken[oldest]
+            self._store.delete(TABLE, *oldest)
         return True
 
     def since(self, from_s: float) -> list[Passage]:

@@ -31,6 +31,8 @@ class TreeFabric:
     """A `Fabric`. Make one at each start and call `want` once, though it be with nothing: only then do others hear of
     this broker. Frames that come before the disk has settled are ignored, as if they were lost."""
 
+    retains_everywhere = True
+
     def __init__(self, host: Host, store: Store, options: TreeOptions = TreeOptions()) -> None:  # noqa: B008
         self.host = host
         self.store = store
@@ -39,6 +41,10 @@ class TreeFabric:
         self.on_change: Callable[[], None] = lambda: None
         self.clock: Callable[[], float] = host.now
         self.links: set[NodeId] = set()
+        self.beyond: set[NodeId] = set()
+        """Brokers of no tree that are reached directly now: streams lead to them all the same (`gateway`)."""
+        self.is_foreign: Callable[[NodeId], bool] = lambda broker: False
+        """Whether a broker is such a one, reached now or not: what it brings may have come another way."""
         self.streams = Streams(
             host, store, options.streams, self._pass_on, self._has_way, self._give, self._reborn, self._now
         )
@@ -53,7 +59,7 @@ class TreeFabric:
         self._ways: dict[NodeId, NodeId | None] = {}
         self._early: dict[NodeId, Ask] = {}
         self._surveying = self._stating = False
-        self._passages = Passages()
+        self._passages = Passages(store, host.now())
         store.settled(self._start)
 
     def _start(self) -> None:
@@ -118,6 +124,8 @@ class TreeFabric:
 
     def way(self, to: NodeId) -> NodeId | None:
         """The linked broker through which another one is reached now."""
+        if to in self.beyond:
+            return to
         hop = self._tree.hop(to) if self._tree else None
         return to if hop is None and to in self.links else hop
 
@@ -130,6 +138,9 @@ class TreeFabric:
             self._wish.wanted = self._wanted
         self._state_soon()
         return statement
+
+    def route(self, publication: Publication) -> NodeId | None:
+        return None
 
     def disk_of(self, broker: NodeId) -> int:
         """By its stream, once that has been heard: what is said of its interest may be outdated."""
@@ -193,6 +204,25 @@ class TreeFabric:
             case _:
                 raise RemoteError(f"{type(message).__name__} is nothing that brokers say to one another")
 
+    def reached(self, peer: NodeId) -> None:
+        """A broker of no tree can be spoken to directly from now on."""
+        self.beyond.add(peer)
+        self.streams.again(peer)
+
+    def receive_from_beyond(self, sender: NodeId, message: Message) -> None:
+        """What such a broker says. It speaks for itself only, and to this broker."""
+        if self._tree is None:
+            return
+        match message:
+            case Parcels(origin) if origin == sender:
+                self.streams.receive(message)
+            case Ask(origin, _, to) if origin == sender and to == self.host.name:
+                self.streams.receive(message)
+            case Taken(by, _, origin) if by == sender and origin == self.host.name:
+                self.streams.receive(message)
+            case _:
+                raise RemoteError(f"{type(message).__name__} is nothing that gateways say to one another")
+
     def _take(self, frame: Parcels | Ask | Taken, speaker: NodeId, sender: NodeId) -> None:
         """A frame for this broker. A neighbor that has only passed on what another one made up is not to blame."""
         try:
@@ -213,7 +243,11 @@ class TreeFabric:
             self._early[ask.origin] = ask
 
     def _give(self, origin: NodeId, number: int, content: Content) -> None:
-        if not isinstance(content, Publication) or content.passage is None or entrance(content.passage) == origin:
+        if (
+            not isinstance(content, Publication)
+            or content.passage is None
+            or (entrance(content.passage) == origin and not self.is_foreign(origin))
+        ):
             self.on_content(origin, number, content)
         elif not is_owed(content.passage, origin, {self.host.name, *self.brokers}):
             self.streams.taken(origin, number)

@@ -7,15 +7,16 @@ from functools import partial
 
 from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
 from godwit.protocols.broker.fabric.base import ANYTHING
+from godwit.protocols.broker.handoff.abroad import Abroad, is_abroad
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Copying, Foresight, Handoff
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import NOWHERE, At, Directory, Everywhere, Places
 from godwit.protocols.broker.handoff.publisher_order import Offered, Speaking
 from godwit.protocols.broker.handoff.standby import Holding, Reserving, Taking
 from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
-from godwit.protocols.broker.messages import Claim, Fetch, Heard, Nothing, Place, Placed
+from godwit.protocols.broker.messages import Ceded, Claim, Fetch, Heard, HomeEntry, Nothing, Place, Placed
 from godwit.protocols.broker.registry import Registry
-from godwit.protocols.broker.session.lifecycle import State
+from godwit.protocols.broker.session.lifecycle import OURS, State
 from godwit.protocols.broker.session.state import Copy, Session
 from godwit.protocols.host import NodeId, Timer
 
@@ -30,12 +31,17 @@ EPOCH_DIGITS_MAX = 19
 class Waiting:
     """A client that is here while its session is elsewhere. Without outlet it has left again."""
 
-    def __init__(self, opening: Opening, outlet: Outlet | None, at: At, timer: Timer) -> None:
+    def __init__(self, opening: Opening, outlet: Outlet | None, epoch: int, at: At, timer: Timer) -> None:
         self.opening = opening
         self.outlet = outlet
+        self.epoch = epoch
+        """For a new session, should it get one: from when the client came. It may have gone on since, unnoticed, and
+        what it has begun elsewhere by then is newer."""
         self.at = at
         """Where the session is, as far as it is known."""
         self.timer = timer
+        self.abroad = False
+        """It is in another site: a second one would not go into it."""
         self.asked = 1
         """How many brokers were."""
         self.wanted_by: tuple[int, NodeId] | None = None
@@ -54,7 +60,7 @@ class Moves:
         registry: Registry,
         session_wait_s: float,
         publish: Callable[[Session, Offered], None],
-        begin: Callable[[Opening, Outlet], None],
+        begin: Callable[[Opening, Outlet, int], None],
         handoff: Handoff = "proactive",
         neighbors: Foresight | None = None,
         copies_bytes_max: int = COPIES_BYTES_MAX,
@@ -66,13 +72,14 @@ class Moves:
         self.name = registry.switch.name
         self.session_wait_s = session_wait_s
         self.begin = begin
-        """Gives a client a new session where nobody has one."""
+        """Gives a client a new session of this epoch, where nobody has one."""
         self.follows = handoff != "durable"
         """Whether sessions go where their clients go."""
         proactive = handoff == "proactive"
         self.places = Places(registry.switch.store)
         self.directory: Directory = directory if directory is not None else Everywhere(self.fabric)
-        self.directory.serve(self._here, self.places.known.get)
+        self.directory.serve(self._here, self.places.known.get, self._settled)
+        registry.reunion.is_settled = self.directory.is_settled
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
         self.speaking = Speaking(registry, session_wait_s, publish)
@@ -83,6 +90,7 @@ class Moves:
         self.taking = Taking(self)
         self.arriving = Arriving(self)
         self.reserving = Reserving(self)
+        self.abroad = Abroad(self)
         registry.moves = self
 
     # A client arrives
@@ -99,6 +107,8 @@ class Moves:
 
     def _open_at_place(self, opening: Opening, outlet: Outlet) -> bool:
         at = self._at(opening)
+        if self.follows and is_abroad(at.broker):
+            return self.abroad.open(opening, outlet, at)
         if not self.follows or at.broker == self.name or not self.fabric.is_known(at.broker):
             return False
         copy = self.registry.copies.get(opening.client)
@@ -116,9 +126,26 @@ class Moves:
             self._fetch(opening.client, at.broker)
         return waiting
 
+    def wait_abroad(self, opening: Opening, outlet: Outlet | None, at: At) -> None:
+        """It is in another site, and this broker of ours sees to it that it comes."""
+        waiting = self.waiting.get(opening.client) or self._wait(opening, outlet, at)
+        waiting.abroad, waiting.at = True, at
+
+    def _late(self, client: str) -> None:
+        waiting = self.waiting.get(client)
+        if waiting is not None and (waiting.abroad or self.abroad.is_chased(client)):
+            self.stop_waiting(client)
+            self.abroad.late(waiting.outlet)
+        else:
+            self._new_session(client)
+
+    def begin_anew(self, client: str) -> None:
+        """Nobody has a session of this client."""
+        self._new_session(client)
+
     def _wait(self, opening: Opening, outlet: Outlet | None, at: At) -> Waiting:
-        timer = self.switch.host.after(self.session_wait_s, partial(self._new_session, opening.client))
-        waiting = self.waiting[opening.client] = Waiting(opening, outlet, at, timer)
+        timer = self.switch.host.after(self.session_wait_s, partial(self._late, opening.client))
+        waiting = self.waiting[opening.client] = Waiting(opening, outlet, self.new_epoch(opening), at, timer)
         return waiting
 
     def _answered(self, waiting: Waiting, at: At | None) -> None:
@@ -135,7 +162,13 @@ class Moves:
             if outlet is not None:
                 outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
         elif outlet is not None and not self._open_at_place(waiting.opening, outlet):
-            self.begin(waiting.opening, outlet)
+            self.begin(waiting.opening, outlet, self._epoch_for(waiting))
+
+    def _settled(self, client: str) -> None:
+        """All homes know that the session is here, and have said where it was before."""
+        session = self.registry.sessions.get(client)
+        if session is not None and session.carried.memory is not None:
+            self.turning.go_on(session)
 
     def _here(self, client: str) -> At | None:
         """A session of this broker that others may hear of."""
@@ -149,27 +182,63 @@ class Moves:
 
     def is_elsewhere(self, session: Session, opening: Opening) -> bool:
         """Whether the client has been let in at another broker since it was here, and nobody has told this one yet."""
-        told = _told(opening.token) if opening.token else None
-        return told is not None and At(session.standing.epoch, self.name) < told and self.fabric.is_known(told.broker)
+        shown = self._told(opening)
+        if shown is None or not (self.fabric.is_known(shown.broker) or self.abroad.leads_to(shown.broker)):
+            return False
+        return At(session.standing.epoch, self.name) < shown or self.taking.was_in_vain(session, opening.token)
+
+    def _has_newer(self, session: Session, opening: Opening) -> bool:
+        """Whether the client was let in elsewhere since, as it shows; unless the session comes from there."""
+        shown = self._told(opening)
+        elsewhere = shown is not None and shown.broker not in (self.name, session.standing.came_from)
+        return elsewhere and self.is_elsewhere(session, opening)
+
+    def is_of_another(self, session: Session, opening: Opening) -> bool:
+        """Whether the client shows a token of another session than this one, which it was in last: either it has
+        started this one clean and has not heard so, or the other one is no more. Sessions that stay are each by
+        themselves."""
+        shown, carried = self._told(opening), session.carried
+        if shown is None or not self.follows:
+            return False
+        born = At(*carried.age) if carried.age[0] == carried.started else At(carried.started, "")
+        return shown > At(session.standing.epoch, self.name) or (carried.started > 0 and shown < born)
 
     def send_after(self, session: Session, opening: Opening) -> None:
-        """To where its client was let in since, so that the newer session there is the one that goes on."""
-        told = _told(opening.token)
-        assert told is not None
-        self.leaving.transfer(session, told.broker)
+        """To where its client was let in since, so that the newer session there is the one that goes on; unless nobody,
+        not even the client, has ever heard of this one."""
+        shown = self._told(opening)
+        assert shown is not None
+        if is_abroad(shown.broker):
+            return  # the newer one comes here, and finds it
+        if self.taking.was_in_vain(session, opening.token):
+            if not session.standing.announced:
+                self.taking.take_back(session)
+                return
+            self.taking.give_way(session)
+        self.leaving.transfer(session, shown.broker)
 
     def _at(self, opening: Opening) -> At:
         """Where the session is: as the client knows, as the others have said, or as a copy of it shows."""
         at, copy = self.places.known.get(opening.client), self.registry.copies.get(opening.client)
-        told = _told(opening.token) if opening.token else None
+        shown = self._told(opening)
         session = self.registry.sessions.get(opening.client)
         if session is not None and not self.is_elsewhere(session, opening):
             return At(session.standing.epoch, self.reserving.holder(session))
-        if told is not None and self.fabric.is_known(told.broker) and (at is None or at < told):
-            return told
+        can_come = shown is not None and (self.fabric.is_known(shown.broker) or self.abroad.leads_to(shown.broker))
+        if shown is not None and can_come and (at is None or at < shown):
+            return shown
         if at is not None:
             return at
         return At(0, opening.previous or (copy.source if copy is not None else ""))
+
+    def _told(self, opening: Opening) -> At | None:
+        """Where a session was when its client was given the token that it shows; None where it shows none of ours. A
+        client may show anything: it decides who is asked, and whether the client is told that it is new."""
+        epoch, _, rest = opening.token.removeprefix(UNSURE).partition(".")
+        broker = rest.partition(".")[2]
+        if "/" in broker:
+            broker = self.abroad.local(broker)
+        return At(int(epoch), broker) if broker and epoch.isdecimal() and len(epoch) < EPOCH_DIGITS_MAX else None
 
     def pass_on(self, session: Session) -> bool:
         """To where it is wanted by now, if that is elsewhere."""
@@ -196,7 +265,12 @@ class Moves:
             return False
         if waiting.outlet is not None:
             waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
-        waiting.opening, waiting.outlet = opening, outlet
+        waiting.opening, waiting.outlet, waiting.epoch = opening, outlet, self.new_epoch(opening)
+        shown = self._told(opening)
+        if shown is not None and waiting.at < shown and self.fabric.is_known(shown.broker):
+            # It was let in elsewhere meanwhile, and is back.
+            waiting.at = shown
+            self._fetch(opening.client, shown.broker)
         return True
 
     def stop_waiting(self, client: str) -> Waiting | None:
@@ -218,9 +292,14 @@ class Moves:
         """For a session that begins here, though another may exist: so far above all that is known here, or to the
         client, that the other one stays below however often it moves and is copied. The calendar only helps where
         nobody knows of the other one."""
-        told = _told(opening.token) if opening.token else None
-        known = max(self.next_epoch(opening.client), told.epoch if told is not None else 0)
+        shown = self._told(opening)
+        known = max(self.next_epoch(opening.client), shown.epoch if shown is not None else 0)
         return max(known + EPOCHS_MAX if known > 1 else 0, int(self.switch.clock() * 1000))
+
+    def _epoch_for(self, waiting: Waiting) -> int:
+        """As of when it came, unless something newer has been heard of since."""
+        client = waiting.opening.client
+        return waiting.epoch if self.next_epoch(client) <= waiting.epoch else self.new_epoch(waiting.opening)
 
     def announce(self, session: Session, *, clean: bool = False) -> None:
         """Tell all brokers that a session that may outlive its connection is here."""
@@ -233,8 +312,10 @@ class Moves:
             self.switch.ledger.put_session(session)
             place = Place(session.client, session.standing.epoch, clean=clean, claims=session.carried.claims)
             self.directory.tell(place)
+            if self.abroad.gateway is not None:
+                self.abroad.claimed(session.client, at)
             if session.carried.memory is not None:
-                self.registry.reunion.ask(session, self.fabric.sources(ANYTHING))
+                self._ask_everybody(session, self.fabric.sources(ANYTHING), ())
         elif clean and (known is not None or not self.directory.complete):
             self.directory.tell(Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
@@ -259,6 +340,7 @@ class Moves:
         else a new session, and should the old one turn up, what it kept is added."""
         waiting = self.stop_waiting(client)
         if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
+            self.abroad.in_vain(client)
             return
         session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
         if session is None and copy is not None and (for_good or _is_good(copy, waiting.opening)):
@@ -268,9 +350,12 @@ class Moves:
         if session is not None:
             self.reserving.free(session)
         else:
-            session = self.registry.create(waiting.opening, self.new_epoch(waiting.opening))
-            session.standing.came_from, session.carried.strange = waiting.source, True
-            self.registry.reunion.begin(session, waiting.source, waiting.at.epoch)
+            # Where no home has answered, the client itself may know where it was.
+            at = waiting.at if waiting.source else self._at(waiting.opening)
+            source = at.broker if self.fabric.is_known(at.broker) else waiting.source
+            session = self.registry.create(waiting.opening, self._epoch_for(waiting))
+            session.standing.came_from, session.carried.strange = source, True
+            self.registry.reunion.begin(session, source, at.epoch)
         self.announce(session)
         self.let_in(session, waiting, present=present)
 
@@ -295,16 +380,21 @@ class Moves:
     # A session leaves
 
     def on_fetch(self, origin: NodeId, fetch: Fetch) -> None:
+        if self.follows and self.abroad.gateway is not None and self.abroad.leads(origin, fetch):
+            return
         session, waiting = self.registry.sessions.get(fetch.client), self.waiting.get(fetch.client)
         if not self.follows:
             session = None
-        if session is not None and not fetch.held and self.reserving.holder(session) not in ("", origin):
+        if session is not None and self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, fetch.epoch, origin)
         elif session is not None and fetch.copy == session.standing.copied and origin in session.standing.copies:
             self.leaving.give(session, origin, fetch.epoch if fetch.held else 0)
         elif session is not None and fetch.held:
             # The client was let in there and is here again, though it does not know of there: that was in vain.
             self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch, self.name, session.standing.epoch))
+        elif session is not None and session.ends_with_connection:
+            self._end_elsewhere(session)
+            self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch))
         elif session is not None:
             self.leaving.transfer(session, origin)
         elif waiting is not None and waiting.source != origin and not fetch.held:
@@ -318,6 +408,11 @@ class Moves:
 
     def arrive(self, session: Session, waiting: Waiting | None) -> None:
         """It is here now, though perhaps wanted elsewhere."""
+        if waiting is not None and waiting.outlet is not None and self._has_newer(session, waiting.opening):
+            self.send_after(session, waiting.opening)
+            if not self.open_elsewhere(waiting.opening, waiting.outlet):
+                self.begin(waiting.opening, waiting.outlet, self._epoch_for(waiting))
+            return
         if self.pass_on(session):
             if waiting is not None and waiting.outlet is not None:
                 waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
@@ -326,11 +421,16 @@ class Moves:
             session.outlive(waiting.opening.expiry_s or session.carried.expiry_s)
         self.announce(session)
         self.let_in(session, waiting, present=True)
+        self.abroad.settled(session)
 
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
         client, waiting = nothing.client, self.waiting.get(nothing.client)
         if nothing.at and nothing.at != self.name:
             self.places.put(client, At(nothing.since, nothing.at))
+        if is_abroad(nothing.at):
+            if waiting is not None and waiting.source == origin:
+                waiting.abroad = True  # the gateway that says so sees to it
+            return
         copy = self.holding.get(client, origin)
         if copy is not None and copy.session.standing.state is State.COMMITTED:
             self.holding.forget(copy)
@@ -374,6 +474,8 @@ class Moves:
 
     def _on_place(self, origin: NodeId, place: Place) -> None:
         at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)
+        if not place.gone and self.abroad.gateway is not None:
+            self.abroad.claimed(place.client, at)
         if place.gone:
             self.places.forget(place.client, at)
         elif session is None or At(session.standing.epoch, self.name) < at:
@@ -387,18 +489,41 @@ class Moves:
             self.leaving.give(session, claim.holder, claim.epoch + 1)
             return
         if session is None or at < At(session.standing.epoch, self.name):
+            if session is not None and place.clean and place.epoch != session.carried.started:
+                # The client has started clean there, of which nobody knew here: it may have been there last.
+                session.carried.strange = True
+                self.switch.ledger.put_session(session)
             return
         if not (place.gone or place.clean or session.standing.announced) and session.inflow.is_unconfirmed:
             return  # whether it was rightly taken up here is for the source of the copy to say
-        if place.gone or place.clean:
-            session.standing.announced = False
-            session.standing.will = None
-            self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
-            self.registry.end(session)
+        if place.gone or place.clean or session.ends_with_connection:
+            self._end_elsewhere(session)
         elif self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, place.epoch, origin)
         else:
             self.leaving.transfer(session, origin)
+
+    def _end_elsewhere(self, session: Session) -> None:
+        """Its client has another one elsewhere, which is none of this one's."""
+        session.standing.announced = False
+        self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+        self.registry.end(session)
+
+    def homes_in(self, is_home: Callable[[str], bool]) -> Iterable[HomeEntry]:
+        """The clients that this broker knows of and that have a home there."""
+        known = {client: at for client, at in self.places.known.items() if is_home(client)}
+        for client in self.registry.sessions:
+            at = self._here(client) if is_home(client) else None
+            if at is not None:
+                known[client] = max(at, known.get(client, at))
+        return [HomeEntry(client, at.epoch, at.broker) for client, at in known.items()]
+
+    def on_ceded(self, ceded: Ceded) -> None:
+        """This broker is the home of these clients now."""
+        for one in ceded.homes:
+            session = self.registry.sessions.get(one.client)
+            if one.broker != self.name and (session is None or session.standing.epoch < one.epoch):
+                self.places.put(one.client, At(one.epoch, one.broker))
 
     def greet(self, brokers: Iterable[NodeId]) -> None:
         """Tell new brokers where sessions are."""
@@ -407,7 +532,19 @@ class Moves:
         for session in self.registry.sessions.values():
             if session.standing.announced and to:
                 self.directory.greet(to, self._place(session))
-                self.registry.reunion.ask(session, to, session.subscriptions)
+                self._ask_everybody(session, to, session.subscriptions)
+
+    def _ask_everybody(self, session: Session, to: Iterable[NodeId], keys: Iterable[str]) -> None:
+        """About older sessions. Who is asked must know of this one by then: homes tell it later, or not at all."""
+        if session.carried.memory is not None and not self.directory.complete:
+            self.fabric.send(sorted(to), self._place(session))
+        self.registry.reunion.ask(session, to, keys)
+
+    def sources_changed(self) -> None:
+        """Other brokers than before may send what sessions want."""
+        if not self.directory.complete:
+            for session in list(self.registry.sessions.values()):
+                self.registry.reunion.ask_sources(session)
 
     @staticmethod
     def _place(session: Session) -> Place:
@@ -452,21 +589,18 @@ class Moves:
             self.speaking.given_up(session, broker)
             if session.carried.memory is not None:
                 self.turning.go_on(session)
+            if not session.inflow.is_unconfirmed and not self.pass_on(session):
+                self.announce(session)  # one that only waited for that broker's word has not been yet
 
     def loaded(self, session: Session) -> None:
-        """It was here before a crash, and so was what it waits for."""
+        """It was here before a crash, and so was what it waits for. Homes are told again: whether they know, and which
+        older place they know of, is on no disk."""
+        if session.standing.announced and session.standing.state in OURS and not self.directory.complete:
+            self.switch.host.after(0.0, lambda: self.directory.greet((), self._place(session)))
         self.turning.loaded(session)
         self.registry.reunion.loaded(session)
         if session.inflow.is_unconfirmed and not session.standing.announced:
             self.taking.expect(session)
-
-
-def _told(token: str) -> At | None:
-    """Where a session was when its client was given this token; None where it is no token of ours. A client may show
-    anything: it decides who is asked for the session, and nothing else."""
-    epoch, _, rest = token.removeprefix(UNSURE).partition(".")
-    _, _, broker = rest.partition(".")
-    return At(int(epoch), broker) if broker and epoch.isdecimal() and len(epoch) < EPOCH_DIGITS_MAX else None
 
 
 def _is_good(copy: Copy, opening: Opening) -> bool:

@@ -91,8 +91,10 @@ class Copying:
         return (
             session.standing.state in (State.RESTING, State.RESERVED)
             and session.carried.expiry_s > 0
+            and not self.registry.moves.abroad.is_chased(session.client)
             and not (
                 session.standing.copies
+                or session.standing.arriving
                 or session.inflow.gates
                 or session.inflow.upstreams
                 or session.inflow.held

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from godwit.protocols.broker.handoff.directory import Asked, Places
 from godwit.protocols.broker.handoff.reconcile import born_of, key_of
 from godwit.protocols.broker.messages import Forwarded, Line, Through, Turn, Turned
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
+from godwit.protocols.broker.session.memory import is_outdated
 from godwit.protocols.broker.session.rows import item_of
 from godwit.protocols.broker.session.state import Gate, Item, Session, Upstream
 from godwit.protocols.host import NodeId
+
+CLEAR_S = 0.05
+"""How often it is looked whether sessions still wait for somebody."""
 
 
 class Turning:
@@ -62,6 +67,8 @@ class Turning:
         """From this moment on."""
         shadows = self.registry.shadows.get(turn.client, {}).values()
         passed_to = next((one.standing.moved_to for one in shadows if one.standing.moved_to != by), "")
+        if self.registry.moves.abroad.is_awaited(turn.client):
+            passed_to = self.name  # an older session may come from another site: ask here again
         turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines, passed_to)
         self.fabric.send(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
         self.on_turned(self.name, self.fabric.sent, turned)
@@ -126,6 +133,7 @@ class Turning:
             self.switch.ledger.put_session(session)
         if session.outlet is None and not session.inflow.upstreams and not session.inflow.gates:
             self.registry.moves.copying.rested(session)
+            self.registry.moves.abroad.settled(session)
 
     def _leave_behind(self, session: Session) -> None:
         """Gates that are passed and ways that are done with. A copy keeps both, to tell whom it has heard of."""
@@ -183,10 +191,12 @@ class Turning:
         return passage is None or not is_here or session.passes(passage)
 
     def pass_older(self, session: Session, born: Line, item: Item) -> None:
-        """What another session kept; unless a newer than that may have had it, and is still to
-        come."""
+        """What another session kept; unless a newer than that may have had it, and is still to come, or the client has
+        started clean since."""
         reunion = self.registry.reunion
-        if session.standing.state is State.SHADOW and session.carried.memory is not None:
+        if is_outdated(session.carried, born):
+            self.switch.counts.drop("ended")
+        elif session.standing.state is State.SHADOW and session.carried.memory is not None:
             self.switch.forward(session, item, born)
         elif reunion.must_wait(session, item, born):
             session.inflow.held.setdefault(key_of(born), []).append(item)
@@ -248,6 +258,22 @@ class Turning:
         for origin in sorted(session.standing.owed) or [way.source]:
             self.progress(session, origin)
 
+    def when_clear(self, owner: NodeId, heir: NodeId, then: Callable[[], None]) -> None:
+        """Call `then` when no session here waits any longer for this broker that waits for it now. Whoever begins to
+        wait for it from now on waits for the heir too, or its place before does not agree yet."""
+        waiting = [one for one in self._moving() if _depends(one, owner, heir)]
+        if waiting:
+            self.switch.host.after(CLEAR_S, partial(self._look_again, owner, heir, waiting, then))
+        else:
+            then()
+
+    def _look_again(self, owner: NodeId, heir: NodeId, waiting: list[Session], then: Callable[[], None]) -> None:
+        waiting = [one for one in waiting if one.standing.state is not State.ENDED and _depends(one, owner, heir)]
+        if waiting:
+            self.switch.host.after(CLEAR_S, partial(self._look_again, owner, heir, waiting, then))
+        else:
+            then()
+
     def forget(self, session: Session) -> None:
         """It is here no longer, and nobody is to be asked for it."""
         self._arriving.pop(session, None)
@@ -289,7 +315,7 @@ class Turning:
         asked again by whoever has not heard that all is through."""
         for session in self._moving():
             standing = session.standing
-            if standing.moved_to == broker and self._has_taken(session):
+            if standing.moved_to == broker and self.has_taken(session):
                 self.registry.end(session)
                 continue
             for way in [way for way in session.inflow.upstreams if way.source == broker]:
@@ -298,7 +324,7 @@ class Turning:
                     self._come_through(session, way, origin)
             self._turn_again(session, broker)
 
-    def _has_taken(self, shadow: Session) -> bool:
+    def has_taken(self, shadow: Session) -> bool:
         """Whether the session was on the lost disk. Else it is still under way to there, and lost nothing."""
         standing = shadow.standing
         return not standing.handed or self.fabric.is_confirmed(standing.moved_to, standing.handed)
@@ -329,6 +355,19 @@ class Turning:
         if copy is not None:
             found.append(copy.session)
         return found
+
+
+def _depends(session: Session, owner: NodeId, heir: NodeId) -> bool:
+    """Whether it matters to the session, or to what stays of it, when the owner turns; and not when the heir does. A
+    copy depends on its source instead, which passes on what the copy does not know of."""
+    inflow, standing = session.inflow, session.standing
+    if session.copy is not None or standing.state is State.STANDBY:
+        return False
+    gate = inflow.gates.get(owner)
+    waits = gate is not None and not (gate.begun and gate.through) and heir not in inflow.gates
+    ways = any(owner in way.origins and heir not in way.origins for way in inflow.upstreams)
+    opens = owner in standing.open_origins and heir not in standing.open_origins
+    return waits or ways or opens or inflow.is_unconfirmed
 
 
 def _ends(shadow: Session, turned: Turned) -> bool:

@@ -45,9 +45,13 @@ class Directory(Protocol):
 
     # Where it is not complete, brokers are each other's homes (`homes.CareOf`):
 
-    def serve(self, here: Whereabouts, noted: Whereabouts) -> None:
-        """What this broker can answer with: a session that is here, and what it has noted of others. Called once, at
-        first."""
+    def serve(self, here: Whereabouts, noted: Whereabouts, settled: Callable[[str], None]) -> None:
+        """What this broker can answer with: a session that is here, and what it has noted of others. `settled(client)`
+        is called when all homes know of a session that is here. Called once, at first."""
+
+    def is_settled(self, client: str) -> bool:
+        """Whether all who are told where the session of this client is know it, and have said of which older place
+        they knew."""
 
     def missed(self, broker: NodeId, place: Place) -> None:
         """This broker was given up: it may have been told that, and another must know it now."""
@@ -78,7 +82,10 @@ class Everywhere:
     def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
         self.fabric.send(brokers, place)
 
-    def serve(self, here: Whereabouts, noted: Whereabouts) -> None: ...
+    def serve(self, here: Whereabouts, noted: Whereabouts, settled: Callable[[str], None]) -> None: ...
+
+    def is_settled(self, client: str) -> bool:
+        return True
 
     def missed(self, broker: NodeId, place: Place) -> None: ...
 

@@ -5,8 +5,9 @@ the higher wins, and a home tells the loser. So a hop costs as many messages whe
 (shared/ring.md, "Where sessions are"). What a home knows of clients stands in its `Places`, as what everybody knows
 does in a tree; the rest here is soft, and made again where it is lost.
 
-Not deployed yet (`docs/ring.md` has what was tried). A session that began while an older one was out of reach still
-asks all brokers about it; the homes would have to say which older places they know of.
+Deployed with the ring (docs/ring.md), where the homes of a client are the owners of keys. A session that began while
+an older one was out of reach still asks all brokers that this one has ever had to do with; the homes would have to say
+which older places they know of.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
+from typing import Protocol
 
 import msgspec
 
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
-from godwit.protocols.broker.handoff.directory import At, Whereabouts
+from godwit.protocols.broker.handoff.directory import NOWHERE, At, Whereabouts
 from godwit.protocols.broker.messages import Found, Place, Placed, Sought
 from godwit.protocols.host import Host, NodeId, Timer
 
@@ -32,19 +34,34 @@ ASKERS_S = 60.0
 CLIENTS_MAX = 65_536
 """Of so many clients a home remembers who has asked, the last ones."""
 
-Homes = Callable[[str], Sequence[NodeId]]
-"""The homes of a client, this broker perhaps among them, as far as it knows who is there."""
+Names = Callable[[Sequence[NodeId]], None]
 
 
-def hashed(name: NodeId, fabric: Fabric, count: int = HOMES) -> Homes:
+class Homes(Protocol):
+    """The homes of a client, this broker perhaps among them."""
+
+    def homes(self, client: str) -> Sequence[NodeId]:
+        """Those that are known now."""
+
+    def find_homes(self, client: str, then: Names) -> None:
+        """`then(homes)` follows once, now or later."""
+
+
+class Hashed:
     """Homes by the highest hash of client and broker: who knows of the same brokers finds the same homes, and of a
     broker that comes or goes only its own clients notice it."""
 
-    def homes(client: str) -> Sequence[NodeId]:
-        brokers = (name, *fabric.sources(ANYTHING))
-        return sorted(brokers, key=lambda broker: _weight(client, broker), reverse=True)[:count]
+    def __init__(self, name: NodeId, fabric: Fabric, count: int = HOMES) -> None:
+        self.name = name
+        self.fabric = fabric
+        self.count = count
 
-    return homes
+    def homes(self, client: str) -> Sequence[NodeId]:
+        brokers = (self.name, *self.fabric.sources(ANYTHING))
+        return sorted(brokers, key=lambda broker: _weight(client, broker), reverse=True)[: self.count]
+
+    def find_homes(self, client: str, then: Names) -> None:
+        then(self.homes(client))
 
 
 def _weight(client: str, broker: NodeId) -> bytes:
@@ -72,6 +89,9 @@ class CareOf:
         self.homes = homes
         self._here: Whereabouts = lambda client: None
         self._noted: Whereabouts = lambda client: None
+        self._settled: Callable[[str], None] = lambda client: None
+        self._silent: dict[str, set[NodeId]] = {}
+        """By client whose session is here: the homes that have not said that they know."""
         self._serial = 0
         self._questions: dict[int, Question] = {}
         self._askers: dict[str, dict[NodeId, float]] = {}
@@ -81,8 +101,11 @@ class CareOf:
         self._placed: dict[str, At] = {}
         """What homes have said last of a client: each of them says it."""
 
-    def serve(self, here: Whereabouts, noted: Whereabouts) -> None:
-        self._here, self._noted = here, noted
+    def serve(self, here: Whereabouts, noted: Whereabouts, settled: Callable[[str], None]) -> None:
+        self._here, self._noted, self._settled = here, noted, settled
+
+    def is_settled(self, client: str) -> bool:
+        return client in self._registered and not self._silent.get(client)
 
     def hear(self, origin: NodeId, message: Sought | Found) -> None:
         if isinstance(message, Sought):
@@ -94,7 +117,10 @@ class CareOf:
 
     def ask(self, client: str, then: Callable[[At | None], None]) -> None:
         self._placed.pop(client, None)
-        homes, known = set(self.homes(client)), self._known(client)
+        self.homes.find_homes(client, partial(self._ask, client, then))
+
+    def _ask(self, client: str, then: Callable[[At | None], None], names: Sequence[NodeId]) -> None:
+        homes, known = set(names), self._known(client)
         if homes == {self.host.name} or (self.host.name in homes and known is not None):
             then(known)
             return
@@ -104,7 +130,17 @@ class CareOf:
         question.timer = self.host.after(ANSWER_S, partial(self._is_late, self._serial))
         self.fabric.send(sorted(homes), Sought(client, self._serial), durable=False)
 
+    def _noted_there(self, client: str, home: NodeId) -> None:
+        silent = self._silent.get(client, set())
+        silent.discard(home)
+        if not silent:
+            self._silent.pop(client, None)
+            self._settled(client)
+
     def _found(self, origin: NodeId, message: Found) -> None:
+        if not message.serial:
+            self._noted_there(message.client, origin)
+            return
         question = self._questions.get(message.serial)
         if question is None or question.client != message.client or origin not in question.silent:
             return
@@ -120,7 +156,7 @@ class CareOf:
         if question is None:
             return
         question.late = True
-        if len(question.silent) < len(set(self.homes(question.client)) - {self.host.name}):
+        if len(question.silent) < len(set(self.homes.homes(question.client)) - {self.host.name}):
             self._answer(serial, None)
 
     def _answer(self, serial: int, at: At | None) -> None:
@@ -130,30 +166,47 @@ class CareOf:
         question.then(at)
 
     def tell(self, place: Place) -> None:
-        homes = set(self.homes(place.client))
+        self.homes.find_homes(place.client, partial(self._tell, place))
+
+    def _tell(self, place: Place, names: Sequence[NodeId]) -> None:
+        homes = set(names)
         # Whoever made a copy that is claimed has the session, and must hear of it wherever the homes are.
         others = {claim.source for claim in place.claims if self.fabric.is_known(claim.source)}
         if place.gone:
             homes |= self._registered.pop(place.client, set())
+            self._silent.pop(place.client, None)
         else:
             self._registered[place.client] = set(homes)
+            self._silent[place.client] = homes - {self.host.name}
         if self.host.name in homes:
             self.registered(self.host.name, place)
         self.fabric.send(sorted((homes | others) - {self.host.name}), place)
+        self._look_soon(place.client)
 
     def greet(self, brokers: Iterable[NodeId], place: Place) -> None:
         self._tell_new_homes(place)
 
     def missed(self, broker: NodeId, place: Place) -> None:
         self._registered.get(place.client, set()).discard(broker)
+        self._silent.get(place.client, set()).discard(broker)
         self._tell_new_homes(place)
 
     def _tell_new_homes(self, place: Place) -> None:
+        self.homes.find_homes(place.client, partial(self._tell_new, place))
+
+    def _tell_new(self, place: Place, names: Sequence[NodeId]) -> None:
         told = self._registered.setdefault(place.client, set())
-        new = [home for home in self.homes(place.client) if home not in told and home != self.host.name]
+        new = [home for home in names if home not in told and home != self.host.name]
         told.update(new)
         if new:
+            self._silent.setdefault(place.client, set()).update(new)
             self.fabric.send(sorted(new), place)
+        self._look_soon(place.client)
+
+    def _look_soon(self, client: str) -> None:
+        """Where nobody need answer, all have."""
+        if not self._silent.get(client):
+            self.host.after(0.0, partial(self._settled, client))
 
     # A home
 
@@ -167,7 +220,10 @@ class CareOf:
         """Call it before the place is noted: whoever had the session before, or has asked for it, is told; or the
         origin, where the session is elsewhere since."""
         at, known = At(place.epoch, origin), self._noted(place.client)
-        if self.host.name not in self.homes(place.client):
+        if origin != self.host.name and not place.gone:
+            older = known if known is not None and known.broker != origin else NOWHERE
+            self.fabric.send((origin,), Found(place.client, 0, older.epoch, older.broker))
+        if self.host.name not in self.homes.homes(place.client):
             return
         if origin != self.host.name:
             known = self._known(place.client)

@@ -7,7 +7,7 @@ session's, what it sent before is the old one's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import msgspec
@@ -16,8 +16,9 @@ from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Name, Turn, Turned
-from godwit.protocols.broker.session.lifecycle import OURS
+from godwit.protocols.broker.session.lifecycle import OURS, State
 from godwit.protocols.broker.session.memory import had_without, is_same
+from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
 
@@ -44,6 +45,8 @@ class Reunion:
     def __init__(self, switch: Switch) -> None:
         self.switch = switch
         self.fabric = switch.fabric
+        self.is_settled: Callable[[str], bool] = lambda client: True
+        """Whether whoever might know of an older place has been heard."""
 
     def begin(self, session: Session, source: NodeId, since: int) -> None:
         """It is new, and the one that `source` had since then may turn up. It is to be announced next."""
@@ -78,7 +81,8 @@ class Reunion:
     def _memory(self, session: Session, source: NodeId, since: int) -> Memory:
         # Marks are far below every epoch, and none is used twice.
         mark = int(self.switch.clock() * 100)
-        return Memory((session.standing.epoch, self.switch.name), mark, source, since)
+        awaited = {source: since} if source else {}
+        return Memory((session.standing.epoch, self.switch.name), mark, source, since, awaited=awaited)
 
     def subscribed(self, session: Session, wanted: Subscription, old: Sub | None) -> bool:
         """To be called before it takes the place of the old one; whether `ask` must follow after that."""
@@ -86,7 +90,7 @@ class Reunion:
             return False
         if old is not None:
             self.unsubscribed(session, old.wanted)
-        return not wanted.group
+        return not wanted.group and not wanted.lasting
 
     def unsubscribed(self, session: Session, wanted: Subscription) -> None:
         """Answers that are still to come are not for what takes its place."""
@@ -152,9 +156,11 @@ class Reunion:
             memory.passed[origin] = passed_to
             self._doubt(memory, origin)
             self.switch.host.after(ASKED_AGAIN_S, partial(self._ask_again, session, origin))
-            return
-        memory.answered.add(origin)
-        if before and before != self.switch.name and self.fabric.is_known(before):
+        else:
+            memory.answered.add(origin)
+        if before not in ("", passed_to, self.switch.name) and self.fabric.is_known(before):
+            if origin in memory.awaited:
+                memory.awaited[before] = max(memory.awaited[origin], memory.awaited.get(before, 0))
             self._doubt(memory, before)
             self.ask(session, (before,))
 
@@ -191,30 +197,46 @@ class Reunion:
             return
         memory.firsts[broker] = dict.fromkeys(_keys(session), 0)
         memory.passed.pop(broker, None)
+        for mark in memory.marks.values():
+            mark.to.discard(broker)  # what the old disk was asked it cannot answer any more
         self._write(session)
 
     def settle(self, session: Session) -> None:
         """Forget, where no older session can turn up any more."""
         memory, others = session.carried.memory, self.fabric.sources(ANYTHING)
         waits = session.inflow.upstreams or any(born_of(key) is not None for key in session.inflow.held)
-        if memory is None or waits or not others <= memory.answered:
+        if memory is None or waits or not others <= memory.answered or not self.is_settled(session.client):
             return
+        if session.standing.state is State.SHADOW:
+            return  # where it went it is known by the line that it left under
         if any(others & mark.to for mark in memory.marks.values()):
             return
         # Of what is under way from a broker that has not answered for a subscription, an older one has had a part.
-        keys = _keys(session)
-        if all(keys <= memory.firsts.get(broker, {}).keys() for broker in others):
+        keys, sources = _keys(session), self.fabric.sources(filters_of(session.subscriptions.values()))
+        if all(keys <= memory.firsts.get(broker, {}).keys() for broker in sources):
             session.carried.memory, session.inflow.since = None, self.switch.host.now()
             self.switch.audiences.changed()
             self._write(session)
 
+    def ask_sources(self, session: Session) -> None:
+        """Whoever may send something now and was not asked: in a ring that changes with the cells."""
+        memory = session.carried.memory
+        if memory is None or session.standing.state not in OURS:
+            return
+        for broker in sorted(self.fabric.sources(filters_of(session.subscriptions.values()))):
+            asked = [mark.keys for mark in memory.marks.values() if broker in mark.to]
+            missing = _keys(session).difference(memory.firsts.get(broker, {}), *asked)
+            if missing:
+                self.ask(session, (broker,), missing)
+
     def must_wait(self, session: Session, item: Item, born: Line) -> bool:
         """Whether a newer session than the one that began at this epoch may have had what that kept. The newest is
-        waited for first: the one for which this session was too hasty, and all of it; then those that pass on to it."""
+        waited for first: the one for which this session was too hasty, the one for which that was, and so on, and all
+        of them; then those that pass on to it."""
         memory = session.carried.memory
         if memory is None:
             return False
-        awaited = {memory.source} if self.fabric.is_known(memory.source) else set()
+        awaited = set(filter(self.fabric.is_known, memory.awaited))
         if awaited - memory.answered:
             return True
         if item.stamp is not None:
@@ -231,12 +253,13 @@ class Reunion:
         if memory is None:
             return None
         had = had_without(memory, session.queue.names())
-        return msgspec.structs.replace(memory, had=had, marks={}, passed={}, counts_from={})
+        known = memory.known or session.standing.answered
+        return msgspec.structs.replace(memory, had=had, marks={}, passed={}, counts_from={}, known=known)
 
     def _write(self, session: Session) -> None:
         self.switch.ledger.put_session(session)
 
 
 def _keys(session: Session) -> set[str]:
-    """Members of a group get their share only, whoever has turned to them."""
-    return {key for key, sub in session.subscriptions.items() if not sub.wanted.group}
+    """Members of a group get their share only, whoever has turned to them; what lasts asks nobody else."""
+    return {key for key, sub in session.subscriptions.items() if not sub.wanted.group and not sub.wanted.lasting}

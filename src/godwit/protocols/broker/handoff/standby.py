@@ -8,13 +8,13 @@ from math import isinf
 from typing import TYPE_CHECKING
 
 from godwit.protocols.broker import messages
-from godwit.protocols.broker.api import Opening, Outlet, Reason
+from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
 from godwit.protocols.broker.handoff.cutover import Turning, way_of
 from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import FIRST, Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
-from godwit.protocols.broker.session.memory import note
+from godwit.protocols.broker.session.memory import born_of_session, note
 from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.rows import item_of, items_of, kept_of
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
@@ -202,10 +202,11 @@ class Holding:
             kept = [kept_of(item) for item in items_of(copy.session) if not item.received]
             present = self.registry.sessions.get(copy.session.client)
             self.forget(copy)
-            if present is None or present.carried.clean:
+            born = born_of_session(copy.session.carried)
+            if present is None:
                 continue
             for one in kept:
-                self.turning.pass_older(present, FIRST, item_of(one, under_way=False))
+                self.turning.pass_older(present, born, item_of(one, under_way=False))
 
 
 # How a client gets its session from a copy: docs/broker.md, "Copies".
@@ -324,10 +325,25 @@ class Taking:
         elif session.standing.answered:
             self.moves.pass_on(session)
         else:
-            session.standing.will = None
-            self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
-            self.registry.end(session)
+            self.take_back(session)
         self.void(source, nothing.client)
+
+    def was_in_vain(self, session: Session, token: str) -> bool:
+        """Whether the client was let in here by a copy, and does not know it: it has never answered, and shows the
+        token that it was given elsewhere as its last. It is sure of that one, so it has asked nobody since."""
+        standing = session.standing
+        return (
+            session.inflow.is_unconfirmed
+            and not standing.answered
+            and not token.startswith(UNSURE)
+            and token != session.carried.token
+        )
+
+    def take_back(self, session: Session) -> None:
+        """What was taken up has never been the client's, and what is in it the source has too."""
+        session.standing.will = None
+        self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+        self.registry.end(session)
 
     def void(self, source: NodeId, client: str) -> set[NodeId]:
         """What was taken up here as a copy gets nothing more from its source as such; the brokers whose publications it
@@ -343,6 +359,16 @@ class Taking:
             if session.standing.state is not State.SHADOW:
                 self.moves.announce(session)
         return found
+
+    def give_way(self, session: Session) -> None:
+        """The same where others have heard of it: it goes into any other session of the client, with nothing in it. Nor
+        does it collect anything on its way, since the other one does; and the client has never heard of it."""
+        session.carried.age, session.carried.strange = FIRST, True
+        for key in list(session.subscriptions):
+            self.registry.unsubscribe(session, key)
+        if session.carried.memory is not None:
+            session.carried.memory.had.clear()
+        self.switch.empty(session)
 
 
 def way_by_copy(session: Session, source: NodeId) -> Upstream | None:

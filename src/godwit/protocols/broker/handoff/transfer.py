@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from godwit.protocols.broker import messages
+from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.handoff.copies import Copying
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import At, Places
 from godwit.protocols.broker.handoff.publisher_order import Speaking
-from godwit.protocols.broker.messages import FIRST, Claim, Forwarded, Given, Turn
+from godwit.protocols.broker.messages import Claim, Forwarded, Given, Line, Memory, Turn
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
-from godwit.protocols.broker.session.memory import lines_of, merge, note
+from godwit.protocols.broker.session.memory import born_of_session, is_outdated, lines_of, merge, note
 from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
@@ -43,6 +44,8 @@ class Leaving:
         """All of it into the stream to the other broker. Its epochs are its own: a broker that asks for it may know of
         another session of the client, which this one must not outrank."""
         switch, client = self.switch, session.client
+        if self.registry.moves.abroad.defer(session, to):
+            return
         epoch = self._begin(session, to, 0)
         unheard = self.speaking.leave(session, to, epoch)
         chain = {one for way in session.inflow.upstreams for one in (*way.chain, way.source)} - {to}
@@ -95,6 +98,22 @@ class Leaving:
         self._pass_on(session)
         if switch.tracing:
             switch.host.trace(Record("moved", client=client, peer=to, note="copy"))
+
+    def begin_abroad(self, session: Session) -> int:
+        """It goes to another site: the epoch there."""
+        self.copying.drop(session)
+        standing, shadows = session.standing, self.registry.shadows.get(session.client, {})
+        while standing.epoch in shadows:
+            standing.epoch += 1
+        used = [shadow.standing.next_epoch for shadow in shadows.values()]
+        epoch = max(standing.epoch, standing.copied, *used, 0) + 1
+        self.registry.let_go(session)
+        return epoch
+
+    def leave_abroad(self, session: Session, peer: NodeId, epoch: int) -> None:
+        """What stays of it takes all that comes, and passes it on to the gateway of another site."""
+        self._leave(session, peer, epoch, {peer})
+        session.standing.abroad, session.standing.marked = True, 0
 
     def _begin(self, session: Session, to: NodeId, epoch: int) -> int:
         """Nobody is connected any more, nobody else holds a copy; the epoch at the next place."""
@@ -160,11 +179,13 @@ class Arriving:
         self.switch = moves.switch
 
     def on_session(self, origin: NodeId, moved: messages.Session) -> None:
-        waiting = self.moves.stop_waiting(moved.client)
+        waiting = self.moves.waiting.get(moved.client)
         present, copy = self.registry.sessions.get(moved.client), self.moves.holding.get(moved.client, origin)
         if copy is not None:
             self.moves.holding.forget(copy)
         older = present if present is not None and present.carried.age < moved.carried.age else None
+        if older is not None and older.standing.arriving:
+            older = None  # it cannot leave yet
         if older is not None:
             # The older goes into the newer: to where that came from, and from there it comes after it.
             self.moves.leaving.transfer(older, origin)
@@ -173,23 +194,25 @@ class Arriving:
         way.lines = tuple(sorted(lines_of(moved.carried.memory)))
         way.had = self.moves.taking.void(origin, moved.client)
         if present is not None:
+            self.moves.stop_waiting(moved.client)
             self._add_to(present, moved, way)
             if waiting is not None and (waiting.outlet is not None or waiting.wanted_by is not None):
                 self.moves.let_in(present, waiting, present=True)
             return
-        session = self._installed(moved, way)
+        session = self.installed(moved, way)
         if older is not None:
             self.registry.reunion.sent_round(session, origin)
         self.switch.counts.moved_in += 1
         self.switch.counts.handoffs_missed += waiting is not None
         self.moves.copying.neighbors.came(origin)
         self.moves.turning.turn_all(session, way)
-        if (waiting is not None and waiting.outlet is not None) or not self._follows(session):
-            self.moves.arrive(session, waiting)
+        if not self._follows(session):
+            self.moves.arrive(session, self.moves.stop_waiting(moved.client))
 
     def _follows(self, session: Session) -> bool:
         """Where a newer session of the client has left from here, and may not have arrived yet, an older one goes after
-        it. If it stayed, the newer would find it here or hear of it, and go into it with all that it remembers."""
+        it. If it stayed, the newer would find it here or hear of it, and go into it with all that it remembers. A
+        client that is here goes on waiting, for the newer: that knows what it has had."""
         shadows = self.registry.shadows.get(session.client, {}).values()
         newest = max(shadows, key=lambda shadow: shadow.carried.age, default=None)
         if newest is None or not self.switch.fabric.is_known(newest.standing.moved_to):
@@ -199,7 +222,24 @@ class Arriving:
         self.moves.leaving.transfer(session, newest.standing.moved_to)
         return True
 
-    def _installed(self, moved: messages.Session, way: Upstream) -> Session:
+    def add_from_abroad(self, session: Session, moved: messages.Session, way: Upstream) -> None:
+        """The client has another session here, of which its site did not know: what the one kept goes to the other."""
+        session.inflow.upstreams.append(way)
+        session.standing.epoch = max(session.standing.epoch, moved.epoch)
+        self.registry.inherit(session, moved.subscriptions, moved.carried.replays)
+        for kept in moved.kept:
+            if not kept.received:
+                self.moves.turning.pass_to(session, way, item_of(kept, under_way=False))
+
+    def _become(self, session: Session, memory: Memory, age: Line) -> None:
+        """It is crossing to here and cannot leave, so that a newer one goes into it: it knows what that one has had."""
+        keys, origins = session.subscriptions, (self.switch.name, *self.switch.fabric.sources(ANYTHING))
+        memory.firsts, memory.awaited = {origin: dict.fromkeys(keys, 0) for origin in origins}, {}
+        session.carried.memory, session.carried.age = memory, age
+        self.switch.flows.take_back(session, memory.had)
+        note(memory, session.queue.names())
+
+    def installed(self, moved: messages.Session, way: Upstream) -> Session:
         session = Session(moved.client, moved.epoch, moved.carried)
         session.become(Cause.ARRIVED)
         session.sequence = max(moved.sequence, self.registry.first_sequence())
@@ -225,8 +265,10 @@ class Arriving:
 
     def _add_to(self, session: Session, moved: messages.Session, way: Upstream) -> None:
         """The client could not wait, or was at two brokers: what the other session kept goes to this one, unless the
-        client wanted to start clean. Where one of them began as a copy of the other, they have started together."""
-        if session.carried.clean and session.carried.started != moved.carried.started:
+        client has started clean since. Where it started the other clean, what still older ones kept is for neither.
+        One that began as a copy of the other has started together with it."""
+        together = session.carried.started == moved.carried.started
+        if not together and is_outdated(session.carried, moved.carried.age):
             to = sorted(filter(self.switch.fabric.is_known, way.origins))
             turn = Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain, lines=way.lines)
             self.switch.fabric.send(to, turn)
@@ -236,24 +278,24 @@ class Arriving:
         # Which of the two the client was in last only the client knows: packet identifiers that it used in the one may
         # be others' in the other. Unless it shows that it was in this one it is told to begin anew.
         session.carried.strange = session.carried.strange or bool(session.queue.incoming or moved.incoming)
-        session.carried.passages.update(moved.carried.passages)
-        if not session.subscriptions:
-            # The client may not have heard that this one is new: then it takes it for the old one, and so must we.
-            for wanted in moved.subscriptions:
-                self.registry.adopt(session, wanted)
+        # What is under way there counts as had, but this session begins deliveries anew: it is yet to come.
+        again = {kept.publication.passage for kept in moved.kept if not kept.received}
+        session.carried.passages.update(dict.fromkeys(one for one in moved.carried.passages if one not in again))
+        self.registry.inherit(session, moved.subscriptions, moved.carried.replays)
+        session.carried.started = max(session.carried.started, moved.carried.started)
+        way.born = born_of_session(moved.carried)
         memory = session.carried.memory
-        if memory is not None:
+        if session.standing.arriving and memory is None and moved.carried.memory is not None:
+            self._become(session, moved.carried.memory, moved.carried.age)
+        elif memory is not None:
             older = moved.carried.memory
             was_there = memory.original == moved.carried.age and memory.last != moved.carried.last
-            if was_there and not session.standing.answered:
+            if was_there and not (session.standing.answered or memory.known):
                 # The client has had nothing of this copy, and something of its original perhaps: that knows what waits.
-                self.switch.flows.empty(session)
+                self.switch.empty(session)
                 memory.had.clear()
-            merge(memory, older)
+            merge(memory, older, range(moved.carried.age[0], moved.epoch))
             self.switch.flows.take_back(session, older.had if older is not None else {})
-            way.born = older.born if older is not None else FIRST
-            if moved.epoch > memory.since:
-                memory.source = ""  # not where a still older one has come from there
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
         session.standing.announced = False
         session.inflow.upstreams.append(way)

@@ -1,0 +1,1 @@
+"""Uplinks to other sites, and to MQTT brokers of others (docs/sites.md)."""

@@ -1,0 +1,108 @@
+"""Which broker owns which cell, as far as this one has heard: its own cells, those beside them, and those it asked for.
+
+Nobody has a complete list. For each cut of a cell of its own a broker knows somebody on the other side; that is enough
+to find everybody (docs/ring.md, "How a subscription finds its brokers").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from godwit.protocols.broker.messages import Region
+from godwit.protocols.broker.store import Store
+from godwit.protocols.gathering.areas import Keyed, Reach, meets
+from godwit.protocols.gathering.assurance import complete
+from godwit.protocols.host import NodeId
+
+TABLE, ROWS = "ring", "region "
+
+
+class Atlas:
+    """Of two owners of a place the one with the higher term is right. All of it is on the disk."""
+
+    def __init__(self, store: Store, name: NodeId) -> None:
+        self.store = store
+        self.name = name
+        self.regions: dict[str, Region] = {}
+        """By prefix; none contains another."""
+        self.changes = 0
+        self._owners: dict[Keyed, Region | None] = {}
+        for owner, _, row in store.load(TABLE):
+            if owner.startswith(ROWS):
+                region = msgspec.msgpack.decode(row, type=Region)
+                self.regions[region.prefix] = region
+
+    @property
+    def own(self) -> list[Region]:
+        return [region for region in self.regions.values() if region.owner == self.name]
+
+    @property
+    def owners(self) -> set[NodeId]:
+        return {region.owner for region in self.regions.values()}
+
+    def put(self, region: Region) -> bool:
+        """Whether it is news. What it contains or is contained in, and is older, is forgotten."""
+        prefix = region.prefix
+        others = [
+            one for one in self.regions.values() if one.prefix.startswith(prefix) or prefix.startswith(one.prefix)
+        ]
+        if any(one.term >= region.term for one in others):
+            return False
+        for one in others:
+            self._drop(one.prefix)
+        self._keep(region)
+        return True
+
+    def replace(self, old: Region, halves: Iterable[Region]) -> None:
+        """A cell has been cut."""
+        if self.regions.get(old.prefix) == old:
+            self._drop(old.prefix)
+        for half in halves:
+            self.put(half)
+
+    def _keep(self, region: Region) -> None:
+        self.regions[region.prefix] = region
+        self.store.put(TABLE, ROWS + region.prefix, 0, msgspec.msgpack.encode(region))
+        self._changed()
+
+    def _drop(self, prefix: str) -> None:
+        del self.regions[prefix]
+        self.store.delete(TABLE, ROWS + prefix, 0)
+        self._changed()
+
+    def _changed(self) -> None:
+        self.changes += 1
+        self._owners.clear()
+
+    def owner(self, target: Reach) -> Region | None:
+        """The one region that has it, if that is known; for what lies in one cell."""
+        if not isinstance(target, Keyed):
+            return next(self.meeting(target), None)
+        if target not in self._owners:
+            self._owners[target] = next(self.meeting(target), None)
+        return self._owners[target]
+
+    def meeting(self, reach: Reach) -> Iterator[Region]:
+        return (region for region in self.regions.values() if meets(region.cell, reach))
+
+    def covers(self, reach: Reach) -> bool:
+        """Whether all owners of it are known."""
+        if isinstance(reach, Keyed):
+            return self.owner(reach) is not None
+        return complete(reach, (region.cell for region in self.regions.values()), exact=True)
+
+    def contacts(self, prefix: str) -> list[NodeId]:
+        """Others that own something within the cells that begin so."""
+        return sorted({one.owner for one in self.regions.values() if one.prefix.startswith(prefix)} - {self.name})
+
+    def beside(self) -> tuple[Region, ...]:
+        """For each cut of a cell of this broker up to two on the other side: what a newcomer needs."""
+        found: dict[str, Region] = {}
+        for mine in self.own:
+            for level in range(len(mine.cell)):
+                there = mine.cell.sibling_prefix(level)
+                near = [one for one in self.regions.values() if one.prefix.startswith(there)]
+                found.update((one.prefix, one) for one in near[:2])
+        return tuple(found.values())

@@ -1,0 +1,686 @@
+"""The ring as a `Fabric` (docs/ring.md): streams to any broker by its name, one matching broker a publication."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import partial
+
+import msgspec
+
+from godwit.filters.filters import Filter
+from godwit.protocols.broker.fabric.base import ANYTHING
+from godwit.protocols.broker.fabric.passages import Passage
+from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas
+from godwit.protocols.broker.fabric.ring.custody import Custody, Kept
+from godwit.protocols.broker.fabric.ring.membership import Clear, Membership, Stage
+from godwit.protocols.broker.fabric.ring.statements import Statements
+from godwit.protocols.broker.fabric.ring.targets import Targets, homes_of
+from godwit.protocols.broker.interest.heard import Interests, marker
+from godwit.protocols.broker.messages import (
+    Agreed,
+    Barred,
+    BookEntry,
+    Ceded,
+    Content,
+    Copy,
+    Divided,
+    Dividing,
+    Enter,
+    Found,
+    Given,
+    Heard,
+    HomeEntry,
+    Noted,
+    Nothing,
+    Owned,
+    Pass,
+    Passed,
+    Place,
+    Placed,
+    Region,
+    Repeated,
+    Routed,
+    Said,
+    Seek,
+    Session,
+    Turn,
+    Turned,
+    Undivided,
+    Wanted,
+)
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.store import Store
+from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken
+from godwit.protocols.broker.streams.sender import Counts, StreamOptions
+from godwit.protocols.broker.streams.streams import Streams
+from godwit.protocols.gathering.areas import Keyed, Reach, Spot, meets, walk
+from godwit.protocols.gathering.space import Cell, Point
+from godwit.protocols.host import Host, LocalError, Message, NodeId, Record, RemoteError
+from godwit.protocols.topology.mesh import distance
+
+HOPS_MAX = 64
+DETOURS_MAX = 4
+"""So often a frame may take a link that leads no nearer to its receiver, where the nearer ones are broken."""
+
+HOMES = 3
+
+
+class RingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    place: Point = (0.0, 0.0)
+    """Longitude and latitude: where this broker stands."""
+    first: bool = False
+    """Begin a ring where nobody else is in one."""
+    located: tuple[str, ...] = ()
+    """Topic filters under which publications are matched where they happened."""
+    streams: StreamOptions = StreamOptions()
+    begin_s: float = 1.5
+    knock_s: float = 0.5
+    """How often a broker that is outside asks to be let in."""
+    seek_s: float = 1.0
+    """How often owners are looked for that are not known."""
+    agree_s: float = 20.0
+    """How long a newcomer waits for all to agree, before it is put off."""
+    pass_s: float = 10.0
+    """How long what is for a cell with a new owner waits for what the old one passes on."""
+    covered_s: float = 10.0
+    """How long a subscription may take to be in place."""
+    incarnation: int = 0
+
+
+class RingFabric:
+    """A `Fabric`. Make one at each start and call `want` once. Frames that come before the disk has settled are
+    ignored, as if they were lost."""
+
+    retains_everywhere = False
+
+    def __init__(self, host: Host, store: Store, options: RingOptions) -> None:
+        self.host = host
+        self.store = store
+        self.options = options
+        self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
+        self.on_change: Callable[[], None] = lambda: None
+        self.on_routed: Callable[[Publication], None] = lambda publication: None
+        """A publication is to be matched here, as if a client of this broker had made it."""
+        self.on_clear: Clear = lambda owner, heir, then: then()
+        self.on_give: Callable[[Callable[[str], bool]], Iterable[HomeEntry]] = lambda is_home: ()
+        """The clients that this broker knows of and that are at home in a cell that it gives away."""
+        self.on_asked: Callable[[NodeId, tuple[Filter, ...]], None] = lambda broker, filters: None
+        """A broker wants this, which it did not before: it is sent what is retained of it here."""
+        self.on_cede: Callable[[NodeId, Cell], None] = lambda broker, cell: None
+        """A cell of this broker is about to become another's: it is sent what is retained for it."""
+        self.clock: Callable[[], float] = host.now
+        self.links: set[NodeId] = set()
+        self.streams = Streams(
+            host, store, options.streams, self._pass_on, self._has_way, self._give, self._reborn, self._now
+        )
+        self.targets = Targets(options.located)
+        self.atlas = Atlas(store, host.name)
+        self.membership = Membership(self)
+        self.statements = Statements(host, store, self.atlas, self.targets, self._say, self.membership.heirs)
+        self.custody = Custody(store, self.targets)
+        self._book = Interests(store, host.now())
+        self._known: dict[NodeId, None] = dict.fromkeys(self._met_before())
+        self._given: dict[str, Region] = self._given_before()
+        self._passing: dict[str, int] = {}
+        """By prefix: cells whose new owner has yet to say that what went to the old one has come."""
+        self._routed_to: set[NodeId] = set()
+        """To whom publications were sent in this life."""
+        self._finding: list[tuple[tuple[Keyed, ...], Callable[[Sequence[NodeId]], None]]] = []
+        self._serial = host.random.getrandbits(31)
+        self._started = self._reviewing = self._seeking = self._changing = False
+        store.settled(self._start)
+
+    def _met_before(self) -> Iterable[NodeId]:
+        return [owner.removeprefix("met ") for owner, _, _ in self.store.load(TABLE) if owner.startswith("met ")]
+
+    def _given_before(self) -> dict[str, Region]:
+        rows = [row for owner, _, row in self.store.load(TABLE) if owner.startswith("given ")]
+        return {one.prefix: one for one in (msgspec.msgpack.decode(row, type=Region) for row in rows)}
+
+    def _start(self) -> None:
+        for name, problem in self._book.healed.items():
+            self.host.trace(Record("refused", peer=name, message="Wanted", note=problem))
+        self._started = True
+        self.streams.start()
+        self.membership.start()
+        self.statements.start()
+        self._review_soon()
+        self.host.after(self.options.seek_s, self._seek)
+
+    # Who is there
+
+    @property
+    def brokers(self) -> Set[NodeId]:
+        """All that this broker has ever had to do with; not all that there are."""
+        return self._known.keys()
+
+    def meet(self, names: Iterable[NodeId]) -> None:
+        """Somebody speaks of these brokers: they can be addressed from now on."""
+        new = [name for name in dict.fromkeys(names) if name and name != self.host.name and name not in self._known]
+        for name in new:
+            self._known[name] = None
+            self.store.put(TABLE, f"met {name}", 0, b"")
+        if new:
+            self._change_soon()
+
+    def _change_soon(self) -> None:
+        if not self._changing:
+            self._changing = True
+            self.host.after(0.0, self._change)
+
+    def _change(self) -> None:
+        self._changing = False
+        self.on_change()
+
+    def is_known(self, broker: NodeId) -> bool:
+        return broker in self._known
+
+    def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
+        if filters is ANYTHING:
+            return self._known.keys()
+        return {name for name in self.statements.sources(tuple(filters)) if name in self._known}
+
+    @property
+    def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
+        return self._book.wanted
+
+    @property
+    def counts(self) -> Counts:
+        return self.streams.counts
+
+    @property
+    def unconfirmed(self) -> dict[NodeId, int]:
+        return self.streams.unconfirmed
+
+    @property
+    def stated(self) -> list[Filter]:
+        return list(self.statements.filters)
+
+    @property
+    def regions(self) -> list[Region]:
+        """The cells of this broker."""
+        return self.atlas.own
+
+    @property
+    def homes_kept(self) -> int:
+        """How many clients this broker knows of, and is a home of."""
+        return len(list(self.on_give(self._is_home_here)))
+
+    def _is_home_here(self, client: str) -> bool:
+        return any(self.is_home(one.cell, client) for one in self.regions)
+
+    @property
+    def is_member(self) -> bool:
+        return self.membership.stage is Stage.MEMBER
+
+    def want(self, filters: Iterable[Filter]) -> int:
+        return self.statements.want(filters)
+
+    def in_place(self, filters: Iterable[Filter], then: Callable[[bool], None]) -> None:
+        """`then(True)` follows once when whoever may send something that these want has noted it; False after a while.
+        They must have been wanted before."""
+        self.statements.expect(filters, then, self.options.covered_s)
+        self._seek_soon()
+
+    def disk_of(self, broker: NodeId) -> int:
+        source = self.streams.receiver.sources.get(broker)
+        return 0 if source is None else source.stream
+
+    def is_confirmed(self, broker: NodeId, number: int) -> bool:
+        lane = self.streams.sender.outbox.lanes.get(broker)
+        return lane is None or number not in lane.parcels
+
+    def heard(self, broker: NodeId) -> int:
+        peer = self._book.peers.get(broker)
+        return 0 if peer is None else peer.statement
+
+    def crossed(self, since_s: float) -> list[Passage]:
+        return []
+
+    @property
+    def sent(self) -> int:
+        return self.streams.sender.numbers.last
+
+    # Publications
+
+    def route(self, publication: Publication) -> NodeId | None:
+        target = self.targets.of_publication(publication)
+        if not self.custody.precedes(target):
+            owner = self._open_owner(target)
+            if owner == self.host.name:
+                return None
+            if owner:
+                self._send_routed(owner, Routed(publication))
+                return owner
+        self.custody.add(Routed(publication), target)
+        self._seek_soon()
+        return ""
+
+    def _open_owner(self, target: Keyed | Spot) -> NodeId:
+        """Who matches it at this moment; empty where nobody does, or nobody is known to."""
+        region = self.atlas.owner(target)
+        if region is None or self.membership.closes(target) or region.prefix in self._passing:
+            return ""
+        return region.owner
+
+    def _send_routed(self, owner: NodeId, routed: Routed) -> None:
+        self._routed_to.add(owner)
+        self.meet((owner,))
+        self.send((owner,), routed, durable=routed.publication.qos > 0)
+
+    def _on_routed(self, origin: NodeId, routed: Routed) -> None:
+        target = self.targets.of_publication(routed.publication)
+        owner = "" if self.custody.precedes(target) else self._open_owner(target)
+        if owner == self.host.name:
+            self.on_routed(routed.publication)
+            return
+        on = Routed(routed.publication, routed.hops + 1)
+        if not owner or routed.hops >= HOPS_MAX:
+            self.custody.add(on, target)
+            self._seek_soon()
+        else:
+            self._send_routed(owner, on)
+        region = self.atlas.owner(target)
+        if region is not None and region.owner != self.host.name:
+            self.send((origin,), Owned(0, (region,)), durable=False)
+
+    def _release(self) -> None:
+        if self.custody.kept:
+            self.custody.release(self._goes)
+
+    def _goes(self, kept: Kept) -> bool:
+        owner = self._open_owner(kept.target)
+        if owner == self.host.name:
+            self.on_routed(kept.routed.publication)
+        elif owner:
+            self._send_routed(owner, kept.routed)
+        return bool(owner)
+
+    def on_pass(self, origin: NodeId, message: Pass) -> None:
+        if message.to == self.host.name or message.hops >= HOPS_MAX:
+            self.meet((message.by,))
+            if message.by == self.host.name:
+                self._on_passed(Passed(message.ticket))
+            else:
+                self.send((message.by,), Passed(message.ticket))
+        else:
+            self.meet((message.to,))
+            self.send((message.to,), msgspec.structs.replace(message, hops=message.hops + 1))
+
+    def _on_passed(self, passed: Passed) -> None:
+        for prefix in [prefix for prefix, ticket in self._passing.items() if ticket == passed.ticket]:
+            del self._passing[prefix]
+        self.changed()
+
+    # Cells
+
+    def learn(self, regions: Iterable[Region], *, behind: NodeId = "") -> None:
+        """Somebody says that these cells have these owners."""
+        news = False
+        for region in regions:
+            before = {one.owner for one in self.atlas.regions.values() if region.prefix.startswith(one.prefix)}
+            if region.owner == self.host.name or not self.atlas.put(region):
+                continue
+            news = True
+            self.meet((region.owner,))
+            for owner in before - {region.owner, self.host.name}:
+                if owner in self._routed_to:
+                    self._pass(owner, region)
+        if news:
+            self.changed()
+
+    def _pass(self, old: NodeId, region: Region) -> None:
+        """What was sent to the old owner goes first."""
+        self._serial += 1
+        ticket = self._passing[region.prefix] = self._serial
+        self.send((old,), Pass(self.host.name, ticket, region.owner))
+        self.host.after(self.options.pass_s, partial(self._on_passed, Passed(ticket)))
+
+    def gave(self, region: Region) -> None:
+        """A cell of this broker is another's now."""
+        self._given[region.prefix] = region
+        self.store.put(TABLE, f"given {region.prefix}", 0, msgspec.msgpack.encode(region))
+        self.meet((region.owner,))
+
+    def changed(self) -> None:
+        """Cells, owners or the book are not what they were."""
+        self._review_soon()
+
+    def _review_soon(self) -> None:
+        if not self._reviewing:
+            self._reviewing = True
+            self.host.after(0.0, self._review)
+
+    def _review(self) -> None:
+        self._reviewing = False
+        if not self._started:
+            return
+        self.membership.look()
+        self.meet(sorted(self.atlas.owners))
+        self.statements.review()
+        self._release()
+        self._tell_found()
+        self.on_change()
+        self._seek_soon()
+
+    def pass_along(self, target: Reach, content: Content, hops: int) -> None:
+        """To somebody nearer to the owner of it, or to the owner."""
+        region = self.atlas.owner(target)
+        to = [region.owner] if region is not None else []
+        if not to:
+            for mine in self.atlas.own:
+                found = walk(mine.cell, target, 0, exact=True)
+                to = [name for level in found.crossed for name in self.atlas.contacts(mine.cell.sibling_prefix(level))]
+                break
+        to = [name for name in to if name != self.host.name]
+        if to and hops < HOPS_MAX:
+            name = to[self.host.random.randrange(len(to))]
+            self.meet((name,))
+            self.send((name,), content, durable=False)
+
+    def missing(self) -> list[Reach]:
+        """What this broker needs and lies in cells whose owners it does not know."""
+        needed: dict[Reach, None] = dict.fromkeys(self.statements.missing())
+        needed.update(dict.fromkeys(one for one in self.custody.targets() if self.atlas.owner(one) is None))
+        needed.update(dict.fromkeys(key for keys, _ in self._finding for key in keys if self.atlas.owner(key) is None))
+        return list(needed)
+
+    def _seek_soon(self) -> None:
+        if not self._seeking:
+            self._seeking = True
+            self.host.after(0.0, self._seek_now)
+
+    def _seek_now(self) -> None:
+        self._seeking = False
+        missing = self.missing() if self.is_member else []
+        if missing:
+            self._serial += 1
+            self._on_seek(Seek(self.host.name, self._serial, tuple(missing)))
+
+    def _seek(self) -> None:
+        self._seek_soon()
+        self.host.after(self.options.seek_s, self._seek)
+
+    def _on_seek(self, seek: Seek) -> None:
+        """Answer for what is here, and ask beyond each cut that they reach over. Those who are asked are told how much
+        of the way is done, so that nobody is asked twice."""
+        here = [one for one in self.atlas.own if one.prefix.startswith(seek.prefix)]
+        if not here:
+            inside = [one for one in self.atlas.own if seek.prefix.startswith(one.prefix)]
+            self._answer(seek, inside or [one for one in self._given.values() if one.prefix.startswith(seek.prefix)])
+            return
+        mine = here[0]
+        found: dict[int, list[Reach]] = {}
+        stays = False
+        for reach in seek.reaches:
+            steps = walk(mine.cell, reach, len(seek.prefix), exact=True)
+            stays = stays or steps.stays
+            for level in steps.crossed:
+                found.setdefault(level, []).append(reach)
+        self._answer(seek, [one for one in here if stays or one is not mine])
+        for level, reaches in found.items():
+            self._seek_beyond(seek, mine.cell.sibling_prefix(level), tuple(reaches))
+
+    def _seek_beyond(self, seek: Seek, prefix: str, reaches: tuple[Reach, ...]) -> None:
+        if any(one.prefix.startswith(prefix) for one in self.atlas.own):
+            self._on_seek(msgspec.structs.replace(seek, reaches=reaches, prefix=prefix))
+            return
+        contacts = self.atlas.contacts(prefix)
+        if contacts and seek.hops < HOPS_MAX:
+            name = contacts[self.host.random.randrange(len(contacts))]
+            self.meet((name,))
+            self.send((name,), Seek(seek.by, seek.serial, reaches, prefix, seek.hops + 1), durable=False)
+
+    def _answer(self, seek: Seek, regions: Sequence[Region]) -> None:
+        if not regions:
+            return
+        if seek.by == self.host.name:
+            return
+        self.meet((seek.by,))
+        self.send((seek.by,), Owned(seek.serial, tuple(regions)), durable=False)
+
+    # Homes
+
+    def homes(self, client: str) -> list[NodeId]:
+        """Those that are known now."""
+        found = [self.atlas.owner(key) for key in homes_of(client, HOMES)]
+        return list(dict.fromkeys(one.owner for one in found if one is not None))
+
+    def find_homes(self, client: str, then: Callable[[Sequence[NodeId]], None]) -> None:
+        keys = homes_of(client, HOMES)
+        if all(self.atlas.owner(key) is not None for key in keys):
+            then(self.homes(client))
+        else:
+            self._finding.append((keys, partial(self._found, client, then)))
+            self._seek_soon()
+
+    def _found(self, client: str, then: Callable[[Sequence[NodeId]], None], _: Sequence[NodeId]) -> None:
+        then(self.homes(client))
+
+    def _tell_found(self) -> None:
+        ready = [one for one in self._finding if all(self.atlas.owner(key) is not None for key in one[0])]
+        self._finding = [one for one in self._finding if one not in ready]
+        for _, then in ready:
+            then(())
+
+    def is_home(self, cell: Cell, client: str) -> bool:
+        return any(meets(cell, key) for key in homes_of(client, HOMES))
+
+    # The book
+
+    def _on_wanted(self, origin: NodeId, wanted: Wanted) -> None:
+        before = self.interests.get(origin, ())
+        filters = before if wanted.filters is None else wanted.filters
+        new = tuple(one for one in filters if one not in before)
+        if new:
+            self.on_asked(origin, new)
+        self._hear(origin, wanted.statement, filters)
+        reaches = self.targets.of_filters(filters)
+        given = [one for one in self._given.values() if any(meets(one.cell, reach) for reach in reaches)]
+        self.send((origin,), Noted(wanted.statement, (*self.atlas.own, *given)))
+        self.membership.joins(origin)
+        self.on_change()
+
+    def _hear(self, origin: NodeId, statement: int, filters: tuple[Filter, ...]) -> None:
+        said = (marker(origin, self.disk_of(origin)), *filters)
+        if self._book.hear(origin, statement, said, self.host.now()):
+            self._book.keep(origin)
+
+    def inherit(self, entry: BookEntry) -> None:
+        """What a broker has told the owner before this one; unless it has told this one since."""
+        self.meet((entry.broker,))
+        if entry.statement > self.heard(entry.broker):
+            self._hear(entry.broker, entry.statement, entry.filters)
+
+    def _on_noted(self, origin: NodeId, noted: Noted) -> None:
+        self.learn(noted.regions, behind=origin)
+        self.statements.on_noted(origin, noted)
+
+    def _say(self, to: NodeId, wanted: Wanted) -> None:
+        self.meet((to,))
+        self.send((to,), wanted)
+
+    # Streams
+
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
+        names = tuple(dict.fromkeys(to))
+        if isinstance(content, Turn):
+            for name in names:
+                self.statements.before_turn(name, content.interest)
+        self.streams.send(names, content, durable=durable)
+
+    def taken(self, origin: NodeId, number: int) -> None:
+        self.streams.taken(origin, number)
+
+    def _give(self, origin: NodeId, number: int, content: Content) -> None:
+        self.meet((origin, *_named(content)))
+        if self._is_mine(origin, content):
+            self.streams.taken(origin, number)
+        else:
+            self.on_content(origin, number, content)
+
+    def _is_mine(self, origin: NodeId, content: Content) -> bool:
+        """Whether it was for the fabric alone, which has done with it."""
+        match content:
+            case Routed():
+                self._on_routed(origin, content)
+            case Wanted():
+                self._on_wanted(origin, content)
+            case Noted():
+                self._on_noted(origin, content)
+            case Seek():
+                self._on_seek(content)
+            case Owned():
+                self.learn(content.regions)
+            case Enter():
+                self.membership.on_enter(origin, content)
+            case Barred():
+                self.membership.on_barred(origin, content)
+            case Dividing():
+                self.membership.on_dividing(origin, content)
+            case Agreed():
+                self.membership.on_agreed(origin, content)
+            case Undivided():
+                self.membership.on_undivided(origin, content)
+            case Divided():
+                self.membership.on_divided(origin, content)
+            case Pass():
+                self.on_pass(origin, content)
+            case Passed():
+                self._on_passed(content)
+            case Ceded():
+                self.membership.on_ceded(origin, content)
+                return False  # the broker keeps the home entries
+            case _:
+                return False
+        return True
+
+    def _reborn(self, broker: NodeId) -> None:
+        """It speaks from another disk."""
+        self.statements.lost(broker)
+        self.on_change()
+
+    # Links and frames
+
+    def linked(self, peer: NodeId) -> None:
+        if not peer or peer == self.host.name:
+            raise LocalError(f"{self.host.name!r} cannot be linked to {peer!r}: another broker is needed")
+        self.links.add(peer)
+        self.meet((peer,))
+        self._ways_changed(peer)
+
+    def unlinked(self, peer: NodeId) -> None:
+        self.links.discard(peer)
+        self.membership.parted(peer)
+        self._ways_changed()
+
+    def _ways_changed(self, peer: NodeId = "") -> None:
+        if not self._started:
+            return
+        lanes = self.streams.sender.outbox.lanes
+        waiting = {name for name, lane in lanes.items() if lane.parcels}
+        for name in sorted(waiting | self.streams.receiver.sources.keys() | ({peer} if peer else set())):
+            if name in waiting or name == peer:
+                self.streams.again(name)
+            else:
+                self.streams.receiver.announce(name)
+
+    def receive(self, sender: NodeId, message: Message) -> None:
+        if not self._started:
+            return
+        match message:
+            case Parcels():
+                if any(leg.to == self.host.name for run in message.runs for leg in run.legs):
+                    self._take(message, message.origin, sender)
+                self._pass_on(message, sender)
+            case Ask():
+                if message.to != self.host.name:
+                    self._pass_on(message, sender)
+                elif message.origin != self.host.name:
+                    self._take(message, message.origin, sender)
+            case Taken():
+                if message.origin != self.host.name:
+                    self._pass_on(message, sender)
+                elif message.by != self.host.name:
+                    self._take(message, message.by, sender)
+            case _:
+                raise RemoteError(f"{type(message).__name__} is nothing that brokers of a ring say to one another")
+
+    def _take(self, frame: Parcels | Ask | Taken, speaker: NodeId, sender: NodeId) -> None:
+        """A frame for this broker. A neighbor that has only passed on what another one made up is not to blame."""
+        try:
+            self.streams.receive(frame)
+        except RemoteError as error:
+            if speaker == sender:
+                raise
+            self.counts.refused += 1
+            self.host.trace(Record("refused", peer=speaker, message=type(frame).__name__, note=str(error)))
+
+    def _now(self) -> float:
+        return self.clock()
+
+    def _has_way(self, to: NodeId) -> bool:
+        return bool(self.links)
+
+    def way(self, to: NodeId, hops: int = 0, arrived: NodeId = "") -> NodeId | None:
+        """The linked broker to which what is for another goes next: the nearest to it on the circle of names, where
+        brokers keep links with their neighbors (`topology.mesh`)."""
+        if to in self.links:
+            return to
+        others = [name for name in self.links if name != arrived]
+        if not others:
+            return None
+        best = min(others, key=lambda name: (distance(name, to), name))
+        nearer = distance(best, to) < distance(self.host.name, to)
+        return best if nearer or hops < DETOURS_MAX else None
+
+    def _pass_on(self, frame: Parcels | Ask | Taken, arrived: NodeId = "") -> None:
+        speaker = frame.by if isinstance(frame, Taken) else frame.origin
+        if frame.hops >= HOPS_MAX or (arrived and speaker == self.host.name):
+            return
+        if isinstance(frame, Parcels):
+            for hop, runs in self._split(frame, arrived).items():
+                self.host.send(hop, Parcels(frame.origin, frame.stream, tuple(runs), frame.hops + 1, frame.sent))
+            return
+        way = self.way(frame.to if isinstance(frame, Ask) else frame.origin, frame.hops, arrived)
+        if way is not None:
+            self.host.send(way, msgspec.structs.replace(frame, hops=frame.hops + 1))
+
+    def _split(self, frame: Parcels, arrived: NodeId) -> dict[NodeId, list[Run]]:
+        """The runs by next hop, each with those receivers that lie behind it."""
+        found: dict[NodeId, list[Run]] = {}
+        for run in frame.runs:
+            behind: dict[NodeId, list[Leg]] = {}
+            for leg in run.legs:
+                hop = None if leg.to == self.host.name else self.way(leg.to, frame.hops, arrived)
+                if hop is not None:
+                    behind.setdefault(hop, []).append(leg)
+            for hop, legs in behind.items():
+                found.setdefault(hop, []).append(run if len(legs) == len(run.legs) else Run(tuple(legs), run.items))
+        return found
+
+
+def _named(content: Content) -> Iterable[NodeId]:
+    """The brokers of which it speaks, so that whoever hears it can address them."""
+    match content:
+        case Turn():
+            return (content.source, *content.chain)
+        case Session():
+            return (*content.origins, *content.chain, *(one.source for one in content.carried.claims))
+        case Copy() | Given():
+            return content.origins
+        case Turned():
+            return (content.passed_to,)
+        case Heard():
+            return (content.broker,)
+        case Place():
+            return (one.source for one in content.claims)
+        case Found():
+            return (content.broker,)
+        case Nothing():
+            return (content.at,)
+        case Placed():
+            return (content.broker,)
+        case Said():
+            return (content.to,)
+    return ()

@@ -1,0 +1,312 @@
+"""How a broker comes in, and how a cell changes hands (docs/ring.md, "How a broker comes in")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from godwit.filters.filters import Filter
+from godwit.protocols.broker.fabric.ring.atlas import TABLE
+from godwit.protocols.broker.messages import (
+    Agreed,
+    Barred,
+    BookEntry,
+    Ceded,
+    Divided,
+    Dividing,
+    Enter,
+    Region,
+    Undivided,
+)
+from godwit.protocols.gathering.areas import Reach, Spot, meets
+from godwit.protocols.gathering.space import WHOLE, Cell, cut_between
+from godwit.protocols.host import LocalError, NodeId, Record, Timer
+
+if TYPE_CHECKING:
+    from godwit.protocols.broker.fabric.ring.fabric import RingFabric
+
+DIVIDING, HEIRS = "dividing", "heir "
+
+
+class Stage(StrEnum):
+    OUTSIDE = "outside"
+    MEMBER = "member"
+
+
+class Division(msgspec.Struct):
+    """A cell that is about to change hands."""
+
+    ticket: int
+    old: Region
+    given: Region
+    kept: Region | None
+    """What stays with this broker of the old one."""
+    silent: set[NodeId]
+    """Who has not agreed."""
+    asked: set[NodeId]
+    timer: Timer | None = None
+
+
+class Heir(msgspec.Struct, frozen=True, array_like=True):
+    """The row of a cell that another broker is about to give away."""
+
+    owner: NodeId
+    ticket: int
+    region: Region
+
+
+class Membership:
+    def __init__(self, fabric: RingFabric) -> None:
+        self.fabric = fabric
+        self.host = fabric.host
+        self.atlas = fabric.atlas
+        self.division: Division | None = None
+        self.heirs: dict[str, Region] = {}
+        """Cells that others are about to give away, by giver and ticket."""
+        self._queued: dict[NodeId, Enter] = {}
+        self._ticket = fabric.host.random.getrandbits(31)
+        self._attempt = 0
+        self._since_s = fabric.host.now()
+        self._barred = ""
+        self._knocking = True
+        self._outsiders: set[NodeId] = set()
+        """Linked brokers that have said that they are outside as well."""
+        self._broken_off: Division | None = None
+        for owner, _, row in fabric.store.load(TABLE):
+            if owner.startswith(HEIRS):
+                heir = msgspec.msgpack.decode(row, type=Heir)
+                self.heirs[owner.removeprefix(HEIRS)] = heir.region
+            elif owner == DIVIDING:
+                self._broken_off = msgspec.msgpack.decode(row, type=Division)
+
+    @property
+    def stage(self) -> Stage:
+        return Stage.MEMBER if self.atlas.own else Stage.OUTSIDE
+
+    @property
+    def problem(self) -> str:
+        """Why this broker has no cell, or a newcomer gets none yet; empty where all is well."""
+        if self.stage is Stage.OUTSIDE:
+            return self._barred or "no broker of a ring has answered yet"
+        if self.division is not None:
+            return f"{self.division.given.owner} waits for {', '.join(sorted(self.division.silent)) or 'the disk'}"
+        return ""
+
+    def start(self) -> None:
+        if self._broken_off is not None:
+            division, self._broken_off = self._broken_off, None
+            self.fabric.send(sorted(division.asked - {self.host.name}), Undivided(division.ticket))
+            self.fabric.store.delete(TABLE, DIVIDING, 0)
+        self._knock()
+
+    # The newcomer
+
+    def look(self) -> None:
+        """A ring that this broker had begun by itself, having lost its disk, gives way to the older one."""
+        if self.stage is Stage.OUTSIDE and not self._knocking:
+            self._since_s = self.host.now()
+            self._knock()
+
+    def _knock(self) -> None:
+        """Ask one linked broker after the other."""
+        fabric, options = self.fabric, self.fabric.options
+        self._knocking = self.stage is Stage.OUTSIDE
+        if not self._knocking:
+            return
+        peers = sorted(fabric.links)
+        waited_s = self.host.now() - self._since_s
+        if options.first and waited_s >= options.begin_s and self._outsiders >= set(peers):
+            self._begin()
+            return
+        if peers:
+            fabric.send((peers[self._attempt % len(peers)],), Enter(self.host.name, options.place), durable=False)
+            self._attempt += 1
+        self.host.after(options.knock_s, self._knock)
+
+    def _begin(self) -> None:
+        self.host.trace(Record("joined", note="begins a ring"))
+        self.atlas.put(Region(WHOLE, self.host.name, 1))
+        self.fabric.changed()
+
+    def on_barred(self, origin: NodeId, barred: Barred) -> None:
+        self._barred = barred.reason
+        if barred.outside:
+            self._outsiders.add(origin)
+        self.host.trace(Record("barred", peer=origin, note=barred.reason))
+
+    def parted(self, peer: NodeId) -> None:
+        self._outsiders.discard(peer)
+
+    def on_ceded(self, origin: NodeId, ceded: Ceded) -> None:
+        fabric = self.fabric
+        for region in ceded.contacts:
+            self.atlas.put(region)
+        fresh = self.atlas.put(ceded.region)
+        for entry in ceded.book:
+            if entry.broker != self.host.name:
+                fabric.inherit(entry)
+        if fresh:
+            self.host.trace(Record("joined", peer=origin, note=ceded.region.prefix))
+        fabric.on_change()  # at once: what is to be matched follows in the same stream
+        fabric.changed()
+
+    # The owner
+
+    def on_enter(self, origin: NodeId, enter: Enter) -> None:
+        fabric = self.fabric
+        if self.stage is Stage.OUTSIDE:
+            if enter.by == origin:
+                fabric.send((origin,), Barred("this broker is in no ring yet", outside=True), durable=False)
+            return
+        region = self.atlas.owner(Spot(enter.place))
+        if region is not None and region.owner == enter.by:
+            # It had this cell, and must have lost its disk: nobody else can have it.
+            fabric.send((enter.by,), Ceded(region, contacts=(*self.atlas.beside(), *self.atlas.own)))
+        elif region is not None and region.owner == self.host.name:
+            self._divide(region, enter)
+        else:
+            fabric.pass_along(Spot(enter.place), msgspec.structs.replace(enter, hops=enter.hops + 1), enter.hops)
+
+    def _divide(self, region: Region, enter: Enter) -> None:
+        if self.division is not None:
+            if self.division.given.owner != enter.by:
+                self._queued[enter.by] = enter
+            return
+        try:
+            given, kept = self._halves(region, enter)
+        except LocalError as error:
+            self.fabric.send((enter.by,), Barred(str(error), final=True), durable=False)
+            return
+        self._ticket += 1
+        asked = self._concerned(region)
+        division = Division(self._ticket, region, given, kept, set(asked), set(asked))
+        self.division = division
+        self.fabric.store.put(TABLE, DIVIDING, 0, msgspec.msgpack.encode(msgspec.structs.replace(division, timer=None)))
+        self.fabric.send(sorted(asked - {self.host.name}), Dividing(division.ticket, given))
+        division.timer = self.host.after(self.fabric.options.agree_s, partial(self._give_up, division))
+        # This broker has sessions too, for which it is an origin like any other.
+        self.fabric.on_clear(self.host.name, given.owner, partial(self._agrees, division, self.host.name))
+
+    def _halves(self, region: Region, enter: Enter) -> tuple[Region, Region | None]:
+        """A cell that this broker does not stand in goes as a whole. Else it keeps bit 0, whichever side it is on."""
+        place, term = self.fabric.options.place, region.term + 1
+        if not region.cell.owns_all(place):
+            return Region(region.cell, enter.by, term), None
+        cut = cut_between(place, enter.place)
+        given = Region(region.cell.append(cut, "1"), enter.by, term)
+        return given, Region(region.cell.append(cut.opposite(), "0"), self.host.name, term)
+
+    def _concerned(self, region: Region) -> set[NodeId]:
+        return {self.host.name, *self.fabric.interests}
+
+    def joins(self, broker: NodeId) -> None:
+        """It has said that it wants something while a cell is being divided: it must agree like the others."""
+        division = self.division
+        if division is not None and broker not in division.asked:
+            division.asked.add(broker)
+            division.silent.add(broker)
+            self.fabric.store.put(
+                TABLE, DIVIDING, 0, msgspec.msgpack.encode(msgspec.structs.replace(division, timer=None))
+            )
+            self.fabric.send((broker,), Dividing(division.ticket, division.given))
+
+    def closes(self, target: Reach) -> bool:
+        """Whether it lies in a cell that is about to go, so that nobody matches it now."""
+        return self.division is not None and meets(self.division.given.cell, target)
+
+    def on_agreed(self, origin: NodeId, agreed: Agreed) -> None:
+        if self.division is not None and self.division.ticket == agreed.ticket:
+            self._agrees(self.division, origin)
+
+    def _agrees(self, division: Division, broker: NodeId) -> None:
+        if self.division is not division:
+            return
+        division.silent.discard(broker)
+        if not division.silent:
+            self._cede(division)
+
+    def _cede(self, division: Division) -> None:
+        """All of this is one turn: whoever is told of the new owner is told on the disk that has given it the cell."""
+        fabric, given, kept = self.fabric, division.given, division.kept
+        self._end(division)
+        halves = (given,) if kept is None else (given, kept)
+        contacts = (*self.atlas.beside(), *(() if kept is None else (kept,)))
+        self.atlas.replace(division.old, halves)
+        book = tuple(self._book(given.cell))
+        fabric.on_cede(given.owner, given.cell)
+        homes = tuple(fabric.on_give(partial(fabric.is_home, given.cell)))
+        fabric.send((given.owner,), Ceded(given, book, homes, contacts))
+        fabric.send(sorted(division.asked - {self.host.name, given.owner}), Divided(division.ticket, halves))
+        fabric.gave(given)
+        self.host.trace(Record("divided", peer=given.owner, note=given.prefix))
+        fabric.changed()
+        self._next()
+
+    def _book(self, cell: Cell) -> Iterable[BookEntry]:
+        fabric = self.fabric
+        wanted: dict[NodeId, tuple[int, tuple[Filter, ...]]] = {
+            name: (fabric.heard(name), filters) for name, filters in fabric.interests.items()
+        }
+        wanted[self.host.name] = (fabric.statements.numbers.last, fabric.statements.filters)
+        for name, (statement, filters) in wanted.items():
+            near = tuple(one for one in filters if any(meets(cell, at) for at in fabric.targets.of_filter(one)))
+            if near:
+                yield BookEntry(name, statement, near)
+
+    def _give_up(self, division: Division) -> None:
+        if self.division is not division:
+            return
+        self.host.trace(Record("undivided", peer=division.given.owner, note=" ".join(sorted(division.silent))))
+        self._end(division)
+        self.fabric.send(sorted(division.asked - {self.host.name}), Undivided(division.ticket))
+        reason = f"{', '.join(sorted(division.silent))} must agree and does not answer"
+        self.fabric.send((division.given.owner,), Barred(reason), durable=False)
+        self.fabric.changed()
+        self._next()
+
+    def _end(self, division: Division) -> None:
+        self.division = None
+        if division.timer is not None:
+            division.timer.cancel()
+        self.fabric.store.delete(TABLE, DIVIDING, 0)
+
+    def _next(self) -> None:
+        queued, self._queued = self._queued, {}
+        for enter in queued.values():
+            self.on_enter(enter.by, enter)
+
+    # Whoever wants something of a cell that changes hands
+
+    def on_dividing(self, origin: NodeId, dividing: Dividing) -> None:
+        self._put_heir(origin, dividing.ticket, dividing.region)
+        self.fabric.changed()
+        answer = partial(self.fabric.send, (origin,), Agreed(dividing.ticket))
+        self.fabric.on_clear(origin, dividing.region.owner, answer)
+
+    def on_undivided(self, origin: NodeId, undivided: Undivided) -> None:
+        self._drop_heir(origin, undivided.ticket)
+        self.fabric.changed()
+
+    def on_divided(self, origin: NodeId, divided: Divided) -> None:
+        self._drop_heir(origin, divided.ticket)
+        self.fabric.learn(divided.regions, behind=origin)
+
+    def _put_heir(self, origin: NodeId, ticket: int, region: Region) -> None:
+        if region.owner == self.host.name:
+            return
+        name = f"{origin} {ticket}"
+        self.heirs[name] = region
+        self.fabric.store.put(TABLE, HEIRS + name, 0, msgspec.msgpack.encode(Heir(origin, ticket, region)))
+
+    def _drop_heir(self, origin: NodeId, ticket: int) -> None:
+        name = f"{origin} {ticket}"
+        if self.heirs.pop(name, None) is not None:
+            self.fabric.store.delete(TABLE, HEIRS + name, 0)
+
+
+Clear = Callable[[NodeId, NodeId, Callable[[], None]], None]
+"""`clear(owner, heir, then)`: `then` follows when no session waits for the owner that does not wait for the heir."""

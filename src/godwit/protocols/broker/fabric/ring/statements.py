@@ -1,0 +1,199 @@
+"""What this broker tells the owners of cells that it wants, each what concerns its cells, and who has noted it.
+
+Whoever is told is on the disk: these are the brokers that may send something (`sources`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+import msgspec
+
+from godwit.filters.filters import Filter
+from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas
+from godwit.protocols.broker.fabric.ring.targets import Targets
+from godwit.protocols.broker.messages import Noted, Region, Wanted
+from godwit.protocols.broker.store import Store
+from godwit.protocols.broker.streams.sequence import Numbers
+from godwit.protocols.gathering.areas import Reach, meets
+from godwit.protocols.host import Host, NodeId, Timer
+
+ROWS = "stated "
+
+
+class Stated(msgspec.Struct, frozen=True, array_like=True):
+    """What a broker was told last, and under which number these filters were first told."""
+
+    statement: int
+    filters: tuple[Filter, ...]
+    since: int
+
+
+class Expected(msgspec.Struct):
+    """Somebody waits until these filters are covered."""
+
+    filters: tuple[Filter, ...]
+    then: Callable[[bool], None]
+    timer: Timer | None = None
+
+
+class Statements:
+    """`say(to, content)` is durable. `heirs` are cells that are about to change hands, by their owners to be."""
+
+    def __init__(
+        self,
+        host: Host,
+        store: Store,
+        atlas: Atlas,
+        targets: Targets,
+        say: Callable[[NodeId, Wanted], None],
+        heirs: Mapping[str, Region],
+    ) -> None:
+        self.host = host
+        self.store = store
+        self.atlas = atlas
+        self.targets = targets
+        self.say = say
+        self.heirs = heirs
+        self.numbers = Numbers(store, "statements", block=4_096)
+        self.filters: tuple[Filter, ...] = ()
+        self.stated: dict[NodeId, Stated] = {}
+        self.noted: dict[NodeId, int] = {}
+        self._expected: list[Expected] = []
+        for owner, _, row in store.load(TABLE):
+            if owner.startswith(ROWS):
+                self.stated[owner.removeprefix(ROWS)] = msgspec.msgpack.decode(row, type=Stated)
+
+    def start(self) -> None:
+        """Who has noted what is not on the disk: ask again."""
+        for broker, before in list(self.stated.items()):
+            self.stated[broker] = Stated(self.numbers.next(), before.filters, before.since)
+            self._keep(broker)
+            self.say(broker, Wanted(self.stated[broker].statement, None))
+
+    def want(self, filters: Iterable[Filter]) -> int:
+        self.filters = tuple(filters)
+        statement = self.numbers.next()
+        self.review()
+        return statement
+
+    def review(self) -> None:
+        """Cells, owners or wishes have changed: tell whom it concerns. Nobody is told less here, but for what nobody
+        wants any longer: see `_withdraw`."""
+        owners = self.atlas.owners | {one.owner for one in self.heirs.values()}
+        for broker in sorted((owners | self.stated.keys()) - {self.atlas.name}):
+            wanted, before = self._concerning(broker), self.stated.get(broker)
+            if before is not None:
+                told = before.filters
+                wanted = tuple(one for one in self.filters if broker not in owners or one in wanted or one in told)
+            if wanted and (before is None or before.filters != wanted):
+                self._state(broker, wanted)
+        self._withdraw()
+        self._look()
+
+    def _concerning(self, broker: NodeId) -> tuple[Filter, ...]:
+        cells = [one.cell for one in (*self.atlas.regions.values(), *self.heirs.values()) if one.owner == broker]
+        of_filter = self.targets.of_filter
+        return tuple(
+            one for one in self.filters if any(meets(cell, reach) for reach in of_filter(one) for cell in cells)
+        )
+
+    def _state(self, broker: NodeId, filters: tuple[Filter, ...]) -> None:
+        number = self.numbers.last
+        if (before := self.stated.get(broker)) is None or before.statement >= number:
+            number = self.numbers.next()  # what it was told before, and forgotten here, has a lower one
+        self.stated[broker] = Stated(number, filters, number)
+        self._keep(broker)
+        self.say(broker, Wanted(number, filters))
+
+    def _withdraw(self) -> None:
+        """Only when all owners have noted what is wanted: a cell that this broker has not heard of may be somebody's
+        whom it has told all the same."""
+        for broker, before in list(self.stated.items()):
+            wanted = self._concerning(broker)
+            if wanted == before.filters or not self.is_covered:
+                continue
+            self._state(broker, wanted)
+            if not wanted:
+                del self.stated[broker]
+                self.store.delete(TABLE, ROWS + broker, 0)
+
+    def _keep(self, broker: NodeId) -> None:
+        self.store.put(TABLE, ROWS + broker, 0, msgspec.msgpack.encode(self.stated[broker]))
+
+    def before_turn(self, broker: NodeId, statement: int) -> None:
+        """A broker is to turn to a session: it must know of this statement, whatever cells it has."""
+        before = self.stated.get(broker)
+        if before is None:
+            self._state(broker, self.filters)
+        elif before.statement < statement:
+            self.stated[broker] = Stated(statement, before.filters, before.since)
+            self._keep(broker)
+            self.say(broker, Wanted(statement, None))
+
+    def on_noted(self, broker: NodeId, noted: Noted) -> None:
+        self.noted[broker] = max(self.noted.get(broker, 0), noted.statement)
+        self._withdraw()
+        self._look()
+
+    def lost(self, broker: NodeId) -> None:
+        """It has lost its disk, and with it what it was told."""
+        self.noted.pop(broker, None)
+        before = self.stated.get(broker)
+        if before is not None:
+            self._state(broker, self._concerning(broker) or before.filters)
+
+    def sources(self, filters: Iterable[Filter]) -> set[NodeId]:
+        """The brokers that may send something that these filters want."""
+        reaches = self.targets.of_filters(filters)
+        known = [*self.atlas.regions.values(), *self.heirs.values()]
+        placed = {one.owner for one in known}
+        near = {one.owner for one in known if any(meets(one.cell, reach) for reach in reaches)}
+        told = self.stated.keys() | {one.owner for one in self.heirs.values()}
+        return {name for name in told if name in near or name not in placed} - {self.atlas.name}
+
+    # Covered
+
+    def reaches(self) -> tuple[Reach, ...]:
+        return self.targets.of_filters(self.filters)
+
+    def missing(self) -> list[Reach]:
+        """What is wanted and lies in cells whose owners are not known."""
+        return [reach for reach in self.reaches() if not self.atlas.covers(reach)]
+
+    @property
+    def is_covered(self) -> bool:
+        if self.missing():
+            return False
+        return all(self._has_noted(name) for name in self.stated)
+
+    def _has_noted(self, broker: NodeId) -> bool:
+        stated = self.stated.get(broker)
+        return broker == self.atlas.name or (stated is not None and self.noted.get(broker, 0) >= stated.since)
+
+    def covers(self, filters: Iterable[Filter]) -> bool:
+        """Whether all owners that may match something that these filters want are known, and have noted it."""
+        reaches = self.targets.of_filters(filters)
+        if not all(map(self.atlas.covers, reaches)):
+            return False
+        return all(self._has_noted(one.owner) for reach in reaches for one in self.atlas.meeting(reach))
+
+    def expect(self, filters: Iterable[Filter], then: Callable[[bool], None], wait_s: float) -> None:
+        """`then(covered)` follows once: when these are covered, which must be wanted by now, or after so long."""
+        expected = Expected(tuple(filters), then)
+        expected.timer = self.host.after(wait_s, partial(self._late, expected))
+        self._expected.append(expected)
+        self._look()
+
+    def _late(self, expected: Expected) -> None:
+        if expected in self._expected:
+            self._expected.remove(expected)
+            expected.then(self.covers(expected.filters))
+
+    def _look(self) -> None:
+        for one in [one for one in self._expected if self.covers(one.filters)]:
+            self._expected.remove(one)
+            if one.timer is not None:
+                one.timer.cancel()
+            one.then(True)

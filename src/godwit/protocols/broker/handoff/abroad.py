@@ -1,0 +1,530 @@
+"""How a session crosses from one site to another: docs/sites.md, "Sessions that move between sites".
+
+Inside a site it moves as always, to the gateway and from the gateway. Over an uplink the cut is a marker in the stream,
+behind the outlook that wants what the session wants. So it costs a few messages on each link of the path, and none
+elsewhere. Only a session that is whole at a gateway goes over its uplink: nobody of its site has more for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from godwit.protocols.broker import messages
+from godwit.protocols.broker.api import Opening, Outlet, Reason
+from godwit.protocols.broker.dispatch import ABROAD, crossing_of
+from godwit.protocols.broker.fabric.border import known_as, site_of
+from godwit.protocols.broker.fabric.gateway import CROSSING, Gateway
+from godwit.protocols.broker.handoff.directory import At
+from godwit.protocols.broker.messages import Astray, Crossed, Fetch, Forwarded, Kept, Marker, Nothing, Seated, Summon
+from godwit.protocols.broker.session.lifecycle import State
+from godwit.protocols.broker.session.rows import kept_of
+from godwit.protocols.broker.session.state import PASSAGES_MAX, Session, Upstream
+from godwit.protocols.host import NodeId, Record
+
+if TYPE_CHECKING:
+    from godwit.protocols.broker.handoff.coordinator import Moves
+
+PURSUE_S = 0.25
+"""How often a gateway looks whether a session that is wanted elsewhere can go there."""
+
+CHASE, AWAY = "chase ", "away "
+SEATS = "seats"
+
+
+class Chase(msgspec.Struct, array_like=True):
+    """A session that somebody wants whom this gateway leads to it. It is on the disk until that one has an answer."""
+
+    at: str
+    """Where it was, `site/broker`, since this epoch, as whoever asked knows."""
+    epoch: int
+    by: NodeId
+    """Who asked last: a broker of this site, this one for its own client, or a gateway of another site."""
+    outside: bool = False
+    called: NodeId = ""
+    """The gateway of another site that was asked."""
+    unites: bool = False
+    """There is a newer session of the client in our site, into which it goes."""
+
+
+class Abroad:
+    """Every broker has one, since its clients may come from other sites. At a gateway sessions cross."""
+
+    def __init__(self, moves: Moves) -> None:
+        self.moves = moves
+        self.registry = moves.registry
+        self.switch = moves.switch
+        self.name = moves.name
+        fabric = moves.fabric
+        self.gateway = fabric if isinstance(fabric, Gateway) else None
+        self.site = self.gateway.options.site if self.gateway is not None else ""
+        self.own_name = self.name
+        """This broker, as it is called in tokens: in all sites."""
+        self.seats: dict[NodeId, Seated] = {}
+        """The gateways of our site, as they have said."""
+        self.chases: dict[tuple[str, bool], Chase] = {}
+        """By client, and whether somebody outside wants it: a session may be wanted there while an older one of the
+        client is wanted here."""
+        self.away: dict[str, At] = {}
+        """By client, sessions that left over our uplinks and have not come back, and whereto."""
+        self._pursuing = False
+        for owner, _, row in self.switch.store.load("meta"):
+            if owner == SEATS:
+                self.seats = msgspec.msgpack.decode(row, type=dict[str, Seated])
+            elif owner.startswith(CHASE):
+                chase = msgspec.msgpack.decode(row, type=Chase)
+                self.chases[owner.removeprefix(CHASE), chase.outside] = chase
+            elif owner.startswith(AWAY):
+                self.away[owner.removeprefix(AWAY)] = msgspec.msgpack.decode(row, type=At)
+        self._learn()
+        if self.gateway is not None:
+            self.gateway.on_crossing = self._hear
+            self.gateway.on_source = self._came_by
+            self.gateway.on_outlook = self._outlook_heard
+            self.gateway.on_reborn = self._reborn
+        self._look_later()
+
+    def seat(self, origin: NodeId, seated: Seated) -> None:
+        """A gateway of our site tells of itself."""
+        if self.seats.get(origin) != seated:
+            self.seats[origin] = seated
+            self.switch.store.put("meta", SEATS, 0, msgspec.msgpack.encode(self.seats))
+            self._learn()
+
+    def _learn(self) -> None:
+        self.site = self.site or next((one.site for one in self.seats.values()), "")
+        self.own_name = known_as(self.site, self.name) if self.site else self.name
+
+    @property
+    def unfinished(self) -> int:
+        """Sessions that are wanted elsewhere, or are crossing to here."""
+        return len(self.chases) + sum(bool(one.standing.arriving) for one in self.registry.sessions.values())
+
+    # Names of places
+
+    def local(self, broker: str) -> str:
+        """What a broker is called here, whose name a token has: brokers of other sites with their site."""
+        site, _, name = broker.rpartition("/")
+        return name if site and site == self.site else broker
+
+    def leads_to(self, place: str) -> bool:
+        """Whether sessions can come here from the site of this place."""
+        return is_abroad(place) and bool(self._way(site_of(place)))
+
+    def _way(self, site: str) -> NodeId:
+        """The gateway of our site that leads to another; perhaps this one."""
+        if self.gateway is not None and self.gateway.toward(site):
+            return self.name
+        if self.gateway is not None:
+            return self.gateway.fellow_toward(site)
+        known = (one for one, seated in self.seats.items() if site in seated.crosses)
+        return next((one for one in known if self.moves.fabric.is_known(one)), "")
+
+    # Somebody wants a session that is in another site
+
+    def open(self, opening: Opening, outlet: Outlet, at: At) -> bool:
+        """A client has come whose session is there; False where no gateway leads there."""
+        way = self._way(site_of(at.broker))
+        if not way:
+            return False
+        self.moves.wait_abroad(opening, outlet, At(at.epoch, way))
+        if way == self.name:
+            self._chase(opening.client, Chase(at.broker, at.epoch, self.name))
+        else:
+            self._ask_fellow(opening.client, way, at)
+        return True
+
+    def late(self, outlet: Outlet | None) -> None:
+        """The session does not come in time. Another one would be a second: better that the client asks again."""
+        if outlet is not None:
+            text = "the session of this client is in another site that cannot be reached now; it is on its way here"
+            outlet.refused(Reason.SERVER_BUSY, text)
+
+    def leads(self, origin: NodeId, fetch: Fetch) -> bool:
+        """Whether the session that a broker of our site asks for is elsewhere, or comes from there just now: then this
+        gateway sees to it."""
+        if self.gateway is None or fetch.held:
+            return False
+        client, session = fetch.client, self.registry.sessions.get(fetch.client)
+        if session is not None:
+            if session.standing.arriving:
+                self._chase(client, Chase(fetch.abroad, fetch.since, origin))
+            return bool(session.standing.arriving)
+        known, waiting = self.moves.places.known.get(client), self.moves.waiting.get(client)
+        if waiting is not None and not self.is_chased(client):
+            return False
+        if known is not None and not is_abroad(known.broker) and known.epoch >= fetch.since:
+            return False
+        if known is not None and (not fetch.abroad or known.epoch > fetch.since):
+            self._chase(client, Chase(known.broker, known.epoch, origin))
+        elif fetch.abroad:
+            self._chase(client, Chase(fetch.abroad, fetch.since, origin))
+        else:
+            return False
+        return True
+
+    def claimed(self, client: str, at: At) -> None:
+        """A broker of our site has begun a session of a client whose older one is in another site: that comes to it."""
+        away = self.away.get(client)
+        if away is not None and away < at and (client, False) not in self.chases:
+            self._chase(client, Chase(away.broker, away.epoch, at.broker, unites=True))
+
+    def is_awaited(self, client: str) -> bool:
+        """Whether a session of this client may still come from another site."""
+        return client in self.away or (client, False) in self.chases
+
+    def is_chased(self, client: str) -> bool:
+        """Whether somebody wants a session of this client who is led to it from here."""
+        return (client, False) in self.chases or (client, True) in self.chases
+
+    def defer(self, session: Session, to: NodeId) -> bool:
+        """Whether a session cannot go to a broker of our site yet; it does as soon as it is whole."""
+        if not session.standing.arriving:
+            return False
+        self._chase(session.client, Chase("", 0, to))
+        return True
+
+    def _chase(self, client: str, chase: Chase) -> None:
+        """Somebody wants it. A broker of our site is told that it must wait."""
+        before, other = (self.chases.get((client, outside)) for outside in (chase.outside, not chase.outside))
+        if before is not None and before.by != chase.by:
+            self._refuse(client, before)
+        if other is not None and not (other.unites or chase.unites):
+            self._done(client, other)
+            self._refuse(client, other)
+        self.chases[client, chase.outside] = chase
+        self._put(client, chase)
+        if not chase.outside and chase.by != self.name and is_abroad(chase.at):
+            self.moves.fabric.send((chase.by,), Nothing(client, chase.epoch, chase.at, chase.epoch))
+        self._pursue(client)
+        self._look_later()
+
+    def _refuse(self, client: str, chase: Chase) -> None:
+        """Somebody else has asked since: the client is there by now, or asks here again."""
+        if chase.outside:
+            self.moves.fabric.send((chase.by,), Astray(client, taken=True))
+        elif chase.by == self.name:
+            waiting = self.moves.stop_waiting(client)
+            self.late(waiting.outlet if waiting is not None else None)
+
+    def _put(self, client: str, chase: Chase) -> None:
+        self.switch.store.put("meta", CHASE + client, int(chase.outside), msgspec.msgpack.encode(chase))
+
+    def _done(self, client: str, chase: Chase) -> None:
+        if self.chases.pop((client, chase.outside), None) is not None:
+            self.switch.store.delete("meta", CHASE + client, int(chase.outside))
+
+    def _look_later(self) -> None:
+        if self.chases and not self._pursuing:
+            self._pursuing = True
+            self.switch.host.after(PURSUE_S, self._look)
+
+    def _look(self) -> None:
+        self._pursuing = False
+        for client in dict.fromkeys(client for client, _ in self.chases):
+            self._pursue(client)
+        self._look_later()
+
+    def settled(self, session: Session) -> None:
+        """It may be whole by now."""
+        self._pursue(session.client)
+
+    def _pursue(self, client: str) -> None:
+        """One step nearer to whoever wants it, if one can be made now. An older one is united with it first."""
+        for outside in (False, True):
+            chase = self.chases.get((client, outside))
+            if chase is not None:
+                self._follow(client, chase)
+
+    def _follow(self, client: str, chase: Chase) -> None:
+        session = self.registry.sessions.get(client)
+        if chase.unites and chase.by == self.name:
+            self._seek(client, chase)
+        elif session is not None and session.standing.epoch >= chase.epoch:
+            self._give(chase, session)
+        elif client not in self.moves.waiting or (chase.by == self.name and not chase.called):
+            self._seek(client, chase)
+
+    def _give(self, chase: Chase, session: Session) -> None:
+        if chase.by == self.name:
+            self._done(session.client, chase)
+            self.moves.go_on_with(session)
+        elif session.standing.arriving:
+            return
+        elif not chase.outside:
+            self._done(session.client, chase)
+            self.moves.leaving.transfer(session, chase.by)
+        elif self._is_whole(session):
+            self._done(session.client, chase)
+            self._send(session, chase.by)
+
+    def _is_whole(self, session: Session) -> bool:
+        """Whether all that is for it comes to this broker, and to it alone."""
+        inflow, client = session.inflow, session.client
+        shadows = self.registry.shadows.get(client, {}).values()
+        return not (
+            inflow.gates
+            or inflow.upstreams
+            or inflow.held
+            or session.carried.memory is not None
+            or session.carried.unheard
+            or self.moves.reserving.holder(session)
+            or any(one.standing.abroad for one in shadows)
+        )
+
+    def _seek(self, client: str, chase: Chase) -> None:
+        """It is not here: ask whoever is nearer to it."""
+        if chase.called:
+            return
+        known = self.moves.places.known.get(client)
+        if known is None or known.epoch < chase.epoch or known.broker == chase.by:
+            known = None
+        at = known or At(chase.epoch, chase.at)
+        place = self.local(at.broker)
+        if not self.moves.follows:
+            self._give_up(client, chase)
+        elif not is_abroad(place):
+            if place in ("", self.name, chase.by) or not self.moves.fabric.is_known(place):
+                self._give_up(client, chase)
+            else:
+                self.moves.wait_for(Opening(client=client, clean=False), None, At(at.epoch, place))
+        else:
+            self._call(client, chase, At(at.epoch, place))
+
+    def _call(self, client: str, chase: Chase, at: At) -> None:
+        assert self.gateway is not None
+        peer = self.gateway.toward(site_of(at.broker))
+        if peer and peer != chase.by:
+            chase.called = peer
+            self._put(client, chase)
+            self.gateway.send((peer,), Summon(client, at.broker, at.epoch))
+            return
+        fellow = "" if peer else self._way(site_of(at.broker))
+        if fellow and fellow != chase.by:
+            self.moves.wait_abroad(Opening(client=client, clean=False), None, At(at.epoch, fellow))
+            self._ask_fellow(client, fellow, at)
+        else:
+            self._give_up(client, chase)
+
+    def _ask_fellow(self, client: str, fellow: NodeId, at: At) -> None:
+        fetch = Fetch(client, self.moves.next_epoch(client), abroad=at.broker, since=at.epoch)
+        self.moves.fabric.send((fellow,), fetch)
+
+    def in_vain(self, client: str) -> None:
+        """Nobody of our site has it who was asked."""
+        for outside in (False, True):
+            chase = self.chases.get((client, outside))
+            if chase is not None and not chase.called:
+                self._give_up(client, chase)
+
+    def _give_up(self, client: str, chase: Chase) -> None:
+        """There is none, or an older one than whoever asks knows of."""
+        session = self.registry.sessions.get(client)
+        if session is not None and not chase.unites:
+            chase.epoch = 0
+            self._put(client, chase)
+            self._give(chase, session)
+            return
+        self._done(client, chase)
+        if chase.unites:
+            self._is_back(client)
+        elif chase.outside:
+            self.moves.fabric.send((chase.by,), Astray(client))
+        elif chase.by == self.name:
+            self.moves.begin_anew(client)
+        else:
+            self.moves.fabric.send((chase.by,), Nothing(client, chase.epoch))
+
+    # What gateways say to one another
+
+    def _hear(self, peer: NodeId, content: CROSSING) -> None:
+        match content:
+            case Summon(client, at, epoch):
+                self._chase(client, Chase(at, epoch, peer, outside=True))
+            case messages.Session():
+                self._arrive(peer, content)
+            case Forwarded():
+                self._remember(content.client, (content.kept,))
+                self.moves.turning.on_forwarded(peer, content)
+            case Marker():
+                self._on_marker(peer, content)
+            case Crossed(client, epoch):
+                for session in self._arriving(peer):
+                    if session.client == client and session.standing.entered == epoch:
+                        self._come_through(session)
+            case Astray():
+                self._on_astray(peer, content.client, content.taken)
+
+    def _on_astray(self, peer: NodeId, client: str, taken: bool) -> None:
+        known = self.moves.places.known.get(client)
+        for chase in [self.chases.get((client, outside)) for outside in (False, True)]:
+            if chase is None or chase.called != peer:
+                continue
+            if taken and chase.unites:
+                chase.called = ""  # ask again
+            elif taken:
+                self._done(client, chase)
+                self._refuse(client, chase)
+            else:
+                self._is_back(client)
+                if known is not None and is_abroad(known.broker):
+                    self.moves.places.forget(client, known)
+                self._give_up(client, chase)
+
+    def _came_by(self, peer: NodeId) -> None:
+        self.switch.via = peer
+
+    # A session leaves over an uplink
+
+    def _send(self, session: Session, peer: NodeId) -> None:
+        """All of it into the stream to the other gateway. What stays takes all that comes, until the marker of the
+        other one has come."""
+        assert self.gateway is not None
+        leaving, switch, client = self.moves.leaving, self.switch, session.client
+        epoch = leaving.begin_abroad(session)
+        carried = msgspec.structs.replace(
+            self.registry.reunion.carried(session), token="", unheard=set(), claims=(), memory=None
+        )
+        moved = messages.Session(
+            client,
+            epoch,
+            carried,
+            tuple(sub.wanted for sub in session.subscriptions.values()),
+            tuple(sorted(session.queue.incoming)),
+            tuple(kept_of(item) for item in session.queue.flying.values()),
+            (),
+            session.sequence,
+        )
+        waiting = [kept_of(item) for item in session.queue.waiting]
+        leaving.leave_abroad(session, peer, epoch)
+        at = At(epoch, f"{self.gateway.uplinks[peer].site}/")
+        self.moves.places.put(client, at)
+        self.away[client] = at
+        switch.store.put("meta", AWAY + client, 0, msgspec.msgpack.encode(at))
+        self.gateway.send((peer,), moved)
+        session.standing.handed = switch.fabric.sent
+        for kept in waiting:
+            self.gateway.send((peer,), Forwarded(client, epoch, kept))
+        self.registry.add_shadow(session)
+        switch.ledger.save(session)
+        switch.audiences.changed()
+        if switch.tracing:
+            switch.host.trace(Record("moved", client=client, peer=peer, note="abroad"))
+
+    def _on_marker(self, peer: NodeId, marker: Marker) -> None:
+        """From now on the other one takes what it sends."""
+        for shadow in self._shadows(peer):
+            if (shadow.client, shadow.standing.next_epoch) == (marker.client, marker.epoch):
+                shadow.standing.marked = max(marker.outlook, 1)
+                self.switch.ledger.put_session(shadow)
+                self._cross(shadow)
+                return
+        # It has ended, or was lost with a disk: the other one has all that there will be.
+        self.moves.fabric.send((peer,), Crossed(marker.client, marker.epoch))
+
+    def _outlook_heard(self, peer: NodeId) -> None:
+        for shadow in self._shadows(peer):
+            if shadow.standing.marked:
+                self._cross(shadow)
+
+    def _cross(self, shadow: Session) -> None:
+        assert self.gateway is not None
+        peer = shadow.standing.moved_to
+        if self.gateway.uplinks[peer].heard.number >= shadow.standing.marked:
+            self.gateway.send((peer,), Crossed(shadow.client, shadow.standing.next_epoch))
+            self.registry.end(shadow)
+
+    def _shadows(self, peer: NodeId) -> list[Session]:
+        shadows = (one for some in self.registry.shadows.values() for one in some.values())
+        return [one for one in shadows if one.standing.abroad and one.standing.moved_to == peer]
+
+    # A session arrives over an uplink
+
+    def _arrive(self, peer: NodeId, moved: messages.Session) -> None:
+        """It is the client's session here from now on. What its old site still passes on goes before what comes to it
+        here; what comes over this uplink by itself is for the old site to pass on, until `Crossed`."""
+        assert self.gateway is not None
+        client, present = moved.client, self.registry.sessions.get(moved.client)
+        way = Upstream(moved.epoch, peer, (), {peer}, main=present is None)
+        if present is None:
+            session = self.moves.arriving.installed(moved, way)
+            session.standing.came_from = ""
+        else:
+            session = present
+            self.moves.arriving.add_from_abroad(session, moved, way)
+        session.standing.arriving, session.standing.entered = peer, moved.epoch
+        self._remember(client, moved.kept)
+        self._is_back(client)
+        for outside in (False, True):
+            chase = self.chases.get((client, outside))
+            if chase is not None and chase.unites and chase.by == self.name:
+                self._done(client, chase)
+            elif chase is not None and chase.called == peer:
+                chase.called = ""
+                self._put(client, chase)
+        self.moves.places.forget(client, At(moved.epoch, "~"))
+        self.switch.counts.moved_in += present is None
+        self.switch.ledger.put_session(session)
+        self.switch.audiences.changed()
+        self.switch.restate()
+        self.gateway.send((peer,), Marker(client, moved.epoch, self.gateway.uplinks[peer].told.number))
+        if self.is_chased(client):
+            self._pursue(client)
+        else:
+            self.moves.go_on_with(session)
+
+    def _is_back(self, client: str) -> None:
+        if self.away.pop(client, None) is not None:
+            self.switch.store.drop("meta", AWAY + client)
+
+    def _remember(self, client: str, kept: tuple[Kept, ...]) -> None:
+        """What it had elsewhere: a second gateway may bring the same."""
+        session = self.registry.sessions.get(client)
+        if session is None or not kept:
+            return
+        passages = session.carried.passages
+        passages.update((crossing_of(one.publication), None) for one in kept)
+        while len(passages) > PASSAGES_MAX:
+            del passages[next(iter(passages))]
+
+    def _come_through(self, session: Session) -> None:
+        """All that was for it in its old site is here."""
+        peer, session.standing.arriving = session.standing.arriving, ""
+        self.moves.turning.forget(session)
+        session.inflow.upstreams = [way for way in session.inflow.upstreams if way.source != peer]
+        self.moves.turning.release(session, ABROAD)
+        self.switch.ledger.put_session(session)
+        self.switch.audiences.changed()
+        if self.is_chased(session.client):
+            self._pursue(session.client)
+        elif session.outlet is None and session.standing.state is State.RESTING:
+            self.moves.copying.rested(session)
+
+    def _arriving(self, peer: NodeId) -> list[Session]:
+        return [one for one in self.registry.sessions.values() if one.standing.arriving == peer]
+
+    def _reborn(self, peer: NodeId) -> None:
+        """A gateway of another site has lost its disk: nobody waits any longer for what was only there."""
+        for session in self._arriving(peer):
+            self._come_through(session)
+        for shadow in self._shadows(peer):
+            if self.moves.turning.has_taken(shadow):
+                self.registry.end(shadow)
+        for (client, outside), chase in list(self.chases.items()):
+            if chase.called == peer:
+                chase.called = ""
+                self._put(client, chase)
+            elif outside and chase.by == peer:
+                self._done(client, chase)
+        for client, away in list(self.away.items()):
+            if self.gateway is not None and away.broker == f"{self.gateway.uplinks[peer].site}/":
+                self._is_back(client)
+        for client, at in list(self.moves.places.known.items()):
+            if self.gateway is not None and at.broker == f"{self.gateway.uplinks[peer].site}/":
+                self.moves.places.forget(client, at)
+
+
+def is_abroad(place: str) -> bool:
+    """Whether a place is in another site, by its name."""
+    return "/" in place

@@ -1,0 +1,67 @@
+"""What a broker believes about cells: the higher term wins, in whatever order it hears of them."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from random import Random
+
+import pytest
+
+from godwit.protocols.broker.fabric.ring.atlas import Atlas
+from godwit.protocols.broker.fabric.ring.targets import homes_of, of_level
+from godwit.protocols.broker.messages import Region
+from godwit.protocols.broker.store import MemoryStore
+from godwit.protocols.gathering.areas import Anywhere, Reach, Spot
+from godwit.protocols.gathering.space import WHOLE, Cell, cut_between
+
+CUT = cut_between((0.0, 0.0), (10.0, 0.0))
+CUT_2 = cut_between((0.0, 0.0), (0.0, 10.0))
+LEFT, RIGHT = Cell("0", (CUT.opposite(),)), Cell("1", (CUT,))
+LOW, HIGH = LEFT.append(CUT_2.opposite(), "0"), LEFT.append(CUT_2, "1")
+HISTORY = (
+    Region(WHOLE, "a", 1),
+    Region(LEFT, "a", 2),
+    Region(RIGHT, "b", 2),
+    Region(LOW, "a", 3),
+    Region(HIGH, "c", 3),
+)
+
+
+def atlas(disk: dict[str, dict[tuple[str, int], bytes]] | None = None) -> Atlas:
+    return Atlas(MemoryStore(disk if disk is not None else {}, lambda call: call()), "me")
+
+
+@pytest.mark.parametrize("order", list(permutations(range(5)))[::7])
+def test_whatever_comes_first_the_newest_stays(order: tuple[int, ...]) -> None:
+    known = atlas()
+    for at in order:
+        known.put(HISTORY[at])
+    assert {one.prefix: one.owner for one in known.regions.values()} == {"1": "b", "00": "a", "01": "c"}
+
+
+def test_every_place_and_every_key_has_one_owner_when_all_cells_are_known() -> None:
+    known, dice = atlas(), Random(2)
+    for one in HISTORY:
+        known.put(one)
+    assert known.covers(Anywhere())
+    targets: list[Reach] = [Spot((dice.uniform(-180, 180), dice.uniform(-90, 90))) for _ in range(100)]
+    targets += [*(of_level(str(n)) for n in range(100)), *homes_of("x", 3)]
+    for target in targets:
+        assert len(list(known.meeting(target))) == 1
+
+
+def test_a_cell_that_nobody_has_spoken_of_is_missed() -> None:
+    known = atlas()
+    known.put(HISTORY[2])
+    assert not known.covers(Anywhere())
+    assert known.covers(Spot((50.0, 0.0)))
+    assert not known.covers(Spot((-50.0, 0.0)))
+
+
+def test_all_of_it_survives_a_crash() -> None:
+    disk: dict[str, dict[tuple[str, int], bytes]] = {}
+    known = atlas(disk)
+    for one in HISTORY:
+        known.put(one)
+    known.store.settled(lambda: None)
+    assert atlas(disk).regions == known.regions

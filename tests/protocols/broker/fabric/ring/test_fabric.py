@@ -1,0 +1,354 @@
+"""Deployed brokers on the ring, in the simulator: who matches, who is told, and what a newcomer takes along."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from random import Random
+
+import msgspec
+import pytest
+
+from godwit.filters.areas import distance_m
+from godwit.filters.clauses import AttributeFilter
+from godwit.filters.filters import Filter
+from godwit.filters.predicates import Kind, Text, TextOp
+from godwit.protocols.broker.api import Lasting, Reason, Subscription
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric
+from godwit.protocols.broker.fabric.ring.targets import of_level
+from godwit.protocols.broker.messages import Content, Enter, Owned, Region, Routed, Seek, Turn, Wanted
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.registry import Granted
+from godwit.protocols.broker.streams.frames import Parcels, Run, decode_items
+from godwit.protocols.gathering.areas import Spot, meets
+from godwit.protocols.gathering.space import Boundary, Cell, cut_between
+from godwit.protocols.host import Message, NodeId, RemoteError
+from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.options import RING, StationOptions
+from godwit.sim.brokers.picture import Picture
+from godwit.sim.exploration.generator import drawn
+from godwit.sim.exploration.trial import Trial
+
+
+class Ring:
+    """Brokers b1 ... bn; those that are late start later."""
+
+    def __init__(self, count: int, *, late: int = 0, handoff: str = "reactive", located: tuple[str, ...] = ()) -> None:
+        self.names = [f"b{at}" for at in range(1, count + late + 1)]
+        options = StationOptions(
+            fabric="dht",
+            handoff=handoff,  # type: ignore[arg-type]
+            ring=msgspec.structs.replace(RING, located=located),
+        )
+        self.cluster = Cluster(self.names, combinations(self.names, 2), 1, options)
+        self.heard: list[tuple[NodeId, NodeId, object]] = []
+        self.cluster.cables.spy = self._overhear
+        for name in self.names[count:]:
+            self.cluster.crash(name)
+        self.cluster.run(5 + count)
+
+    def _overhear(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        if isinstance(message, Parcels):
+            for run in message.runs:
+                if any(leg.to == to for leg in run.legs):
+                    self.heard += [(message.origin, to, item.content) for item in decode_items(run)]
+
+    def fabric(self, name: NodeId) -> RingFabric:
+        found = self.cluster.sites[name].station.fabric
+        assert isinstance(found, RingFabric)
+        return found
+
+    def client(self, name: str, at: NodeId) -> Client:
+        client = Client(self.cluster, name)  # type: ignore[arg-type]
+        client.connect(at)
+        self.cluster.run(3)
+        return client
+
+    def owner(self, level: str) -> NodeId:
+        owners = [
+            name for name in self.names if any(meets(one.cell, of_level(level)) for one in self.fabric(name).regions)
+        ]
+        assert len(owners) == 1
+        return owners[0]
+
+    def said(self, kind: type) -> list[tuple[NodeId, NodeId]]:
+        return [(origin, to) for origin, to, content in self.heard if type(content) is kind]
+
+
+@pytest.mark.feature("data-gathering F8")
+def test_brokers_come_in_one_by_one_and_their_cells_are_all_of_space() -> None:
+    ring = Ring(8)
+    regions = [region for name in ring.names for region in ring.fabric(name).regions]
+    assert len(regions) == 8
+    assert sum(2.0 ** -len(region.prefix) for region in regions) == 1.0
+    assert all(ring.fabric(name).atlas.owners >= {name} for name in ring.names)
+
+
+@pytest.mark.feature("data-gathering F6")
+def test_a_publication_goes_to_its_matching_broker_and_from_there_to_those_who_want_it() -> None:
+    ring = Ring(6)
+    matching = ring.owner("t")
+    here, there = [name for name in ring.names if name != matching][:2]
+    subscriber, publisher = ring.client("s", here), ring.client("p", there)
+    subscriber.subscribe("t/#", qos=2)
+    ring.cluster.run(3)
+    assert ring.said(Wanted) == [(here, matching)]
+    publisher.publish("t/x", b"1", 2)
+    ring.cluster.run(3)
+    assert [one.publication.payload for one in subscriber.got] == [b"1"]
+    assert ring.said(Routed) == [(there, matching)]
+    assert ring.said(Publication) == [(matching, here)]
+
+
+def test_a_hop_asks_the_matching_broker_and_the_two_places_only() -> None:
+    ring = Ring(8)
+    matching = ring.owner("t")
+    old, new = [name for name in ring.names if name != matching][:2]
+    subscriber = ring.client("s", old)
+    subscriber.subscribe("t/#", qos=2)
+    ring.cluster.run(3)
+    subscriber.drop().connect(new)
+    ring.cluster.run(5)
+    assert set(ring.said(Turn)) == {(new, matching), (new, old)}
+
+
+@pytest.mark.feature("data-gathering F9")
+def test_a_newcomer_takes_its_half_with_the_book() -> None:
+    ring = Ring(3, late=3)
+    clients = {name: ring.client(f"s-{name}", name) for name in ring.names[:3]}
+    for client in clients.values():
+        client.subscribe("#", qos=2)
+    ring.cluster.run(3)
+    for name in ring.names[3:]:
+        ring.cluster.start(name)
+    ring.cluster.run(10)
+    assert all(ring.fabric(name).is_member for name in ring.names)
+    for name in ring.names:
+        assert ring.fabric(name).interests.keys() | {name} >= set(ring.names[:3])
+    publisher = ring.client("p", ring.names[-1])
+    for number in range(40):
+        publisher.publish(f"t{number}/x", b"%d" % number, 2)
+    ring.cluster.run(5)
+    for client in clients.values():
+        assert sorted(int(one.publication.payload) for one in client.got) == list(range(40))
+
+
+def test_a_broker_that_crashed_comes_back_with_its_cell_and_its_book() -> None:
+    ring = Ring(4)
+    matching = ring.owner("t")
+    here, there = [name for name in ring.names if name != matching][:2]
+    subscriber, publisher = ring.client("s", here), ring.client("p", there)
+    subscriber.subscribe("t/#", qos=2)
+    ring.cluster.run(3)
+    cells = ring.fabric(matching).regions
+    ring.cluster.crash(matching)
+    publisher.publish("t/x", b"while it is away", 2)
+    ring.cluster.run(5)
+    assert publisher.accepts, "it is on the disk of the broker that took it"
+    assert not subscriber.got
+    ring.cluster.start(matching)
+    ring.cluster.run(10)
+    assert ring.fabric(matching).regions == cells
+    assert [one.publication.payload for one in subscriber.got] == [b"while it is away"]
+
+
+def test_whoever_lost_its_disk_gets_its_cell_again_and_hears_what_others_want() -> None:
+    ring = Ring(4)
+    matching = ring.owner("t")
+    here, there = [name for name in ring.names if name != matching][:2]
+    subscriber, publisher = ring.client("s", here), ring.client("p", there)
+    subscriber.subscribe("t/#", qos=2)
+    ring.cluster.run(3)
+    cells = ring.fabric(matching).regions
+    ring.cluster.crash(matching)
+    ring.cluster.sites[matching].node.disk.clear()
+    ring.cluster.start(matching)
+    ring.cluster.run(10)
+    assert ring.fabric(matching).regions == cells
+    publisher.publish("t/x", b"again", 2)
+    ring.cluster.run(5)
+    assert [one.publication.payload for one in subscriber.got] == [b"again"]
+
+
+def test_a_subscription_is_in_place_when_all_owners_have_noted_it() -> None:
+    ring = Ring(6)
+    answers: list[bool] = []
+    subscriber = ring.client("s", "b2")
+    broker = ring.cluster.sites["b2"].broker
+    assert subscriber.session is not None
+    broker.subscribe(subscriber.session, (Subscription("#", "#", qos=1),))
+    broker.in_place(subscriber.session, ("#",), answers.append)
+    assert answers == []
+    ring.cluster.run(3)
+    assert answers == [True]
+    assert set(ring.said(Wanted)) == {("b2", name) for name in ring.names if name != "b2"}
+
+
+def test_a_subscription_that_cannot_be_in_place_says_so() -> None:
+    ring = Ring(3)
+    matching = ring.owner("t")
+    here = next(name for name in ring.names if name != matching)
+    subscriber = ring.client("s", here)
+    ring.cluster.crash(matching)
+    answers: list[bool] = []
+    subscriber.subscribe("t/#", qos=1)
+    assert subscriber.session is not None
+    ring.cluster.sites[here].broker.in_place(subscriber.session, [*subscriber.session.subscriptions], answers.append)
+    ring.cluster.run(11)
+    assert answers == [False]
+
+
+def test_what_is_retained_is_kept_by_its_owner_and_found_wherever_somebody_subscribes() -> None:
+    ring = Ring(5, late=2)
+    publisher = ring.client("p", "b1")
+    for level in "tuvwx":
+        publisher.publish(f"{level}/last", b"old", 1, retain=True)
+        publisher.publish(f"{level}/last", b"new", 1, retain=True)
+        publisher.publish(f"{level}/gone", b"1", 1, retain=True)
+        publisher.publish(f"{level}/gone", b"", 1, retain=True)
+    ring.cluster.run(5)
+    assert all(ring.cluster.sites[name].broker.retained_count <= 10 for name in ring.names[:5])
+    assert sum(ring.cluster.sites[name].broker.retained_count for name in ring.names[:5]) == 10
+    for name in ring.names[5:]:
+        ring.cluster.start(name)
+    ring.cluster.run(10)
+    for name in ring.names:
+        subscriber = ring.client(f"s-{name}", name)
+        subscriber.subscribe("#", qos=1)
+        ring.cluster.run(5)
+        got = sorted((one.publication.topic, one.publication.payload) for one in subscriber.got)
+        assert got == [(f"{level}/last", b"new") for level in "tuvwx"], name
+
+
+def lasting(client: Client, topics: str = "#", condition: str = "n >= 5") -> None:
+    client.subscribe(topics, condition, key="q", qos=2, lasting=Lasting.OVERLAP)
+
+
+def picture_of(client: Client) -> Picture:
+    picture = Picture()
+    for delivery in client.got:
+        picture.take(delivery)
+    assert picture.wrong == []
+    return picture
+
+
+def test_a_lasting_question_is_told_by_the_broker_that_its_client_is_at_whoever_owns_the_things() -> None:
+    """Numbers are those of the client's view, one count for all cells: the broker that tells has all that is wanted."""
+    ring = Ring(5)
+    publishers = [ring.client(f"p{name}", name) for name in ring.names]
+    things = [f"{level}/{number}" for level in "tuvwx" for number in range(3)]
+    dice, truth = Random(5), dict[str, bytes]()
+
+    def say(topic: str) -> None:
+        """The owner of a topic gives the order to what several say of it; here one speaks at a time."""
+        n = dice.choice((None, 1, 6, 9))
+        payload = b"" if n is None else b'{"n": %d, "at": %d}' % (n, dice.randrange(99))
+        dice.choice(publishers).publish(topic, payload, 1, retain=True)
+        ring.cluster.run(0.5)
+        truth.pop(topic, None)
+        if n is not None and n >= 5:
+            truth[topic] = payload
+
+    for topic in things:
+        say(topic)
+    asking = [ring.client(f"s-{name}", name) for name in ring.names]
+    for client in asking:
+        lasting(client)
+    ring.cluster.run(5)
+    for client in asking:
+        assert picture_of(client).known == truth
+    for _ in range(40):
+        say(dice.choice(things))
+    ring.cluster.run(5)
+    for client in asking:
+        assert picture_of(client).known == truth
+        assert picture_of(client).pending == 0
+
+
+def test_a_lasting_question_in_a_ring_goes_along_with_its_client_and_says_what_it_will_tell() -> None:
+    ring = Ring(5)
+    publisher = ring.client("p", "b1")
+    for level in "tuvwx":
+        publisher.publish(f"{level}/1", b'{"n": 7}', 1, retain=True)
+    ring.cluster.run(3)
+    asking = ring.client("s", "b2")
+    asking.keeps_token = True
+    lasting(asking)
+    broker, told = ring.cluster.sites["b2"].broker, list[str]()
+    before = Granted(Reason.OK, 2, properties=(("lasting-view", ""), ("lasting-matches", "0")))
+
+    def noted(in_place: bool) -> None:
+        assert in_place
+        told.append(dict(broker.renewed(asking.session, "q", before).properties)["lasting-matches"])
+
+    broker.in_place(asking.session, ["q"], noted)
+    ring.cluster.run(3)
+    assert told == ["5"]
+    assert len(picture_of(asking).known) == 5
+    view = picture_of(asking).view
+    for number, name in enumerate(("b3", "b4", "b2")):
+        asking.drop()
+        publisher.publish(f"{'tuv'[number]}/1", b'{"n": 1}', 1, retain=True)
+        ring.cluster.run(2)
+        asking.connect(name)
+        ring.cluster.run(5)
+    ring.cluster.run(40)
+    assert sorted(picture_of(asking).known) == ["w/1", "x/1"]
+    assert picture_of(asking).view == view
+
+
+CUT = cut_between((0.0, 0.0), (10.0, 0.0))
+WRONG = [
+    Owned(0, (Region(Cell("01", (CUT,)), "b9", 9),)),
+    Owned(0, (Region(Cell("x", (CUT,)), "b9", 9),)),
+    Owned(0, (Region(Cell("1", (Boundary(7, 1.0, True),)), "b9", 9),)),
+    Owned(0, (Region(Cell("1", (Boundary(0, float("nan"), True),)), "b9", 9),)),
+    Enter("b9", (1.0,)),
+    Enter("b9", (float("inf"), 1.0)),
+    Seek("b9", 1, (Spot((1.0,)),)),
+    Seek("b9", 1, (), "2"),
+    Wanted(1, (Filter((AttributeFilter("a", Kind.NUMBER, (Text(TextOp.EQU, "x"),)),)),)),
+    Routed(Publication("p", 1, "a/#")),
+]
+
+
+@pytest.mark.parametrize("content", WRONG, ids=repr)
+def test_what_cannot_be_is_refused_before_anybody_acts_on_it(content: Content) -> None:
+    items = msgspec.Raw(msgspec.msgpack.encode([(1, True, content)]))
+    with pytest.raises(RemoteError, match="no items of a stream"):
+        decode_items(Run((), items))
+
+
+@pytest.mark.feature("data-gathering F6")
+def test_who_asks_for_an_area_gets_what_happens_there_also_while_cells_are_divided() -> None:
+    """An oracle measures distances itself."""
+    ring, dice = Ring(4, late=4, located=("cars/#",)), Random(5)
+    areas = {f"s{n}": (dice.uniform(-60, 60), dice.uniform(-170, 170), dice.uniform(500, 4_000)) for n in range(6)}
+    subscribers = {}
+    for at, (name, (lat, lon, km)) in enumerate(areas.items()):
+        subscribers[name] = ring.client(name, ring.names[at % 4])
+        subscribers[name].subscribe("cars/#", f"within(lat, lon, {lat:.3f}, {lon:.3f}, {km:.0f}km)", qos=2)
+    publishers = [ring.client(f"p{n}", ring.names[n]) for n in range(3)]
+    ring.cluster.run(5)
+    said: dict[int, tuple[float, float]] = {}
+    for number in range(240):
+        if number % 50 == 25:
+            ring.cluster.start(ring.names[4 + number // 50]) if number // 50 < 4 else None
+        place = said[number] = dice.uniform(-80, 80), dice.uniform(-179, 179)
+        payload = msgspec.json.encode({"n": number, "lat": place[0], "lon": place[1]})
+        publishers[number % 3].publish(f"cars/{number % 5}", payload, 2)
+        ring.cluster.run(0.1)
+    ring.cluster.run(15)
+    assert all(ring.fabric(name).is_member for name in ring.names)
+    for name, (lat, lon, km) in areas.items():
+        center = round(lat, 3), round(lon, 3)
+        wanted = [n for n, place in said.items() if distance_m(*center, *place) <= round(km) * 1000]
+        got = sorted(msgspec.json.decode(one.publication.payload)["n"] for one in subscribers[name].got)
+        assert got == wanted, name
+    books = [len(ring.fabric(name).interests) for name in ring.names]
+    assert min(books) < 4, "an area is not asked for everywhere"
+
+
+@pytest.mark.parametrize("seed", [12, 40, 98, 108, 112, 141, 142, 144])
+def test_a_world_that_broke_a_promise_once_does_not_any_more(seed: int) -> None:
+    assert Trial(drawn(seed, "dht")).run().findings == []

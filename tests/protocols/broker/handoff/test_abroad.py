@@ -1,0 +1,207 @@
+"""Sessions cross between sites: once, in order, nothing lost, and at the cost of the path."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from tests.sim.brokers.lands import Land
+
+from godwit.protocols.broker.api import Reason
+from godwit.protocols.broker.interest.stated import LINGER_S
+from godwit.protocols.broker.messages import Astray, Crossed, Forwarded, Marker, Outlook, Session, Summon
+from godwit.protocols.broker.streams.frames import Parcels, decode_items
+from godwit.protocols.host import Message, NodeId
+from godwit.sim.brokers.roamer import Roamer
+
+CHAIN = "a1-a2 a2-a3 b1-b2 c1-c2 a1-b1 b1-c1"
+"""Site B lies between the two others."""
+
+SAID = (Summon, Session, Marker, Crossed, Astray, Outlook)
+
+
+class Watch:
+    """What is said over uplinks about sessions, and what sites say they want."""
+
+    def __init__(self, land: Land) -> None:
+        self.land = land
+        self.heard: list[str] = []
+        self.forwarded = 0
+        self._seen: set[tuple[NodeId, NodeId, int]] = set()
+        land.cluster.cables.spy = self._look
+
+    def _look(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        if not isinstance(message, Parcels) or self.land.site_of[sender] == self.land.site_of[to]:
+            return
+        for item in (item for run in message.runs for item in decode_items(run)):
+            if (sender, to, item.number) in self._seen:
+                continue  # a stream says again what was not confirmed
+            self._seen.add((sender, to, item.number))
+            self.forwarded += isinstance(item.content, Forwarded)
+            if isinstance(item.content, SAID):
+                self.heard.append(f"{sender} {to} {type(item.content).__name__}")
+
+
+def everything_came_once(land: Land, hearer: Roamer) -> None:
+    assert sorted(hearer.order) == [*land.said]
+    for publisher in {said.publisher for said in land.said.values()}:
+        order = [n for n in hearer.order if land.said[n].publisher == publisher]
+        assert order == sorted(order), publisher
+
+
+def sessions_of(land: Land, client: str) -> list[NodeId]:
+    return [name for name, machine in land.cluster.sites.items() if machine.up and client in machine.broker.sessions]
+
+
+def nothing_is_under_way(land: Land) -> None:
+    left = {name: machine.broker.unfinished for name, machine in land.cluster.sites.items()}
+    assert not any(count for counts in left.values() for count in counts.values()), left
+
+
+@pytest.mark.feature("content-routing F35")
+def test_a_session_crosses_one_uplink_by_these_messages() -> None:
+    land = Land("a1-a2 a1-b1 b1-b2")
+    client, speaker = land.client("s", "a2", "x/#"), land.client("p", "b2")
+    client.vanish(goodbye=True)
+    land.run(1.0)
+    for _ in range(3):
+        speaker.speak("x/y", {}, 2)
+    land.run(2.0)
+    watch = Watch(land)
+    client.come("b2")
+    land.run(3.0)
+    assert watch.heard == [
+        "b1 a1 Summon",
+        "a1 b1 Session",
+        "b1 a1 Outlook",
+        "b1 a1 Marker",
+        "a1 b1 Crossed",
+    ]
+    assert watch.forwarded == 3, "what waits goes along, once"
+    assert [one.present for one in client.admissions] == [False, True]
+    everything_came_once(land, client)
+
+
+@pytest.mark.feature("content-routing F33")
+@pytest.mark.feature("content-routing F35")
+@pytest.mark.parametrize("seed", range(3))
+def test_under_load_nothing_is_lost_or_comes_twice_and_the_old_session_is_given_up(seed: int) -> None:
+    land = Land(CHAIN, seed)
+    client = land.client("s", "c2", "x/#")
+    speakers = [land.client(f"p{at}", at) for at in ("a3", "b2", "c1")]
+
+    def say(times: int) -> None:
+        for _ in range(times):
+            for speaker in speakers:
+                speaker.speak("x/y", {}, 2)
+            land.run(0.02)
+
+    say(5)
+    for to in ("a3", "b2", "c2", "a1", "b1", "a2"):
+        client.vanish()
+        say(5)
+        client.come(to)
+        say(40)
+        land.run(3.0)
+        assert client.inside
+        assert client.admissions[-1].present
+        assert sessions_of(land, "s") == [to]
+    everything_came_once(land, client)
+    nothing_is_under_way(land)
+
+
+def chain_of(sites: int) -> str:
+    letters = "abcdefghijklmnop"[:sites]
+    return " ".join([*(f"{one}1-{one}2" for one in letters), *(f"{a}1-{b}1" for a, b in pairwise(letters))])
+
+
+def star_of(sites: int) -> str:
+    letters = "abcdefghijklmnop"[:sites]
+    return " ".join([*(f"{one}1-{one}2" for one in letters), *(f"a1-{one}1" for one in letters[1:])])
+
+
+def cost(links: str, home: NodeId, to: NodeId) -> Counter[str]:
+    """What a crossing says over all uplinks of the country, by kind."""
+    land = Land(links)
+    client = land.client("s", home, "x/#")
+    client.vanish(goodbye=True)
+    land.run(3.0)
+    watch = Watch(land)
+    client.come(to)
+    land.run(10.0 + LINGER_S)  # its old site forgets after a while what it wanted
+    assert client.inside
+    assert client.admissions[-1].present
+    return Counter(line.split()[2] for line in watch.heard)
+
+
+@pytest.mark.feature("content-routing F39")
+@pytest.mark.parametrize("sites", [3, 6, 12])
+def test_a_crossing_costs_the_path_and_not_the_number_of_sites(sites: int) -> None:
+    one_uplink = Counter(Summon=1, Session=1, Marker=1, Crossed=1, Outlook=2)
+    last = "abcdefghijklmnop"[sites - 1]
+    assert cost(chain_of(sites), "a2", "b2") == one_uplink
+    assert cost(star_of(sites), "b2", f"{last}2") == Counter({kind: 2 * n for kind, n in one_uplink.items()})
+    whole = cost(chain_of(sites), "a2", f"{last}2")
+    assert whole == Counter({kind: (sites - 1) * n for kind, n in one_uplink.items()})
+
+
+def test_while_the_uplink_is_down_the_client_is_told_to_come_again_and_then_gets_its_session() -> None:
+    land = Land("a1-a2 a1-b1 b1-b2")
+    client, speaker = land.client("s", "a2", "x/#"), land.client("p", "a1")
+    client.vanish()
+    land.cluster.cut("a1", "b1")
+    for _ in range(5):
+        speaker.speak("x/y", {}, 2)
+    client.come("b2")
+    land.run(25.0)
+    assert not client.inside
+    assert Reason.SERVER_BUSY in client.closed
+    assert sessions_of(land, "s") == ["a2"]
+    land.cluster.heal("a1", "b1")
+    land.run(15.0)
+    assert client.inside
+    assert all(one.present for one in client.admissions[1:])
+    everything_came_once(land, client)
+    nothing_is_under_way(land)
+
+
+@pytest.mark.parametrize("victim", ["a1", "b1", "a2", "b2"])
+@pytest.mark.parametrize("after_s", [0.01, 0.03, 0.05, 0.08])
+def test_a_crash_in_the_middle_changes_nothing(victim: NodeId, after_s: float) -> None:
+    land = Land("a1-a2 a1-b1 b1-b2 a2-a3 b2-b3")
+    client = land.client("s", "a2", "x/#")
+    speakers = [land.client("pa", "a3"), land.client("pb", "b3")]
+    client.vanish()
+    land.run(1.0)
+    for _ in range(10):
+        for speaker in speakers:
+            speaker.speak("x/y", {}, 2)
+    client.come("b2")
+    land.run(after_s)
+    land.cluster.crash(victim)
+    land.run(2.0)
+    land.cluster.start(victim)
+    for _ in range(10):
+        for speaker in speakers:
+            speaker.speak("x/y", {}, 2)
+    land.run(40.0)
+    assert client.inside
+    everything_came_once(land, client)
+    assert sessions_of(land, "s") == ["b2"]
+    nothing_is_under_way(land)
+
+
+def test_where_nobody_has_the_session_the_client_gets_a_new_one() -> None:
+    land = Land("a1-a2 a1-b1 b1-b2")
+    client = land.client("s", "a2", "x/#")
+    client.vanish()
+    land.run(1.0)
+    land.cluster.sites["a2"].broker.end_session("s", "by hand")
+    land.run(1.0)
+    watch = Watch(land)
+    client.come("b2")
+    land.run(3.0)
+    assert [one.present for one in client.admissions] == [False, False]
+    assert [line for line in watch.heard if "Outlook" not in line] == ["b1 a1 Summon", "a1 b1 Astray"]
+    nothing_is_under_way(land)
