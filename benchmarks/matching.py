@@ -37,6 +37,10 @@ PASSES = 5
 console = Console()
 
 
+EVENT_GOALS = {(10_000, 0.001): 20, (10_000, 0.01): 40, (100_000, 0.001): 60, (100_000, 0.01): 150}
+"""Microseconds for one event, by subscriptions and the share of them that match."""
+
+
 def seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
@@ -205,6 +209,28 @@ def singles_table(subscriptions: int) -> Table:
     return table
 
 
+def events_table() -> Table:
+    """One event at a time, at three sizes, beside brute force over arrays in the same run."""
+    table = Table(title="One event at a time, median microseconds")
+    for column in ("workload", "matches/event", "index", "goal", "brute force", "ratio"):
+        table.add_column(column, justify="left" if column == "workload" else "right")
+    for subscriptions, share in ((n, s) for n in (1_000, 10_000, 100_000) for s in (0.001, 0.01)):
+        load = workloads.uniform(subscriptions, share, events=1_000)
+        index, _ = build(load)
+        rows, arrays = load.rows(), load.arrays
+        assert arrays is not None
+        for row in rows[:200]:
+            index.match(row)
+        took = [seconds(partial(index.match, row)) * 1e6 for row in rows]
+        plain = [seconds(partial(brute, arrays, at)) * 1e6 for at in range(200)]
+        found = sum(len(index.match(row)) for row in rows) / len(rows)
+        ours, theirs = statistics.median(took), statistics.median(plain)
+        goal = EVENT_GOALS.get((subscriptions, share))
+        cells = (f"{found:,.1f}", f"{ours:,.1f}", f"{goal}" if goal else "-", f"{theirs:,.0f}", f"{theirs / ours:.1f}")
+        table.add_row(load.name, *cells)
+    return table
+
+
 def memory_line(load: Workload) -> str:
     index, built = build(load)
     each = index.nbytes / len(load.filters)
@@ -216,7 +242,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller streams, no row of a million subscriptions")
     parser.add_argument("--only", default="", metavar="WORD", help="only rows whose workload has this in its name")
     parser.add_argument("--data", type=Path, default=workloads.DATA, help="the folder of the recorded flights")
+    parser.add_argument("--singles", action="store_true", help="only single events beside brute force")
     options = parser.parse_args()
+    if options.singles:
+        console.print(events_table())
+        return
     scale = 4 if options.quick else 1
     many, few = 25_600 // scale, 10_240 // scale
     size, stream = 100_000 // scale, 5_120 // scale
@@ -241,6 +271,7 @@ def main() -> None:
     if not options.only:
         for subscriptions in (10_000, 100_000):
             console.print(singles_table(subscriptions))
+        console.print(events_table())
         if not options.quick:
             console.print(memory_line(workloads.uniform(1_000_000, 0.0001, events=1)))
     console.print(f"pyarrow {pa.__version__}, numpy {np.__version__}")

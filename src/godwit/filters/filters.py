@@ -176,12 +176,20 @@ def conjunction(attributes: Iterable[AttributeFilter]) -> Filter | None:
     None is certain, a filter is not: contradictions between more than two conditions on one string may go unseen.
     """
     demanded: dict[AttributeKey, list[Clause]] = {}
+    given: dict[int, AttributeFilter] = {}
     for one in attributes:
         demanded.setdefault(one.key, []).append(one.clause)
+        given[id(one.clause)] = one
     folded = {key: _folded(key[1], found) for key, found in demanded.items()}
     if any(clauses.NEVER in found for found in folded.values()) or not _settle_kinds(folded):
         return None
-    return Filter(tuple(AttributeFilter(*key, clause) for key in sorted(folded) for clause in folded[key]))
+    return Filter(tuple(_held(given, key, clause) for key in sorted(folded) for clause in folded[key]))
+
+
+def _held(given: dict[int, AttributeFilter], key: AttributeKey, clause: Clause) -> AttributeFilter:
+    """The one that was given, where it stays as it is: many filters may share it."""
+    one = given.get(id(clause))
+    return one if one is not None and one.clause is clause and one.key == key else AttributeFilter(*key, clause)
 
 
 def filter_of(*attributes: AttributeFilter) -> Filter:

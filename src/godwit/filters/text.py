@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from godwit.filters import patterns, syntax
+from godwit.filters import patterns, plain, syntax
 from godwit.filters.areas import WORLD, Area, Circle
 from godwit.filters.canonical import canonical
 from godwit.filters.clauses import AttributeFilter, Clause
@@ -63,6 +63,12 @@ def parse(text: str, limits: Limits = DEFAULT) -> FilterSet:
 
     Raises `FilterError` for any other text, and for one that asks for more than `limits` grants.
     """
+    found = plain.read(text, limits)
+    return found if found is not None else by_grammar(text, limits)
+
+
+def by_grammar(text: str, limits: Limits = DEFAULT) -> FilterSet:
+    """The same by the grammar alone, for texts of every kind."""
     try:
         return canonical(Reader(text, limits).alternatives(syntax.tree(text, limits)))
     except RecursionError:

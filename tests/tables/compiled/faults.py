@@ -11,7 +11,7 @@ import pytest
 
 from godwit.filters.filters import EVERYTHING
 from godwit.filters.text import parse
-from godwit.tables.compiled import checks, layout
+from godwit.tables.compiled import books, checks, layout
 from godwit.tables.compiled.kernels import KERNELS
 from godwit.tables.compiled.state import Arrays
 from godwit.tables.matching.batch import Batch, Piece
@@ -28,7 +28,7 @@ def filled() -> tuple[Index, Arrays]:
 
 
 def test_this_process_is_checked() -> None:
-    assert checks.CHECKED
+    assert books.CHECKED
 
 
 def test_an_array_that_is_too_short_is_named_with_the_function_and_the_index() -> None:
@@ -89,7 +89,7 @@ def test_events_beyond_the_end_of_a_batch_are_found() -> None:
 def test_a_book_that_is_gone_is_found() -> None:
     _, state = filled()
     address = state.address
-    del checks.BOOKS[address]
+    del books.BOOKS[address]
     with pytest.raises(checks.BoundsError, match=r"called by knows: a book at address 0x[0-9a-f]+, where none is"):
         KERNELS.knows(address, 1)
 

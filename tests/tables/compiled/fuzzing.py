@@ -16,7 +16,7 @@ from tests.tables.matching.test_index import (
 from tests.tables.matching.test_index import test_an_index_says_what_the_filters_say as asking
 
 from godwit.filters import clauses, filters, predicates
-from godwit.tables.compiled import checks, programs
+from godwit.tables.compiled import books, programs
 from godwit.tables.matching import batch, index
 
 WATCHED: tuple[ModuleType, ...] = (clauses, filters, predicates, programs, batch, index)
@@ -31,7 +31,7 @@ def once(data: bytes) -> None:
 def main(seconds: int) -> None:
     import atheris  # type: ignore[import-untyped]
 
-    assert checks.CHECKED, "set NUMBA_BOUNDSCHECK=1: unchecked, a wrong access may go unseen"
+    assert books.CHECKED, "set NUMBA_BOUNDSCHECK=1: unchecked, a wrong access may go unseen"
     for module in WATCHED:
         for found in vars(module).values():
             members = vars(found).values() if isinstance(found, type) else (found,)

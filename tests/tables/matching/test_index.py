@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 
 import numpy as np
@@ -14,6 +15,7 @@ from godwit.events import Event, Place, Value
 from godwit.filters.areas import Box, Circle
 from godwit.filters.filters import Filter, FilterSet, attribute, filter_of
 from godwit.filters.predicates import Kind, Outside, Text, TextOp, Within, equ, gr, like, neq, rng
+from godwit.filters.text import parse
 from godwit.tables.matching.batch import Batch
 from godwit.tables.matching.index import Index
 
@@ -234,3 +236,22 @@ def test_patterns_with_lone_surrogates_are_texts_like_others() -> None:
     wanted: dict[int, Wanted] = {1: Filter((filter_of(attribute("w", equ(odd))).attributes[0],))}
     wanted[2] = filter_of(attribute("w", Text(TextOp.LIKE, "a_"), kind=Kind.STRING))
     check(index_of(wanted), wanted, [{"w": odd}, {"w": "a"}, {"w": "a\ud83d"}])
+
+
+NEAR = [1.0, 1.0 + 2**-40, 1.0 + 2**-52, 1.0 - 2**-53, -1.0, -1.0 - 2**-45, 0.0, -0.0, 5e-324, -5e-324]
+FAR = [1.7e308, -1.7e308, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1]
+"""Numbers whose keys share their upper half with another's, and those at the ends of what there is."""
+STRANGE: list[Value] = [math.inf, -math.inf, math.nan, "1", True]
+
+numbers = st.sampled_from(NEAR + FAR)
+sides = st.builds("{0} {1} {2!r}".format, st.sampled_from("ab"), st.sampled_from(["<", "<=", ">", ">="]), numbers)
+ends = st.lists(numbers, min_size=2, max_size=2).map(sorted)
+spans = st.builds(lambda name, two: "{} BETWEEN {!r} AND {!r}".format(name, *two), st.sampled_from("ab"), ends)
+edges = st.fixed_dictionaries({}, optional={name: st.sampled_from([*NEAR, *FAR, *STRANGE]) for name in "ab"})
+
+
+@given(st.lists(st.lists(sides | spans, min_size=1, max_size=3).map(" AND ".join), max_size=12), st.lists(edges))
+def test_at_the_edge_of_a_range_events_are_judged_as_the_filter_judges_them(texts: list[str], stream: Events) -> None:
+    """Upper halves of keys decide most ranges for single events, and must never decide between equal halves."""
+    wanted: dict[int, Wanted] = {number: parse(text) for number, text in enumerate(texts)}
+    check(index_of(wanted), wanted, stream)

@@ -25,15 +25,14 @@ import ctypes
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from typing import Any, NoReturn, Protocol, cast
-from weakref import WeakValueDictionary
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from llvmlite import binding, ir
-from numba import config, types
+from numba import types
 from numba.extending import intrinsic
 
-CHECKED = bool(config.BOUNDSCHECK)
+from godwit.tables.compiled.books import BOOKS, CHECKED
 
 I64 = ir.IntType(64)
 
@@ -56,27 +55,10 @@ class BoundsError(IndexError):
     """Compiled code asked for memory that it has no right to. Only the checked mode raises it."""
 
 
-class Book(Protocol):
-    """What can be lent to compiled code: a table of addresses and lengths, and the arrays that it speaks of."""
-
-    address: int
-
-    def regions(self) -> Iterator[tuple[int, int]]: ...
-
-
-BOOKS: WeakValueDictionary[int, Any] = WeakValueDictionary()
-"""The books that Python holds, by their address."""
-
-
 def shelved(book: str, names: Mapping[str, object]) -> int:
     """Number the arrays of a book for faults; the number of the first."""
     SHELVES.extend(f"{book}.{name}" for name in names)
     return len(SHELVES) - len(names)
-
-
-def known(book: Book) -> None:
-    if CHECKED:
-        BOOKS[book.address] = book
 
 
 # What is compiled into each access.

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from godwit.tables.compiled import layout as L
+from godwit.tables.compiled.books import Vector
 from godwit.tables.compiled.layout import Program, State
-from godwit.tables.compiled.memory import Vector, address_of, compiled, inlined, whole
+from godwit.tables.compiled.memory import address_of, compiled, inlined, whole
 from godwit.tables.compiled.terms import (
     allocate,
     compound_hash,
@@ -142,7 +143,7 @@ def words_needed(s: State, p: Program, which: int) -> int:
         for i in range(begin, end):
             step = p.code[i]
             if step.op == L.OP_POSTS:
-                words += 8 * step.count * (end - begin + 1)
+                words += 16 * step.count * (end - begin + 1)
             elif step.op == L.OP_TEXT or step.op == L.OP_LIKE:
                 behind = step.text + (1 if step.op == L.OP_TEXT else 2)
                 words += 32 + p.text_starts[behind] - p.text_starts[step.text]

@@ -9,6 +9,7 @@
     node       Postings that share one predicate, or one term that their predicates imply. A node whose term holds for
                no event of a slice costs nothing. Crowded nodes split in halves at a cut.
     bucket     Postings of one node with as many predicates, side by side in the arena.
+    peek       What a predicate can be judged by without its terms, next to it in the bucket; for single events.
     slot       Where a posting is, so that it can be found again when its subscription goes.
     arena      Words in chunks of 8, 16, 32 ...: buckets, lists, texts, compounds.
 
@@ -35,7 +36,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from godwit.tables.compiled.memory import WORDS, Bits, Matrix, Records, Vector, opener, record
+from godwit.tables.compiled.books import WORDS, Bits, Matrix, Records, Vector, record
 
 SLICE = 64 * WORDS
 CHUNK = 256
@@ -62,6 +63,11 @@ OP_RANGE, OP_POINT, OP_TEXT, OP_LIKE, OP_PRESENCE, OP_OUTER, OP_NOT, OP_ANY, OP_
 
 ANY_RUN, ANY_ONE = -1, -2
 """The wildcards of LIKE patterns, among code points."""
+
+PEEK_ATTR, PEEK_LOW, PEEK_HIGH, PEEK = range(4)
+"""What can be told of a predicate where it stands: its attribute, and the upper halves of the keys of both its cuts.
+Where the first is above the second the predicate is no range of numbers, and its terms must be asked."""
+HALF_MIN, HALF_MAX = -(2**31), 2**31 - 1
 
 IS_AREA, IS_MULTI = 1, 2
 """A bucket whose postings end with a circle to check, or belong to subscriptions of several alternatives."""
@@ -310,6 +316,3 @@ class SingleEvent:
 
 
 STEP, EVENT_VALUE = record(Step), record(EventValue)
-
-state_at, scratch_at, program_at = opener(State), opener(Scratch), opener(Program)
-source_at, event_at = opener(Source), opener(SingleEvent)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from llvmlite import ir
@@ -31,17 +31,12 @@ from numba.extending import intrinsic, models, register_model
 from numba.np import numpy_support
 
 from godwit.tables.compiled import checks
+from godwit.tables.compiled.books import CHECKED, WORDS, Bits, Vector, arrays
 
 F = TypeVar("F", bound=Callable[..., Any])
 B = TypeVar("B")
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-
-Bits: TypeAlias = Any
-"""64 bits, without a sign: `numpy.uint64` all along, or numba makes floats of them."""
 
 I64 = ir.IntType(64)
-WORDS = 4
 ROW = ir.VectorType(I64, WORDS)
 ROW_BYTES = 8 * WORDS
 """One bit for each of 256 events."""
@@ -65,29 +60,6 @@ def native(function: Callable[..., Any]) -> Callable[..., Any]:
 def inlined(function: F) -> F:
     """The same for large functions that are called in one place: each level of calls is optimised anew otherwise."""
     return cast(F, njit(inline="always")(function))
-
-
-class Vector(Protocol[T]):
-    """Plain numbers, as compiled code sees them."""
-
-    def __getitem__(self, at: Any) -> T: ...
-    def __setitem__(self, at: Any, value: T) -> None: ...
-    def __len__(self) -> int: ...
-
-
-class Matrix(Protocol[T]):
-    """Rows of numbers."""
-
-    def __getitem__(self, at: tuple[int, int]) -> T: ...
-    def __setitem__(self, at: tuple[int, int], value: T) -> None: ...
-    def __len__(self) -> int: ...
-
-
-class Records(Protocol[T_co]):
-    """Entries with named fields."""
-
-    def __getitem__(self, at: int) -> T_co: ...
-    def __len__(self) -> int: ...
 
 
 class VectorType(types.Type):
@@ -138,23 +110,6 @@ class BookType(types.Type):
         return next(at for at, (known, _) in enumerate(self.shelves) if known == name)
 
 
-def record(description: type) -> np.dtype[np.void]:
-    """The record whose fields a class declares, as `Annotated[int, "i4"]`, or with a length for several in a row."""
-    hints = get_type_hints(description, include_extras=True)
-    return np.dtype([(name, *hint.__metadata__) for name, hint in hints.items()])
-
-
-def arrays(book: type) -> dict[str, tuple[np.dtype[Any], int]]:
-    """The arrays that a class declares, each with the type of its entries and how many there are in a row."""
-    found: dict[str, tuple[np.dtype[Any], int]] = {}
-    for name, hint in get_type_hints(book, include_extras=True).items():
-        if get_origin(hint) is Records:
-            found[name] = (record(get_args(hint)[0]), 1)
-        else:
-            found[name] = (np.dtype(hint.__metadata__[0]), *(hint.__metadata__[1:] or (1,)))
-    return found
-
-
 def _shelf(dtype: np.dtype[Any], width: int) -> types.Type:
     if dtype.fields:
         return RecordsType(dtype)
@@ -167,7 +122,7 @@ def _shelf(dtype: np.dtype[Any], width: int) -> types.Type:
 @register_model(RecordsType)
 class _ArrayModel(models.StructModel):
     def __init__(self, manager: Any, kind: types.Type) -> None:
-        parts = ("data", "length", "shelf") if checks.CHECKED else ("data", "length")
+        parts = ("data", "length", "shelf") if CHECKED else ("data", "length")
         super().__init__(manager, kind, [(part, types.int64) for part in parts])
 
 
@@ -241,7 +196,7 @@ def _open(context: Any, builder: Any, book: BookType, address: Any, name: str) -
         value = builder.load(builder.gep(table, [ir.Constant(I64, 2 * number + offset)], inbounds=True))
         value.set_metadata("invariant.load", constant)
         setattr(made, part, value)
-    if checks.CHECKED:
+    if CHECKED:
         made.shelf = ir.Constant(I64, book.first_shelf + number)
     return made._getvalue()
 
@@ -279,13 +234,13 @@ def _pointer(context: Any, builder: Any, array: types.Type, value: Any, index: t
             context.cast(builder, part, kind, types.int64)
             for part, kind in zip(cgutils.unpack_tuple(builder, at), index, strict=True)
         )
-        if checks.CHECKED:
+        if CHECKED:
             checks.below(context, builder, row, seen.length, seen.shelf)
             checks.below(context, builder, column, ir.Constant(I64, array.width), seen.shelf, checks.COLUMN)
         at = builder.add(builder.mul(row, ir.Constant(I64, array.width)), column)
     else:
         at = context.cast(builder, at, index, types.int64)
-        if checks.CHECKED:
+        if CHECKED:
             checks.below(context, builder, at, seen.length, seen.shelf)
     if isinstance(array, RecordsType):
         return builder.add(data, builder.mul(at, ir.Constant(I64, array.dtype.itemsize)))
@@ -325,7 +280,7 @@ def opener(book: type[B]) -> Callable[[int], B]:
     @native
     def open_book(context: Any, address: Any) -> Any:
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            if checks.CHECKED:
+            if CHECKED:
                 checks.inside(context, builder, args[0], 16 * len(kind.shelves), checks.BOOK)
             return args[0]
 
@@ -359,7 +314,7 @@ def _recast(element: types.Type) -> Callable[[Vector[int]], Vector[int]]:
     @native
     def recast(context: Any, vector: Any) -> Any:
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            if not checks.CHECKED:
+            if not CHECKED:
                 return args[0]
             made = cgutils.create_struct_proxy(kind)(context, builder, value=args[0])
             held = builder.mul(made.length, ir.Constant(I64, vector.element.bitwidth))
@@ -380,7 +335,7 @@ def _address_of(context: Any, array: Any, at: Any) -> Any:
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         seen = cgutils.create_struct_proxy(array)(context, builder, value=args[0])
-        if checks.CHECKED:
+        if CHECKED:
             # Of a vector the address behind its end may be taken: what is read there is checked when it is read.
             end = seen.length if isinstance(array, MatrixType) else builder.add(seen.length, ir.Constant(I64, 1))
             checks.below(context, builder, args[1], end, seen.shelf)
@@ -397,7 +352,7 @@ def _loader(kind: types.Type, bits: ir.Type) -> Callable[[int], Any]:
     @native
     def load(context: Any, address: Any) -> Any:
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            if checks.CHECKED:
+            if CHECKED:
                 checks.inside(context, builder, args[0], context.get_abi_sizeof(bits))
             value = builder.load(builder.inttoptr(args[0], bits.as_pointer()))
             value.align = 1
@@ -421,7 +376,7 @@ load_f8: Callable[[int], float] = _loader(types.float64, ir.DoubleType())
 
 
 def _fetch(context: Any, builder: Any, address: Any) -> Any:
-    if checks.CHECKED:
+    if CHECKED:
         checks.inside(context, builder, address, ROW_BYTES)
     value = builder.load(builder.inttoptr(address, ROW.as_pointer()))
     value.align = 8
@@ -494,7 +449,7 @@ def _bit_operation(combine: Callable[[Any, Any, Any], Any]) -> Callable[[int, in
     @native
     def change(context: Any, row: Any, bit: Any) -> Any:
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            if checks.CHECKED:
+            if CHECKED:
                 checks.inside(context, builder, args[0], ROW_BYTES)
                 checks.below(context, builder, args[1], ir.Constant(I64, 64 * WORDS), None, checks.BIT)
             words = builder.inttoptr(args[0], I64.as_pointer())
@@ -565,7 +520,7 @@ def conjunction(k: int) -> Callable[..., int]:
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             def fetch(position: int, kind: Any, index: Any, aligned: int) -> Any:
                 seen = cgutils.create_struct_proxy(sig.args[position])(context, builder, value=args[position])
-                if checks.CHECKED:
+                if CHECKED:
                     checks.below(context, builder, index, seen.length, seen.shelf)
                 pointer = builder.inttoptr(seen.data, kind.as_pointer())
                 value = builder.load(builder.gep(pointer, [index], inbounds=True))
@@ -583,7 +538,7 @@ def conjunction(k: int) -> Callable[..., int]:
                     number = builder.zext(fetch(1, ir.IntType(width), term, width // 8), I64)
                     pair.append(fetch(0, ROW, number, 8))
                 left = builder.and_(left, builder.xor(*pair))
-            if checks.CHECKED:
+            if CHECKED:
                 found = builder.add(args[5], builder.mul(args[6], ir.Constant(I64, ROW_BYTES)))
                 checks.inside(context, builder, found, ROW_BYTES)
             target = builder.gep(builder.inttoptr(args[5], ROW.as_pointer()), [args[6]], inbounds=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -121,18 +122,15 @@ class Programmer:
         self._alternatives.append(len(self._starts) - 1)
 
     def program(self) -> Arrays:
-        text_starts = np.zeros(len(self._texts) + 1, np.int64)
-        np.cumsum([len(text) for text in self._texts], out=text_starts[1:])
-        starts = np.array(self._starts, np.int32)
-        longest = int(np.diff(starts).max(initial=0))
+        longest = max((end - begin for begin, end in pairwise(self._starts)), default=0)
         return Arrays(
             layout.Program,
             {
                 "ids": np.array(self._ids, np.int64),
                 "alternatives": np.array(self._alternatives, np.int32),
-                "starts": starts,
+                "starts": np.array(self._starts, np.int32),
                 "code": np.frombuffer(b"".join(self._code), layout.STEP),
-                "text_starts": text_starts,
+                "text_starts": np.array([0, *accumulate(map(len, self._texts))], np.int64),
                 "text": np.frombuffer(b"".join((*self._texts, b"\0")), np.uint8),
                 "circles": np.array(self._circles, np.float64).reshape(-1),
                 "stack": np.zeros(2 * longest + 2, np.int32),

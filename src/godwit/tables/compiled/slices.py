@@ -26,9 +26,9 @@ import numpy as np
 
 from godwit.filters.areas import EARTH_RADIUS_M, HALF_WAY_ROUND_M, M_PER_DEGREE
 from godwit.tables.compiled import layout as L
+from godwit.tables.compiled.books import WORDS
 from godwit.tables.compiled.layout import Scratch, Source, State
 from godwit.tables.compiled.memory import (
-    WORDS,
     address_of,
     clear_bit,
     compiled,

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from godwit.tables.compiled import checks, layout
+from godwit.tables.compiled import layout
+from godwit.tables.compiled.books import WORDS, arrays, known
 from godwit.tables.compiled.kernels import KERNELS
-from godwit.tables.compiled.memory import WORDS, arrays
 
 Array = npt.NDArray[Any]
 
@@ -42,12 +42,13 @@ class Arrays:
         self._arrays: dict[str, Array] = {}
         self.address: int = self._table.ctypes.data
         self.put(contents)
-        checks.known(self)
+        known(self)
 
     def put(self, contents: Mapping[str, Array]) -> None:
         for name, array in contents.items():
             self._arrays[name] = array
-            self._table[self._numbers[name]] = (array.__array_interface__["data"][0], len(array))
+            # Not `__array_interface__`: it spells out the fields of records, which takes longer than a match.
+            self._table[self._numbers[name]] = (array.ctypes.data, len(array))
 
     def resize(self, name: str, length: int) -> None:
         """Let compiled code see the first entries of an array only."""

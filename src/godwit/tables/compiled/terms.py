@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from godwit.tables.compiled import layout as L
+from godwit.tables.compiled.books import Vector
 from godwit.tables.compiled.layout import State
-from godwit.tables.compiled.memory import Vector, address_of, as_bytes, bits_of, compiled, float_of, load_i8, load_u1
+from godwit.tables.compiled.memory import address_of, as_bytes, bits_of, compiled, float_of, load_i8, load_u1
 
 HASH_BASE = 0x9E3779B97F4A7C15
 

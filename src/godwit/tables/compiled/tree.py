@@ -1,9 +1,10 @@
 """Compiled: nodes, their buckets, and where a posting belongs.
 
 A node's tree is at most DEPTH_MAX deep, since a node at that depth does not split: `walk` has rows for as many. A
-bucket is a chunk of `room` postings and `n` <= `room` of them are used; its four parts follow each other at `at`,
-`pairs_at`, `slots_at` and `areas_at`, so that entry i < n of each lies inside of the chunk. Every posting knows its
-slot and every slot its posting: when the last posting of a bucket takes the place of one that goes, its slot is told.
+bucket is a chunk of `room` postings and `n` <= `room` of them are used; its five parts follow each other at `at`,
+`pairs_at`, `peeks_at`, `slots_at` and `areas_at`, so that entry i < n of each lies inside of the chunk. Every posting
+knows its slot and every slot its posting: when the last posting of a bucket takes the place of one that goes, its slot
+is told.
 
 Costs: filing a posting is a guess for each of its predicates and one comparison for each level of the tree. A split
 goes through all postings of its node a few times, and happens when their number has doubled. Taking a posting out moves
@@ -15,8 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from godwit.tables.compiled import layout as L
+from godwit.tables.compiled.books import Vector
 from godwit.tables.compiled.layout import State
-from godwit.tables.compiled.memory import Vector, as_longs, compiled
+from godwit.tables.compiled.memory import as_longs, compiled
 from godwit.tables.compiled.terms import (
     allocate,
     free_area,
@@ -63,12 +65,13 @@ def free_tree(s: State, node: int) -> int:
     return 0
 
 
-# A bucket's chunk: subscription numbers (two words each), predicates (2k words each), slots, circles.
+# A bucket's chunk: subscription numbers (two words each), predicates (2k words each), peeks (3k words each), slots,
+# circles. Each part of each predicate's peeks is a column, so that a sweep through one reads nothing else.
 
 
 @compiled
 def posting_words(k: int, flags: int) -> int:
-    return 2 * k + (4 if flags & L.IS_AREA else 3)
+    return (2 + L.PEEK) * k + (4 if flags & L.IS_AREA else 3)
 
 
 @compiled
@@ -77,8 +80,13 @@ def pairs_at(s: State, bucket: int) -> int:
 
 
 @compiled
-def slots_at(s: State, bucket: int) -> int:
+def peeks_at(s: State, bucket: int) -> int:
     return pairs_at(s, bucket) + 2 * s.buckets[bucket].k * s.buckets[bucket].room
+
+
+@compiled
+def slots_at(s: State, bucket: int) -> int:
+    return pairs_at(s, bucket) + (2 + L.PEEK) * s.buckets[bucket].k * s.buckets[bucket].room
 
 
 @compiled
@@ -109,10 +117,13 @@ def resize_bucket(s: State, bucket: int, words: int) -> None:
     k, flags, n = s.buckets[bucket].k, s.buckets[bucket].flags, s.buckets[bucket].n
     old, room = s.buckets[bucket].at, s.buckets[bucket].room
     pairs, slots, circles = pairs_at(s, bucket), slots_at(s, bucket), areas_at(s, bucket)
+    peeks = peeks_at(s, bucket)
     s.buckets[bucket].at = allocate(s, words)
     s.buckets[bucket].room = words // posting_words(k, flags)
     move(s, old, s.buckets[bucket].at, 2 * n)
     move(s, pairs, pairs_at(s, bucket), 2 * k * n)
+    for column in range(L.PEEK * k):
+        move(s, peeks + column * room, peeks_at(s, bucket) + column * s.buckets[bucket].room, n)
     move(s, slots, slots_at(s, bucket), n)
     if flags & L.IS_AREA:
         move(s, circles, areas_at(s, bucket), n)
@@ -156,6 +167,30 @@ def append(s: State, node: int, k: int, flags: int, number: int, slot: int, area
     s.slots[slot].at = n
     s.nodes[node].own += 1
     return pairs_at(s, bucket) + 2 * k * n
+
+
+@compiled
+def put_peek(s: State, slot: int, j: int, u: int, v: int) -> None:
+    """Of a range of numbers: behind cut u, or any number; and not behind cut v, if there is one.
+
+    A number whose half lies between those of both cuts fulfils it, and one outside does not; where halves are equal
+    the terms decide. A value that is absent, or no number, has the smallest half, as a range without cut u has.
+    """
+    bucket, attr = s.slots[slot].bucket, s.terms[u].attr
+    room = s.buckets[bucket].room
+    at = peeks_at(s, bucket) + L.PEEK * j * room + s.slots[slot].at
+    is_number = s.terms[u].kind == L.PRESENCE and u == s.attrs[attr].presence[L.HAS_NUMBER]
+    is_open = v == L.NEVER
+    if not (s.terms[u].kind == L.CUT or is_number) or not (
+        is_open or (s.terms[v].kind == L.CUT and s.terms[v].attr == attr)
+    ):
+        s.arena[at + L.PEEK_ATTR * room] = 0
+        s.arena[at + L.PEEK_LOW * room] = L.HALF_MAX
+        s.arena[at + L.PEEK_HIGH * room] = L.HALF_MIN
+        return
+    s.arena[at + L.PEEK_ATTR * room] = attr
+    s.arena[at + L.PEEK_LOW * room] = L.HALF_MIN if is_number else s.terms[u].key >> 32
+    s.arena[at + L.PEEK_HIGH * room] = L.HALF_MAX if is_open else s.terms[v].key >> 32
 
 
 @compiled
@@ -271,13 +306,19 @@ def part(s: State, node: int, cut: int) -> None:
     while bucket:
         k, flags, first = s.buckets[bucket].k, s.buckets[bucket].flags, pairs_at(s, bucket)
         slots, circles, numbers = slots_at(s, bucket), areas_at(s, bucket), s.buckets[bucket].at // 2
+        peeks, room = peeks_at(s, bucket), s.buckets[bucket].room
         for i in range(s.buckets[bucket].n):
             pairs = first + 2 * k * i
             side = side_of(s, cut, s.arena, pairs, k)
             target = left if side < 0 else right if side > 0 else node
             area = s.arena[circles + i] if flags & L.IS_AREA else -1
             number = as_longs(s.arena)[numbers + i]
-            move(s, pairs, append(s, target, k, flags, number, s.arena[slots + i], area), 2 * k)
+            slot = s.arena[slots + i]
+            move(s, pairs, append(s, target, k, flags, number, slot, area), 2 * k)
+            to = s.slots[slot].bucket
+            for column in range(L.PEEK * k):
+                place = peeks_at(s, to) + column * s.buckets[to].room + s.slots[slot].at
+                s.arena[place] = s.arena[peeks + column * room + i]
         after = s.buckets[bucket].next
         release_chunk(s, s.buckets[bucket].at, s.buckets[bucket].room * posting_words(k, flags))
         s.buckets[bucket].next = s.heads[L.BUCKET_FREE]
@@ -326,6 +367,9 @@ def file_posting(
             u, v = pairs[2 * best], pairs[2 * best + 1]
             if s.terms[u].kind == L.CUT:
                 node = node_of(s, presence_term(s, s.terms[u].attr, L.HAS_NUMBER))
+                # Single events ask the first predicate first: let it be the one that they fail most.
+                pairs[2 * best], pairs[2 * best + 1] = pairs[0], pairs[1]
+                pairs[0], pairs[1] = u, v
             else:
                 node = node_of(s, u)
                 if v == L.NEVER:
@@ -342,6 +386,8 @@ def file_posting(
     at = append(s, node, k, flags, number, slot, area)
     for i in range(2 * k):
         s.arena[at + i] = pairs[i]
+    for j in range(k):
+        put_peek(s, slot, j, pairs[2 * j], pairs[2 * j + 1])
     if s.nodes[node].own > s.nodes[node].limit and not s.nodes[node].cut:
         split(s, node)
 
@@ -368,6 +414,9 @@ def unfile_posting(s: State, slot: int) -> int:
     if at != last:
         numbers[s.buckets[bucket].at // 2 + at] = numbers[s.buckets[bucket].at // 2 + last]
         move(s, first + 2 * k * last, first + 2 * k * at, 2 * k)
+        for column in range(L.PEEK * k):
+            peeks = peeks_at(s, bucket) + column * s.buckets[bucket].room
+            s.arena[peeks + at] = s.arena[peeks + last]
         moved = s.arena[slots_at(s, bucket) + last]
         s.arena[slots_at(s, bucket) + at] = moved
         s.slots[moved].at = at

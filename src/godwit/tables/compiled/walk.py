@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 
 from godwit.tables.compiled import layout as L
+from godwit.tables.compiled.books import WORDS, Vector
 from godwit.tables.compiled.layout import Scratch, SingleEvent, State
 from godwit.tables.compiled.memory import (
-    WORDS,
-    Vector,
     address_of,
     as_longs,
     compiled,
@@ -52,7 +51,7 @@ from godwit.tables.compiled.slices import (
     touch_event,
 )
 from godwit.tables.compiled.terms import less
-from godwit.tables.compiled.tree import areas_at, pairs_at
+from godwit.tables.compiled.tree import areas_at, pairs_at, peeks_at
 
 conjunction_1, conjunction_2, conjunction_3, conjunction_4 = (conjunction(k) for k in range(1, 5))
 
@@ -400,15 +399,56 @@ def copied(out: Any, used: int, length: int) -> Any:
 
 
 @compiled
+def holds_pair(s: State, w: Scratch, peek: int, room: int, pair: int) -> bool:
+    """Whether a predicate holds for the single event: by what stands next to it, or else by its terms."""
+    low, high = s.arena[peek + L.PEEK_LOW * room], s.arena[peek + L.PEEK_HIGH * room]
+    if low <= high:
+        half = w.value_keys[s.arena[peek + L.PEEK_ATTR * room]] >> 32
+        if half < low or half > high:
+            return False
+        if low < half < high:
+            return True
+    return holds(s, w, s.arena[pair]) != holds(s, w, s.arena[pair + 1])
+
+
+@compiled
+def peek_first(s: State, w: Scratch, bucket: int, begin: int, n: int) -> int:
+    """Of n postings note those whose first predicate may hold for the single event; returns how many they are."""
+    arena, values, some, room = s.arena, w.value_keys, w.some, s.buckets[bucket].room
+    attrs = peeks_at(s, bucket) + begin
+    lows, highs = attrs + L.PEEK_LOW * room, attrs + L.PEEK_HIGH * room
+    kept = 0
+    for i in range(n):
+        low, high, half = arena[lows + i], arena[highs + i], values[arena[attrs + i]] >> 32
+        some[kept] = begin + i
+        kept += ((low <= half) & (half <= high)) | (low > high)
+    return kept
+
+
+@compiled
 def visit_single(s: State, w: Scratch, bucket: int, out: Vector[int], count: int) -> int:
+    for begin in range(0, s.buckets[bucket].n, L.CHUNK):
+        size = min(L.CHUNK, s.buckets[bucket].n - begin)
+        if s.buckets[bucket].k:
+            size = peek_first(s, w, bucket, begin, size)
+        else:
+            for i in range(size):
+                w.some[i] = begin + i
+        count = visit_some(s, w, bucket, size, out, count)
+    return count
+
+
+@compiled
+def visit_some(s: State, w: Scratch, bucket: int, size: int, out: Vector[int], count: int) -> int:
+    """Append the ids of those of the postings in `some` of which all holds."""
     k, flags, pairs = s.buckets[bucket].k, s.buckets[bucket].flags, pairs_at(s, bucket)
-    numbers, circles = s.buckets[bucket].at // 2, areas_at(s, bucket)
-    for i in range(s.buckets[bucket].n):
-        at = pairs + 2 * k * i
-        end = at + 2 * k
-        while at < end and holds(s, w, s.arena[at]) != holds(s, w, s.arena[at + 1]):
-            at += 2
-        if at < end or (flags & L.IS_AREA and not is_in_circle(s, w, s.arena[circles + i], 0)):
+    numbers, circles, peeks = s.buckets[bucket].at // 2, areas_at(s, bucket), peeks_at(s, bucket)
+    room = s.buckets[bucket].room
+    for each in range(size):
+        i, j = w.some[each], 0
+        while j < k and holds_pair(s, w, peeks + L.PEEK * j * room + i, room, pairs + 2 * (k * i + j)):
+            j += 1
+        if j < k or (flags & L.IS_AREA and not is_in_circle(s, w, s.arena[circles + i], 0)):
             continue
         number = as_longs(s.arena)[numbers + i]
         if not flags & L.IS_MULTI:

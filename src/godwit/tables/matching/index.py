@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from itertools import groupby
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +31,23 @@ from godwit.tables.compiled import layout, state
 from godwit.tables.compiled.kernels import KERNELS
 from godwit.tables.compiled.programs import Names, Programmer
 from godwit.tables.compiled.state import Arrays
-from godwit.tables.matching.batch import Batch, Piece
+
+if TYPE_CHECKING:
+    from godwit.tables.matching.batch import Batch, Piece
 
 Ints = npt.NDArray[np.int64]
 Wanted = Filter | FilterSet
 
 TOGETHER = 4096
 """How many subscriptions are turned into programs before they are filed."""
+
+BATCHED = 4
+"""From so many events on it is faster to match them as one batch."""
+
+
+@cache
+def _has_arrow() -> bool:
+    return find_spec("pyarrow") is not None
 
 
 @dataclass(slots=True, frozen=True)
@@ -101,6 +113,14 @@ class Index:
     def match(self, values: Mapping[str, Value]) -> Ints:
         """The ids of the subscriptions that want this event, each once."""
         return self._matcher.match(values)
+
+    def match_each(self, events: Sequence[Mapping[str, Value]]) -> Iterable[Ints]:
+        """The same for each of these events: as one batch where they are many and pyarrow is installed."""
+        if len(events) < BATCHED or not _has_arrow():
+            return [self._matcher.match(values) for values in events]
+        from godwit.tables.matching.batch import Batch
+
+        return self.match_batch(Batch.from_events(events))
 
     def match_batch(self, batch: Batch) -> Matches:
         """The same for every event of a batch."""
@@ -197,8 +217,9 @@ def _is_hashable(attribute: AttributeFilter) -> bool:
     return True
 
 
-_pack_value = struct.Struct("<dqiiq").pack
-_VALUES_MAX = 64
+_VALUE = struct.Struct("<dqiiq")
+_pack_value = _VALUE.pack_into
+_VALUES_FIRST, _TEXT_FIRST = 64, 1024
 
 
 class _Matcher:
@@ -215,6 +236,7 @@ class _Matcher:
         self._scratch: Arrays | None = None
         self._out = np.empty(layout.SLICE * 24, np.int64)
         self._event = Arrays(layout.SingleEvent, {})
+        self._make_room(_VALUES_FIRST, _TEXT_FIRST)
 
     @property
     def nbytes(self) -> int:
@@ -359,9 +381,18 @@ class _Matcher:
                 answers[at] = [attribute.matches(row) for row in rows]
         return answers
 
+    def _make_room(self, values: int, text: int) -> None:
+        """Buffers that single events are laid out in, one after the other; making arrays for each took longer."""
+        rows, letters = np.zeros(values, layout.EVENT_VALUE), np.zeros(text, np.uint8)
+        self._event.put({"values": rows, "text": letters})
+        self._packed, self._letters = rows.view(np.uint8).data, letters.data
+
     def _take(self, values: Mapping[str, Value]) -> None:
         """Lay one event out for compiled code."""
-        known, packed, texts = self._names.values, [], []
+        known, texts = self._names.values, list[bytes]()
+        if len(values) * _VALUE.size > len(self._packed):
+            self._make_room(2 * len(values), len(self._letters))
+        packed, at = self._packed, 0
         for name, value in values.items():
             attr = known.get(name)
             if attr is None or value is None:
@@ -369,21 +400,24 @@ class _Matcher:
             if isinstance(value, str):
                 text = value.encode("utf-8", "surrogatepass")
                 texts.append(text)
-                packed.append(_pack_value(0.0, 0, attr, layout.STRING, len(text)))
+                _pack_value(packed, at, 0.0, 0, attr, layout.STRING, len(text))
             elif isinstance(value, bool):
-                packed.append(_pack_value(0.0, 0, attr, layout.TRUE if value else layout.FALSE, 0))
+                _pack_value(packed, at, 0.0, 0, attr, layout.TRUE if value else layout.FALSE, 0)
             elif isinstance(value, int):
-                packed.append(_pack_value(*_parts(name, value), attr, layout.NUMBER, 0))
+                _pack_value(packed, at, *_parts(name, value), attr, layout.NUMBER, 0)
             elif isinstance(value, float) and value == value:
-                packed.append(_pack_value(value, 0, attr, layout.NUMBER, 0))
+                _pack_value(packed, at, value, 0, attr, layout.NUMBER, 0)
             else:
-                packed.append(_pack_value(0.0, 0, attr, layout.UNMATCHABLE, 0))
-        self._event.put(
-            {
-                "values": np.frombuffer(b"".join(packed), layout.EVENT_VALUE),
-                "text": np.frombuffer(b"".join((*texts, b"\0")), np.uint8),
-            }
-        )
+                _pack_value(packed, at, 0.0, 0, attr, layout.UNMATCHABLE, 0)
+            at += _VALUE.size
+        joined = b"".join(texts)
+        if len(joined) >= len(self._letters):
+            kept = bytes(packed[:at])
+            self._make_room(len(packed) // _VALUE.size, 2 * len(joined))
+            self._packed[:at] = kept
+        self._letters[: len(joined)] = joined
+        self._event.resize("values", at // _VALUE.size)
+        self._event.resize("text", len(joined) + 1)
         if self._names.places:
             places = [(attr, place_of(name, values)) for name, attr in self._names.places.items()]
             there = [(attr, place) for attr, place in places if place is not None]

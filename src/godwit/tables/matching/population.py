@@ -7,7 +7,7 @@ rest: the answer is that of `Filter.matches`, whatever its predicates are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import inf, isinf, nan, nextafter
 from typing import TypeGuard
 
@@ -47,21 +47,19 @@ class Span:
 
 
 class Column:
-    """The numbers of one attribute by row; NaN where a thing has none."""
+    """The numbers of one attribute by row; NaN where a thing has none. There is one for every row that may be used."""
 
-    def __init__(self) -> None:
-        self.values: Floats = np.full(FEW, nan)
+    def __init__(self, size: int = FEW) -> None:
+        self.values: Floats = np.full(size, nan)
         self.most = -inf
         """No number was ever above it."""
         self._keys: Floats = np.empty(0)
         self._order: Rows = np.empty(0, np.int64)
-        self._is_recent: npt.NDArray[np.bool_] = np.zeros(FEW, np.bool_)
+        self._is_recent: npt.NDArray[np.bool_] = np.zeros(size, np.bool_)
         self._recent: list[int] = []
         self._seen: Rows | None = None
 
     def put(self, row: int, value: float) -> None:
-        if row >= len(self.values):
-            self._grow(row)
         self.values[row] = value
         self.most = max(self.most, value)
         if not self._is_recent[row]:
@@ -87,9 +85,8 @@ class Column:
 
     def thin(self, rows: Rows, span: Span) -> Rows:
         """Those of the rows that are in it."""
-        values = self.values.take(rows, mode="clip")
-        inside = (values >= span.low) & (values <= span.high)
-        return rows[inside & (rows < len(self.values))]
+        values = self.values.take(rows)
+        return rows[(values >= span.low) & (values <= span.high)]
 
     def _ends(self, span: Span) -> tuple[int, int]:
         return int(self._keys.searchsorted(span.low, "left")), int(self._keys.searchsorted(span.high, "right"))
@@ -102,8 +99,8 @@ class Column:
         self._is_recent[:] = False
         self._recent, self._seen = [], None
 
-    def _grow(self, row: int) -> None:
-        more = max(row + 1, 2 * len(self.values)) - len(self.values)
+    def grow(self, size: int) -> None:
+        more = size - len(self.values)
         self.values = np.concatenate((self.values, np.full(more, nan)))
         self._is_recent = np.concatenate((self._is_recent, np.zeros(more, np.bool_)))
 
@@ -114,7 +111,7 @@ class Population:
     def __init__(self) -> None:
         self._rows: dict[int, int] = {}
         self._values: list[Values] = []
-        self._ids: list[int] = []
+        self._ids: Rows = np.zeros(FEW, np.int64)
         self._free: list[int] = []
         self._columns: dict[str, Column] = {}
         self._words: dict[str, dict[str, dict[int, None]]] = {}
@@ -147,7 +144,7 @@ class Population:
             elif _is_number(value):
                 column = self._columns.get(name)
                 if column is None:
-                    column = self._columns[name] = Column()
+                    column = self._columns[name] = Column(len(self._ids))
                 column.put(row, value)
 
     def remove(self, id: int) -> None:  # noqa: A002
@@ -159,22 +156,26 @@ class Population:
 
     def find(self, wanted: Filter | FilterSet) -> list[int]:
         """The ids of all that it accepts, each once."""
-        if isinstance(wanted, Filter):
-            return [self._ids[row] for row in self._accepted(wanted)]
-        return [self._ids[row] for row in dict.fromkeys(row for one in wanted for row in self._accepted(one))]
+        filters = (wanted,) if isinstance(wanted, Filter) else tuple(wanted)
+        if len(filters) == 1:
+            rows = self._accepted(filters[0])
+        else:
+            once = dict.fromkeys(row for one in filters for row in self._accepted(one).tolist())
+            rows = np.fromiter(once, np.int64, len(once))
+        return self._ids.take(rows).tolist()  # type: ignore[no-any-return]
 
-    def _accepted(self, wanted: Filter) -> Iterable[int]:
+    def _accepted(self, wanted: Filter) -> Rows:
         spans = [span for attribute in wanted for span in _spans(attribute)]
         rows, values = self._candidates(wanted, spans), self._values
         if len(spans) == len(wanted.attributes) and all(span.exact for span in spans):
             return rows
-        return (row for row in rows if wanted.matches(values[row]))
+        return np.array([row for row in rows.tolist() if wanted.matches(values[row])], np.int64)
 
-    def _candidates(self, wanted: Filter, spans: list[Span]) -> Iterable[int]:
+    def _candidates(self, wanted: Filter, spans: list[Span]) -> Rows:
         """All rows that are in these spans, and may be accepted."""
         columns = self._columns
         if any(span.name not in columns for span in spans):
-            return ()
+            return np.empty(0, np.int64)
         spans = [span for span in spans if not span.is_meridian or columns[span.name].most < HALF_ROUND]
         words = [rows for attribute in wanted if (rows := self._with_words(attribute)) is not None]
         counts = [columns[span.name].count(span) for span in spans]
@@ -185,10 +186,10 @@ class Population:
             span = spans.pop(counts.index(min(counts)))
             found = columns[span.name].rows(span)
         else:
-            return self._rows.values()
+            return np.fromiter(self._rows.values(), np.int64, len(self._rows))
         for span in spans:
             found = columns[span.name].thin(found, span)
-        return found.tolist()  # type: ignore[no-any-return]
+        return found
 
     def _with_words(self, attribute: AttributeFilter) -> dict[int, None] | None:
         """The rows with one of the words that it asks for; None where it asks for something else."""
@@ -205,7 +206,11 @@ class Population:
         if self._free:
             return self._free.pop()
         self._values.append({})
-        self._ids.append(0)
+        if len(self._values) > len(self._ids):
+            size = 2 * len(self._ids)
+            self._ids = np.concatenate((self._ids, np.zeros(size - len(self._ids), np.int64)))
+            for column in self._columns.values():
+                column.grow(size)
         return len(self._values) - 1
 
     def _take_out(self, row: int, values: Values, keep: Values) -> None:

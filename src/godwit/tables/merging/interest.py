@@ -63,6 +63,8 @@ class Interest:
         self._merged = MergedRoots(language, eager=True, keys=language.keys, perfect=not language.imperfect)
         self._held: dict[str, Counter[FilterSet]] = {}
         self._uses: Counter[Filter] = Counter()
+        self._names: dict[Filter, str] = {}
+        """Of what `filters` said last: writing them is dear, and few change."""
 
     def add(self, wanted: FilterSet, client: str) -> Update[Filter]:
         return self.change(client, added=[wanted])
@@ -85,17 +87,20 @@ class Interest:
             held[wanted] += 1
             concerned.update(dict.fromkeys(self._use(wanted)))
         for wanted in removed:
-            if held[wanted]:
+            if held.get(wanted):
                 held[wanted] -= 1
                 concerned.update(dict.fromkeys(self._release(wanted)))
-        self._held[client] = +held
-        if not self._held[client]:
+                if not held[wanted]:
+                    del held[wanted]
+        if not held:
             del self._held[client]
         return self._follow(concerned)
 
     def filters(self) -> FilterSet:
         """The interest in canonical form: it depends on all that happened, its meaning only on what clients hold."""
-        return FilterSet(tuple(sorted(self._merged.propagated(), key=repr)))
+        known = self._names
+        self._names = names = {one: known.get(one) or repr(one) for one in self._merged.propagated()}
+        return FilterSet(tuple(sorted(names, key=names.__getitem__)))
 
     def clients(self) -> list[str]:
         return list(self._held)
