@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 from godwit.lab import site
-from godwit.lab.claims import Claim, Point, Verdict, along, arithmetic, judged
+from godwit.lab.claims import Claim, Margin, Point, Verdict, along, arithmetic, judged
+from godwit.lab.intervals import Interval
 from godwit.lab.pages import Table
 from godwit.lab.provenance import Provenance
 from godwit.lab.results import Results
 from godwit.lab.studies import Awaited, Outcome, Parameter, Study
 
 PNG = b"\x89PNG"
+CLAIM = Claim("E3", "It rolls.")
 
 
 class Toss(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +39,7 @@ def outcome(rows: Sequence[object], size: str) -> Outcome:
         lead="Dice & <dice>.",
         findings=[
             judged(Claim("E1", "It is fair.", "dice 1", "a tenth"), True, "3.5 ± 0.1"),
-            judged(Claim("E2", "It is loaded."), False, "0"),
+            judged(Claim("E2", "It is loaded.", was="did not throw it"), False, "0"),
             along(Claim("E3", "It rolls."), "the height", curve, "n"),
             judged(Claim("E4", "It is old."), None, "a date", "an hour"),
             arithmetic(Claim("E5", "Six sides."), True, "6"),
@@ -110,6 +112,24 @@ def test_the_curve_of_a_claim_that_depends_is_on_the_page_and_in_the_documents(t
     assert "| E3 | the height | 2 s | holds |" in pages["dice.md"]
     assert "| [dice](dice.md) | 1 | 1 | 1 | 1 | 1 | 5 |" in pages["index.md"]
     assert all("do not edit" in text for text in pages.values())
+
+
+def test_a_judge_that_was_repaired_is_in_the_index_with_what_it_had_wrong(told: site.Told) -> None:
+    for text in (site.index([told]), site.documents([told])["index.md"]):
+        assert "Judges that were repaired" in text
+        assert text.count("did not throw it") == 1
+
+
+def test_a_curve_with_margins_is_drawn(told: site.Told) -> None:
+    points = [judged(CLAIM, holds, "").at(f"{x} s") for x, holds in ((1, False), (2, True))]
+    with_margins = [
+        msgspec.structs.replace(point, margins=(Margin("height", Interval(x - 1.5, 0.1, 3)),))
+        for x, point in enumerate(points, 1)
+    ]
+    found = along(CLAIM, "the height", with_margins, "n")
+    drawn = msgspec.structs.replace(told, outcome=msgspec.structs.replace(told.outcome, findings=[found]))
+    assert 'alt="E3 along the height' in site.page(drawn)
+    assert 'alt="E3 along the height' not in site.page(told)
 
 
 def test_rows_of_several_codes_are_called_so(told: site.Told) -> None:

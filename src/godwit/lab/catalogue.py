@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from godwit.lab.adhoc.study import STUDY as ADHOC
 from godwit.lab.capacity.study import STUDY as CAPACITY
-from godwit.lab.gathering_study import STUDY as RING
+from godwit.lab.gathering.study import STUDY as RING
 from godwit.lab.handoff.study import STUDY as HANDOFF
 from godwit.lab.lasting.study import STUDY as LASTING
 from godwit.lab.mft.study import STUDY as MFT

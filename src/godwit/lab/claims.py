@@ -11,6 +11,8 @@ from enum import StrEnum
 
 import msgspec
 
+from godwit.lab.intervals import Interval
+
 
 class Verdict(StrEnum):
     REPRODUCED = "reproduced"
@@ -31,6 +33,15 @@ class Claim(msgspec.Struct, frozen=True):
     place: str = ""
     tolerance: str = ""
     """What is taken for equal, constant or much, and why that much."""
+    was: str = ""
+    """What its judge once had wrong, where it was repaired: a reader who knows the old verdict wants to know why."""
+
+
+class Margin(msgspec.Struct, frozen=True):
+    """By how much one part of a claim holds: its words are true above zero."""
+
+    of: str
+    by: Interval
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -39,6 +50,7 @@ class Point(msgspec.Struct, frozen=True):
     at: str
     holds: bool | None
     numbers: str = ""
+    margins: tuple[Margin, ...] = ()
 
 
 class Dependence(msgspec.Struct, frozen=True):
@@ -64,12 +76,18 @@ class Finding(msgspec.Struct, frozen=True):
     numbers: str
     depends: Dependence | None = None
     missing: Missing | None = None
+    margins: tuple[Margin, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.verdict is Verdict.DEPENDS) != (self.depends is not None):
             raise ValueError(f"{self.claim.name}: exactly a verdict that depends says on what")
         if (self.verdict is Verdict.NOT_DECIDABLE) != (self.missing is not None):
             raise ValueError(f"{self.claim.name}: exactly a verdict that is not decidable says what is missing")
+
+    def at(self, value: str) -> Point:
+        """What was found at one value of a parameter."""
+        holds = {Verdict.REPRODUCED: True, Verdict.NOT_REPRODUCED: False}.get(self.verdict)
+        return Point(value, holds, self.numbers, self.margins)
 
     @property
     def told(self) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from godwit.lab.claims import Finding, Verdict
+from godwit.lab.claims import Dependence, Finding, Verdict
+from godwit.lab.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +50,52 @@ def picture(draw: Callable[[Axes], None]) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=110, metadata={"Software": None})
     return out.getvalue()
+
+
+def line(axes: Axes, found: Iterable[tuple[float, Interval | None]], label: str, **style: Any) -> None:
+    """Means over what was varied, with their intervals; a single run has none."""
+    known = [(x, mean) for x, mean in found if mean is not None]
+    if known:
+        errors = [mean.half if math.isfinite(mean.half) else 0.0 for _, mean in known]
+        heights = [mean.mean for _, mean in known]
+        usual: dict[str, Any] = {"fmt": "o-", "capsize": 2, "ms": 4}
+        axes.errorbar([x for x, _ in known], heights, errors, label=label, **{**usual, **style})
+
+
+def published(axes: Axes, points: Mapping[float, float], color: str = "black") -> None:
+    """What the text has, as crosses; one entry in the legend for all."""
+    named = "published" in axes.get_legend_handles_labels()[1]
+    axes.plot(list(points), list(points.values()), "x", color=color, ms=7, label=None if named else "published")
+
+
+def curves(found: Sequence[Finding]) -> dict[str, bytes]:
+    """What each claim hangs on, drawn: by how much its parts hold at each value, as PNG by caption."""
+    return {
+        f"{finding.claim.name} along {finding.depends.on}; above zero it is true: {finding.claim.text}": picture(
+            partial(_draw_curve, finding.depends)
+        )
+        for finding in found
+        if finding.depends is not None and any(point.margins for point in finding.depends.curve)
+    }
+
+
+def _draw_curve(depends: Dependence, axes: Axes) -> None:
+    """Parts are shares of their own largest margin, since their units differ."""
+    places = {point.at: place for place, point in enumerate(depends.curve)}
+    for part in dict.fromkeys(margin.of for point in depends.curve for margin in point.margins):
+        drawn = [(places[p.at], m.by) for p in depends.curve for m in p.margins if m.of == part]
+        largest = max(abs(by.mean) for _, by in drawn) or 1.0
+        axes.errorbar(
+            [place for place, _ in drawn],
+            [by.mean / largest for _, by in drawn],
+            yerr=[min(by.half / largest, 1.0) for _, by in drawn],
+            marker="o",
+            capsize=3,
+            label=part,
+        )
+    axes.axhline(0, color="#b3261e", linewidth=1)
+    axes.set_xticks(list(places.values()), list(places), fontsize=7, rotation=15, ha="right")
+    axes.set_ylabel("margin, of the largest")
 
 
 def markdown(page: Page) -> str:

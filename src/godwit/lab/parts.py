@@ -7,11 +7,12 @@ can refute a claim whose effect is nil, and few runs cannot.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
 
-from godwit.lab.claims import MORE_RUNS, Claim, Finding, judged, undecided
+from godwit.lab.claims import MORE_RUNS, Claim, Finding, Margin, judged, undecided
 from godwit.lab.intervals import Interval
 
 
@@ -29,6 +30,20 @@ class Part(msgspec.Struct, frozen=True):
             return True
         return False if self.margin.high < self.least or self.margin.high <= 0 else None
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether it would fail rather than hold if its mean were exact."""
+        return self.margin is not None and self.margin.mean < max(self.least, 0.0) - self.margin.mean
+
+    @property
+    def worlds(self) -> int | None:
+        """How many would decide it, about, if their mean and spread are those that were seen; None where one cannot
+        say."""
+        if self.margin is None or not math.isfinite(self.margin.half):
+            return None
+        apart = max(self.margin.mean, max(self.least, 0.0) - self.margin.mean)
+        return math.ceil(self.margin.runs * (self.margin.half / apart) ** 2) if apart else None
+
     def __str__(self) -> str:
         return f"{self.name} {self.margin}" if self.margin is not None else f"{self.name}: not run"
 
@@ -44,15 +59,25 @@ def decided(claim: Claim, parts: Sequence[Part], beside: str = "", cost: str = M
     """The verdict of a claim that is all of its parts; `beside` are numbers that decide nothing."""
     numbers = "; ".join(str(part) for part in parts) + (f"; {beside}" if beside else "")
     missing = [part.name for part in parts if part.margin is None]
+    margins = tuple(Margin(part.name, part.margin) for part in parts if part.margin is not None)
     holds = all_hold([part.holds for part in parts])
     if holds is None and (missing or not parts):
         return undecided(claim, f"not run: {', '.join(missing) or 'anything of it'}", cost)
     if holds is None:
-        close = sum(part.holds is None for part in parts)
+        close = [part for part in parts if part.holds is None]
         runs = max(part.margin.runs for part in parts if part.margin is not None)
-        what = f"{close} of {len(parts)} parts are too close to tell with {runs} worlds"
-        return undecided(claim, what, cost, numbers)
-    return judged(claim, holds, numbers)
+        what = f"{len(close)} of {len(parts)} parts are too close to tell with {runs} worlds{_enough(close)}"
+        return msgspec.structs.replace(undecided(claim, what, cost, numbers), margins=margins)
+    return msgspec.structs.replace(judged(claim, holds, numbers), margins=margins)
+
+
+def _enough(close: Sequence[Part]) -> str:
+    """What it would take, as far as can be foreseen: one part that fails is enough, else all must hold."""
+    if any(part.worlds is None for part in close):
+        return ""
+    failing = [part.worlds or 0 for part in close if part.is_failing]
+    needed = min(failing) if failing else max(part.worlds or 0 for part in close)
+    return f", about {needed:,} might"
 
 
 def least_margin(parts: Sequence[Part]) -> float | None:

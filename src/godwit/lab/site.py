@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from godwit.lab.claims import Finding, Verdict
-from godwit.lab.pages import STYLE, class_of, html_table, markdown_table
+from godwit.lab.pages import STYLE, class_of, curves, html_table, markdown_table
 from godwit.lab.studies import SIZES, Awaited, Outcome, Study, origins
 
 TITLE = "Godwit: every published claim, measured again"
@@ -151,9 +151,24 @@ def index(every: Sequence[Told], known: Sequence[Awaited] = ()) -> str:
         "<th>published</th><th>verdict</th>"
         f"</tr></thead><tbody>{claims}</tbody></table>"
     )
+    if repaired := _repaired(every):
+        body += f"<h2>Judges that were repaired</h2><p>{REPAIRED}</p>{html_table(REPAIRED_HEADER, repaired)}"
     if waiting := awaited(every, known):
         body += f"<h2>Judged elsewhere</h2><p>{ELSEWHERE}</p>{html_table(AWAITED_HEADER, _awaited_rows(waiting))}"
     return _document(TITLE, body, home=True)
+
+
+REPAIRED = "Earlier verdicts on these were wrong, or not worth having, for the reason beside them."
+REPAIRED_HEADER = ("specification", "claim", "published", "its judge", "verdict now")
+
+
+def _repaired(every: Sequence[Told]) -> list[tuple[str, ...]]:
+    return [
+        (one.study.spec, finding.claim.name, finding.claim.text, finding.claim.was, finding.verdict.value)
+        for one in every
+        for finding in one.outcome.findings
+        if finding.claim.was
+    ]
 
 
 ELSEWHERE = "No rows are here for these; each names the study that judges it. They are in none of the counts."
@@ -188,7 +203,7 @@ def page(one: Told) -> str:
     pictures = "".join(
         f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
-        for caption, png in outcome.figures().items()
+        for caption, png in {**outcome.figures(), **curves(outcome.findings)}.items()
     )
     tables = "".join(
         f"<h2>{escape(table.title)}</h2><p>{escape(table.note)}</p>{html_table(table.header, table.rows)}"
@@ -266,6 +281,8 @@ def _index_markdown(every: Sequence[Told], known: Sequence[Awaited]) -> str:
     for one in every:
         rows = [(finding.claim.name, finding.claim.text, finding.told) for finding in one.outcome.findings]
         parts += [f"## {one.study.title}", markdown_table(("claim", "published", "verdict"), rows)]
+    if repaired := _repaired(every):
+        parts += ["## Judges that were repaired", REPAIRED, markdown_table(REPAIRED_HEADER, repaired)]
     if waiting := awaited(every, known):
         parts += ["## Judged elsewhere", ELSEWHERE, markdown_table(AWAITED_HEADER, _awaited_rows(waiting))]
     return "\n\n".join(parts) + "\n"

@@ -5,16 +5,18 @@ Whoever has claims to judge writes a `Study` and names it in `lab/catalogue.py`;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from godwit.lab.claims import Finding
-from godwit.lab.pages import Table
+from godwit.lab.pages import Page, Table
 from godwit.lab.provenance import Provenance
+
+C = TypeVar("C", bound=msgspec.Struct)
 
 SIZES = ("quick", "short", "published")
 """A few minutes, about a quarter of an hour, and what was published; of a core, for each study."""
@@ -79,6 +81,27 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     named: Callable[[Any], str] = str
     ran: Callable[[Any], Any] = attrgetter("configuration")
     """The configuration of a row; several rows may be of one run."""
+
+
+def reported(
+    page: Page, parameters: Sequence[Parameter], seeds: str, figures: Callable[[], Mapping[str, bytes]]
+) -> Outcome:
+    """The outcome of a study that writes a page of its own."""
+    return Outcome(
+        lead=page.lead,
+        findings=page.findings,
+        tables=page.tables,
+        parameters=parameters,
+        seeds=seeds,
+        figures=figures,
+    )
+
+
+def seed_by_seed(cells: Iterable[tuple[C, int]]) -> list[C]:
+    """The runs of settings with so many seeds each; an interrupted run then says something about everything."""
+    many = [(seed, cell) for cell, seeds in cells for seed in range(1, seeds + 1)]
+    many.sort(key=lambda one: one[0])
+    return list(dict.fromkeys(msgspec.structs.replace(cell, seed=seed) for seed, cell in many))
 
 
 def origins(rows: Sequence[Any]) -> list[Provenance]:

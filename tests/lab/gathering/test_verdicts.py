@@ -21,7 +21,7 @@ from godwit.lab.results import Row
 pytestmark = pytest.mark.feature("data-gathering F41")
 
 PLAN = Plan(seeds=3, maps=3, rival_seeds=1, races=3)
-SERIES = {
+SERIES: dict[str, Any] = {
     "short": {"latencies": [(200.0, 0.05), (210.0, 0.05)], "associations": [205.0]},
     "long": {"latencies": [(200.0, 0.05), (210.0, 30.0), (220.0, 20.0), (230.0, 10.0)], "associations": [240.0]},
     "storage": [(200.0, 1, 0), (210.0, 1, 1), (220.0, 0, 4), (240.0, 1, 0)],
@@ -93,11 +93,29 @@ CHANGES: dict[str, Callable[[Configuration, Result], dict[str, Any]]] = {
     "C7": lambda one, r: {"sent": 2 * r.sent} if one.experiment == "S2" and one.brokers == 64 else {},
     "C8": lambda one, r: {"associations": 100 * one.brokers} if one.experiment == "M" else {},
     "C9": lambda one, r: {"redirected": 3000} if one.experiment == "M" else {},
+    "C10": lambda one, r: _seen(one, long={**SERIES["long"], "latencies": [(200.0, 40.0), (210.0, 22.0)]}),
     "C11": lambda one, r: {"handover_sent": 9000} if one.experiment == "M" else {},
     "C12": lambda one, r: {"received": 989} if one.experiment == "M" and one.seed == 1 else {},
+    "C13": lambda one, r: _seen(one, storage=[(200.0, 1, 0), (210.0, 1, 4), (240.0, 1, 4)]),
     "C14": lambda one, r: {"redirected": 1} if one.experiment == "S1" else {},
     "C15": lambda one, r: {"bad": 1} if one.experiment == "race" else {},
 }
+
+
+def _seen(one: Configuration, **others: Any) -> dict[str, Any]:
+    """Another course of time in M at 24 brokers."""
+    is_it = one.experiment == "M" and one.brokers == 24
+    return {"series": msgspec.json.encode({**SERIES, **others}).decode()} if is_it else {}
+
+
+def test_every_judge_is_tried_in_a_world_that_contradicts_it() -> None:
+    assert list(CHANGES) == list(JUDGES)
+
+
+def test_where_nobody_was_away_for_long_two_claims_stay_open() -> None:
+    short = {"long": {**SERIES["long"], "latencies": [(200.0, 0.05)]}, "storage": [(200.0, 1, 0), (210.0, 1, 1)]}
+    found = {one.claim.name: one.verdict for one in findings(evidence(lambda one, r: _seen(one, **short)))}
+    assert (found["C10"], found["C13"]) == (Verdict.NOT_DECIDABLE, Verdict.NOT_DECIDABLE)
 
 
 @pytest.mark.parametrize("name", CHANGES)

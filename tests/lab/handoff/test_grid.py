@@ -53,3 +53,13 @@ def test_what_decides_the_most_comes_first_and_the_deployed_broker_is_in_the_tab
     assert {(cell.subscribers, cell.pattern) for cell in deployed} == {
         (size, pattern) for size in (10, 50, 100, 150, 200) for pattern in ("RND", "NBR")
     }
+
+
+def test_further_worlds_are_of_what_losses_are_compared_in_and_of_the_texts_reading_only() -> None:
+    further = [cell for cell in all_readings(PUBLISHED) if cell.seed > 405 and cell.warmup_s < 700]
+    assert {cell.seed for cell in further} == set(range(406, 436))
+    assert {(cell.scheme, cell.subscribers, cell.pattern) for cell in further} == {
+        (scheme, size, "RND") for scheme in ("reactive", "proactive") for size in (10, 200)
+    }
+    assert len(further) == 120
+    assert set(further) <= set(readings(PUBLISHED)[TEXT_READING].cells())

@@ -11,7 +11,7 @@ import typer
 from godwit.commands.console import InputError, Reports
 from godwit.commands.lab.experiments import GatheringOptions
 from godwit.commands.lab.lab import _command, _judged, _numbers, _sweeping, _tabled, _write_text
-from godwit.lab import pages
+from godwit.lab import pages, provenance
 from godwit.lab.gathering import report
 from godwit.lab.gathering.beyond import churn, growth, recorded, scale, tree_drive
 from godwit.lab.gathering.evidence import Evidence
@@ -64,18 +64,23 @@ def _planned(plan: Plan, said: Mapping[str, object], *, defects: bool) -> Plan:
     seeds = said["seeds"]
     if isinstance(seeds, int):
         changes |= {"maps": seeds, "joins": seeds, "races": seeds if defects else RACES * seeds}
-    return msgspec.structs.replace(plan, defects=defects, **changes)
+    return msgspec.structs.replace(plan, defects=defects, evaluation=not defects, **changes)
 
 
 def _scale(quick: bool, out: str) -> int:
     """Growth in arrays up to 10,000 brokers, and churn of a thousand real ones."""
-    say = _progress()
+    say, made = _progress(), provenance.of(growth.__name__)
     sizes = scale.SIZES[:3] if quick else scale.SIZES
     clients = 20_000 if quick else scale.CLIENTS
     found = [scale.grown(brokers, clients if brokers == sizes[-1] else clients // 10, told=say) for brokers in sizes]
     world = churn.Churn(brokers=200, joins=20, crashes=6, phones=40, handoffs=200) if quick else churn.Churn()
-    page = growth.scale_page(found, churn.survived(world, say), f"godwit lab gathering --scale{' --quick' * quick}")
-    return _written(out, "scale", page, {"How the ring grows": growth.drawn(found)})
+    scaled = growth.Scaled(
+        command=f"godwit lab gathering --scale{' --quick' * quick}",
+        made=made,
+        sizes=found,
+        survived=churn.survived(world, say),
+    )
+    return _written(out, "ring-scale", scaled, growth.scale_page(scaled), {"How the ring grows": growth.drawn(found)})
 
 
 def _recorded(data: str, minutes: float, out: str) -> int:
@@ -83,7 +88,7 @@ def _recorded(data: str, minutes: float, out: str) -> int:
     for name in (recorded.TAXIS, recorded.CELLS, recorded.STATIONS, recorded.READINGS):
         if not (folder / name).is_file():
             raise InputError(f"--data {data}: there is no {name} in it")
-    say = _progress()
+    say, made = _progress(), provenance.of(tree_drive.__name__)
     whole = recorded.Recording(folder=data, minutes=minutes)
     part = recorded.Recording(folder=data, minutes=min(minutes, tree_drive.MINUTES), brokers=tree_drive.BROKERS)
     runs = {
@@ -91,8 +96,12 @@ def _recorded(data: str, minutes: float, out: str) -> int:
         f"ring, {part.minutes:g} minutes": recorded.RingDrive(part, say).run(),
         f"tree, {part.minutes:g} minutes": tree_drive.TreeDrive(part, say).run(),
     }
-    page = growth.recorded_page(runs, f"godwit lab gathering --data DIR --minutes {minutes:g}")
-    return _written(out, "recorded", page, {})
+    drives = growth.Drives(
+        command=f"godwit lab gathering --data DIR --minutes {minutes:g}",
+        made=made,
+        runs=runs,
+    )
+    return _written(out, "ring-recorded", drives, growth.recorded_page(drives), {})
 
 
 def _progress() -> Callable[[str], None]:
@@ -100,13 +109,15 @@ def _progress() -> Callable[[str], None]:
     return lambda text: console.print(text, style="dim", highlight=False)
 
 
-def _written(out: str, name: str, page: pages.Page, figures: Mapping[str, bytes]) -> int:
+def _written(out: str, name: str, found: msgspec.Struct, page: pages.Page, figures: Mapping[str, bytes]) -> int:
+    """What was measured as JSON, and the page that follows from it."""
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {out}: cannot be made: {error.strerror}") from None
     text = pages.markdown(page)
+    _write_text(folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")
     _write_text(folder / f"{name}.md", text)
     _write_text(folder / f"{name}.html", pages.html(page, figures))
     typer.echo(text)

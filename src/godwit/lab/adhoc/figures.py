@@ -10,7 +10,7 @@ from godwit.lab.adhoc.evidence import Evidence, Quantity, delivery, overhead
 from godwit.lab.adhoc.model import expected_distances, torus_of
 from godwit.lab.adhoc.plan import CREDITS, PERIODS_S, SUBSCRIBER_CREDITS
 from godwit.lab.adhoc.runs import Configuration
-from godwit.lab.pages import picture
+from godwit.lab.pages import line, picture
 
 Line = tuple[str, Sequence[float], Sequence[Configuration]]
 
@@ -69,13 +69,7 @@ def drawn(evidence: Evidence) -> dict[str, bytes]:
 
 def _lines(axes: Axes, evidence: Evidence, lines: Sequence[Line], quantity: Quantity, unit: str) -> None:
     for label, xs, settings in lines:
-        means = [
-            (x, mean) for x, s in zip(xs, settings, strict=True) if (mean := evidence.mean(quantity, s)) is not None
-        ]
-        if means:
-            errors = [mean.half if mean.runs > 1 else 0.0 for _, mean in means]
-            heights = [mean.mean for _, mean in means]
-            axes.errorbar([x for x, _ in means], heights, errors, fmt="o-", label=label, capsize=2, ms=4)
+        line(axes, [(x, evidence.mean(quantity, s)) for x, s in zip(xs, settings, strict=True)], label)
     axes.set_xlabel(unit)
 
 

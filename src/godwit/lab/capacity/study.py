@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from godwit.lab.capacity.runs import Configuration, Result, run
-from godwit.lab.claims import Claim, Finding, Point, Verdict, along, fair
+from godwit.lab.claims import Claim, Finding, along, fair
 from godwit.lab.intervals import Interval, interval_if_any
 from godwit.lab.pages import Table
 from godwit.lab.parts import Part, decided
@@ -42,14 +42,9 @@ def runs(size: str) -> list[Configuration]:
 def judge(cells: Cells, *, quick: bool = False) -> Finding:
     """Along the number of clients that a broker has, which the text does not give."""
     every = {clients: decided(CLAIM, parts(cells.get((clients, DEFAULT_AWAY), ())), cost=COST) for clients in CLIENTS}
-    points = [
-        Point(f"{clients} clients a broker", HOLDS.get(one.verdict), one.numbers) for clients, one in every.items()
-    ]
+    points = [one.at(f"{clients} clients a broker") for clients, one in every.items()]
     numbers = "; ".join(f"{point.at}: {point.numbers}" for point in points)
     return fair(along(CLAIM, "how many clients a broker has", points, numbers, COST), quick=quick, cost=COST)
-
-
-HOLDS = {Verdict.REPRODUCED: True, Verdict.NOT_REPRODUCED: False}
 
 
 def parts(results: Sequence[Result]) -> list[Part]:

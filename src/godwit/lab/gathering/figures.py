@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -11,7 +11,7 @@ from godwit.lab.gathering.evidence import Evidence, Quantity
 from godwit.lab.gathering.plan import BITS
 from godwit.lab.gathering.runs import Configuration
 from godwit.lab.gathering.verdicts import associations, handover, hops, logarithmic, overhead
-from godwit.lab.pages import picture
+from godwit.lab.pages import line, picture, published
 
 
 def drawn(evidence: Evidence) -> dict[str, bytes]:
@@ -28,11 +28,11 @@ def drawn(evidence: Evidence) -> dict[str, bytes]:
         "P17a: LBM hops, mean": lambda axes: _by_bits(axes, evidence, s1, hops, reference=True),
         "P17b: LBM hops, longest": lambda axes: _by_bits(axes, evidence, s1, lambda r: r.hops_max, reference=True),
         "P17c: LBM hops, standard deviation": lambda axes: _by_bits(axes, evidence, s1, lambda r: r.hops_std),
-        "P18: LBM overhead": lambda axes: _by_bits(axes, evidence, s1, overhead),
+        "P18: LBM overhead": lambda axes: _by_bits(axes, evidence, s1, overhead, told=[{8: 2.6, 64: 4.5}]),
         "P19: IDM hops, mean": lambda axes: _by_bits(axes, evidence, s2, hops, reference=True),
-        "P20: IDM overhead": lambda axes: _by_bits(axes, evidence, s2, overhead),
+        "P20: IDM overhead": lambda axes: _by_bits(axes, evidence, s2, overhead, told=IDM_OVERHEAD),
         "P21: associations in a mobile run": lambda axes: _line(axes, evidence, plan.m, associations, "all clients"),
-        "P24: handover messages a relocation": lambda axes: _line(axes, evidence, plan.m, handover, "b = 4, k = 3"),
+        "P24: handover messages a relocation": lambda axes: _handovers(axes, evidence),
     }
     series = evidence.series()
     if series is not None:
@@ -51,23 +51,30 @@ def _by_bits(
     quantity: Quantity,
     *,
     reference: bool = False,
+    told: Sequence[Mapping[float, float]] = (),
 ) -> None:
     for bits in BITS:
         _line(axes, evidence, setting(bits), quantity, f"b = {bits}")
     if reference:
         sizes = evidence.plan.sizes
         axes.plot(sizes, logarithmic(sizes), "k--", label="log2 N", lw=1)
+    for points in told:
+        published(axes, points)
+
+
+IDM_OVERHEAD: Sequence[Mapping[float, float]] = [{8: 2.0, 64: last} for last in (3.4, 3.3, 3.0)]
+"""For digits of 1, 2 and 4 bits."""
+
+
+def _handovers(axes: Axes, evidence: Evidence) -> None:
+    _line(axes, evidence, evidence.plan.m, handover, "b = 4, k = 3")
+    published(axes, {8: 3.7, 64: 6.1})
 
 
 def _line(
     axes: Axes, evidence: Evidence, setting: Callable[[int], Configuration], quantity: Quantity, label: str
 ) -> None:
-    found = [(size, evidence.mean(quantity, setting(size))) for size in evidence.plan.sizes]
-    means = [(size, mean) for size, mean in found if mean is not None]
-    if means:
-        errors = [mean.half if mean.runs > 1 else 0.0 for _, mean in means]
-        heights = [mean.mean for _, mean in means]
-        axes.errorbar([size for size, _ in means], heights, errors, fmt="o-", label=label, capsize=2, ms=4)
+    line(axes, [(size, evidence.mean(quantity, setting(size))) for size in evidence.plan.sizes], label)
     axes.set_xlabel("brokers")
 
 

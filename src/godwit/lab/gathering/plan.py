@@ -8,6 +8,7 @@ import msgspec
 
 from godwit.lab.gathering.races import VARIANTS
 from godwit.lab.gathering.runs import SERVING, Configuration
+from godwit.lab.studies import seed_by_seed
 
 SIZES = (8, 16, 24, 32, 40, 48, 56, 64)
 BITS = (1, 2, 4)
@@ -31,8 +32,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     races: int = 60
     joins: int = 300
     requests: int = 1000
+    evaluation: bool = True
+    """What was published, its baselines, and the races that C15 needs."""
     defects: bool = False
-    """Races and joins only, all of them."""
+    """All races and joins."""
     quick: bool = False
 
     def s1(self, brokers: int, bits: int = 4, radius: float = 1.0, **others: object) -> Configuration:
@@ -61,17 +64,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(size for size in RIVAL_SIZES if size in self.sizes)
 
     def runs(self) -> list[Configuration]:
-        """Seed by seed, so that an interrupted run says something about everything."""
-        many = [(seed, cell) for cell, seeds in self.cells() for seed in range(1, seeds + 1)]
-        many.sort(key=lambda one: one[0])
-        return list(dict.fromkeys(msgspec.structs.replace(cell, seed=seed) for seed, cell in many))
+        return seed_by_seed(self.cells())
 
     def cells(self) -> Iterable[tuple[Configuration, int]]:
         """Each setting with the number of its seeds."""
         if self.defects:
             yield from ((self.race(variant), self.races) for variant in VARIANTS)
             yield from ((self.join(serving), self.joins) for serving in SERVING)
-            return
+        if self.evaluation:
+            yield from self._evaluated()
+
+    def _evaluated(self) -> Iterable[tuple[Configuration, int]]:
         for size in self.sizes:
             yield from ((self.s1(size, bits), self.seeds) for bits in BITS[:2])
             yield self.s1(size), self.maps

@@ -54,9 +54,10 @@ def page(evidence: Evidence, rows: int, command: str) -> Page:
         f"{'The quick plan: few seeds and short runs, a first look. ' if plan.quick else ''}{rows} of"
         f" {len(plan.runs())} runs of real protocol cores; intervals of 95 % over maps. Made by `{command}`."
     )
-    if plan.defects:
-        return Page("Races and joins on the ring", lead, [], [races(evidence), joins(evidence)])
-    tables = [*_walks(evidence), _mobile(evidence), *_rivals(evidence), races(evidence)]
+    defects = [races(evidence), *([joins(evidence)] if plan.defects else ())]
+    if not plan.evaluation:
+        return Page("Races and joins on the ring", lead, [], defects)
+    tables = [*_walks(evidence), _mobile(evidence), *_rivals(evidence), *defects]
     return Page("Data gathering over a ring", lead, findings(evidence), tables)
 
 

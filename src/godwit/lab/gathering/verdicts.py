@@ -228,7 +228,8 @@ def c14(claim: Claim, evidence: Evidence) -> Finding:
     results = [result for setting in settings for result in evidence.results(setting)]
     if not results:
         return undecided(claim, "S1 and S2 were not run", FULL)
-    return judged(claim, not any(r.redirected for r in results), f"0 redirected in {len(results)} runs")
+    redirected = sum(result.redirected for result in results)
+    return judged(claim, not redirected, f"{redirected} redirected in {len(results)} runs")
 
 
 def c15(claim: Claim, evidence: Evidence) -> Finding:

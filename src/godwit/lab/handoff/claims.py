@@ -69,6 +69,18 @@ TOLERANCES = {
     "Q22": "more than half of the first ten moves missed, less than a twentieth of the last quarter",
 }
 
+REPAIRED = {
+    "Q2": "took the worst of thirty runs, where means were published",
+    "Q3": "wanted the factor within half of the published one, which is an ordering",
+    "Q16": "held averages against the band of an instant",
+    "Q20a": "refused without looking; the best case is exact with the published motion between neighbors",
+    "Q20b": "refused without looking; the worst case contradicts the table that it is computed from",
+    "Q22": "averaged idle brokers as all-knowing, and counted edges of departures without a handoff",
+}
+
 CLAIMS = {
-    claim.name: msgspec.structs.replace(claim, place=PLACE, tolerance=TOLERANCES[claim.name]) for claim in PUBLISHED
+    claim.name: msgspec.structs.replace(
+        claim, place=PLACE, tolerance=TOLERANCES[claim.name], was=REPAIRED.get(claim.name, "")
+    )
+    for claim in PUBLISHED
 }

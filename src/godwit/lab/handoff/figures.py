@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 
 from godwit.lab.handoff import evidence as of
 from godwit.lab.handoff.evidence import Evidence, Quantity
-from godwit.lab.pages import picture
+from godwit.lab.handoff.grid import PUBLISHED_SCHEMES
+from godwit.lab.models import published as text
+from godwit.lab.pages import line, picture, published
 
 COLOURS = {
     "durable": "#8a8f98",
@@ -23,21 +25,32 @@ COLOURS = {
 def drawn(evidence: Evidence) -> dict[str, bytes]:
     """Caption and picture."""
     plots: dict[str, Callable[[Axes], None]] = {
-        "Throughput by subscribers, RND": lambda axes: _by_size(axes, evidence, of.throughput, "messages a second"),
-        "Loss by subscribers, RND": lambda axes: _by_size(axes, evidence, of.loss, "%"),
-        "Handoff latency by subscribers, RND": lambda axes: _by_size(axes, evidence, of.handoff, "seconds"),
+        "Throughput by subscribers, RND": lambda axes: _by_size(
+            axes, evidence, of.throughput, "messages a second", _every_other(text.THROUGHPUT)
+        ),
+        "Loss by subscribers, RND": lambda axes: _by_size(axes, evidence, of.loss, "%", _every_other(text.LOSS)),
+        "Handoff latency by subscribers, RND": lambda axes: _by_size(
+            axes, evidence, of.handoff, "seconds", text.HANDOFF_S
+        ),
         "Distribution of handoff latency, RND": lambda axes: _deciles(axes, evidence),
     }
     return {caption: picture(plot) for caption, plot in plots.items()}
 
 
-def _by_size(axes: Axes, evidence: Evidence, quantity: Quantity, unit: str) -> None:
+def _every_other(table: Mapping[int, Sequence[float]]) -> dict[int, Sequence[float]]:
+    """The columns of random motion, which stand beside those of motion between neighbors."""
+    return {size: row[::2] for size, row in table.items()}
+
+
+def _by_size(
+    axes: Axes, evidence: Evidence, quantity: Quantity, unit: str, told: Mapping[int, Sequence[float]]
+) -> None:
+    """`told` are the published figures of the three schemes, by size."""
     for scheme in evidence.schemes:
-        points = [
-            (size, mean) for size in evidence.sizes if (mean := evidence.mean(quantity, scheme, size)) is not None
-        ]
-        if points:
-            axes.plot(*zip(*points, strict=True), "o-", color=COLOURS.get(scheme, "#444444"), label=scheme, ms=4)
+        color = COLOURS.get(scheme, "#444444")
+        line(axes, [(k, evidence.interval(quantity, scheme, k)) for k in evidence.sizes], scheme, color=color)
+    for at, scheme in enumerate(PUBLISHED_SCHEMES):
+        published(axes, {size: row[at] for size, row in told.items()}, COLOURS[scheme])
     axes.set_xlabel("subscribers")
     axes.set_ylabel(unit)
 

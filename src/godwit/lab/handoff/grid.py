@@ -57,6 +57,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     lean: bool = False
     walks: int = 20
     """Seeds of X14: more than there are brokers, or their covariance cannot be estimated."""
+    further: int = 0
+    """Worlds after the seeds, of what Q9 compares: with ten subscribers a run either loses nothing or much."""
 
     def variants(self) -> list[dict[str, Any]]:
         """What differs from the defaults in X4 to X8 and X12; the first is the default itself."""
@@ -96,6 +98,12 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
                 for scheme in self.schemes
                 if scheme in FORESEEING
             ]
+        wanted += [
+            self._run(scheme, seed, subscribers=size, pattern="RND")
+            for seed in self.further_seeds()
+            for size in (self.subscribers[0], self.subscribers[-1])
+            for scheme in ("reactive", "proactive")
+        ]
         if "X14" in self.experiments:
             wanted += [
                 Configuration(seed=seed, subscribers=self.base, pattern=pattern, **WALK)
@@ -106,6 +114,9 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
 
     def _seeds(self) -> range:
         return range(self.first_seed, self.first_seed + self.seeds)
+
+    def further_seeds(self) -> range:
+        return range(self.first_seed + self.seeds, self.first_seed + self.seeds + self.further)
 
     def _run(self, scheme: str, seed: int, **others: Any) -> Configuration:
         usual = {"warmup_s": self.warmup_s, "measure_s": self.measure_s, **READINGS[self.reading]}
@@ -146,7 +157,9 @@ SHORT = Grid(
 )
 """About a minute of a core: with up to 100 subscribers, in runs a tenth as long as published ones. That is shorter
 than a subscriber's round of 91 s and than a buffer takes to fill: they refute nothing."""
-PUBLISHED = Grid(first_seed=401, schemes=(*PUBLISHED_SCHEMES, "product"), experiments=(*JUDGED, "X14"), lean=True)
+PUBLISHED = Grid(
+    first_seed=401, schemes=(*PUBLISHED_SCHEMES, "product"), experiments=(*JUDGED, "X14"), lean=True, further=30
+)
 """The text's reading whole, and with the deployed broker; the others where most claims are."""
 
 
@@ -158,8 +171,9 @@ def readings(base: Grid) -> dict[str, Grid]:
     found = {name: msgspec.structs.replace(base, reading=name) for name in READINGS}
     if not base.lean:
         return found
-    few = {"schemes": PUBLISHED_SCHEMES, "experiments": ("X2", "X10"), "subscribers": base.subscribers[-1:]}
-    stored = {"schemes": PUBLISHED_SCHEMES, "experiments": ("X2", "X5", "X6", "X8", "X10"), "queues_mb": QUEUE_ENDS[1:]}
+    usual = {"schemes": PUBLISHED_SCHEMES, "further": 0}
+    few = {**usual, "experiments": ("X2", "X10"), "subscribers": base.subscribers[-1:]}
+    stored = {**usual, "experiments": ("X2", "X5", "X6", "X8", "X10"), "queues_mb": QUEUE_ENDS[1:]}
     changes = {name: stored if name in STORED else few for name in READINGS if name != TEXT_READING}
     return {name: msgspec.structs.replace(grid, **changes.get(name, {})) for name, grid in found.items()}
 
@@ -174,8 +188,9 @@ def all_readings(base: Grid) -> list[Configuration]:
 
 
 def _rank(cell: Configuration, base: Grid) -> int:
-    """The text's reading at both ends of the sizes, what a claim varies there, long walks; the rest of X2 and X10; what
-    else durable's store may be; the other readings; the deployed broker; what no claim speaks of."""
+    """The text's reading at both ends of the sizes, what a claim varies there, long walks. Then further worlds and the
+    rest of X2 and X10. At last what else durable's store may be, the other readings, the deployed broker, and what no
+    claim speaks of."""
     ends = (base.subscribers[0], base.subscribers[-1])
     varied = {name for name, usual in USUAL.items() if getattr(cell, name) != usual}
     texts = cell.channel == "shared" and cell.size_b == SHARED["size_b"]
@@ -188,7 +203,7 @@ def _rank(cell: Configuration, base: Grid) -> int:
     if cell.stored != SHARED["stored"]:
         return 4
     if not varied:
-        return 0 if cell.subscribers in ends else 3
+        return 0 if cell.subscribers in ends and cell.seed not in base.further_seeds() else 3
     return 2 if _is_judged(cell, varied) else 7
 
 

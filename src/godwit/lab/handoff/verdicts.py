@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from godwit.lab.claims import Finding, Point, Verdict, along, arithmetic, fair
+from godwit.lab.claims import Finding, along, arithmetic, fair
 from godwit.lab.handoff.claims import CLAIMS, HALF, NOTHING
 from godwit.lab.handoff.evidence import (
     Evidence,
@@ -36,6 +37,7 @@ from godwit.lab.parts import Part, decided
 Parts = Iterable[Part]
 PATTERNS = ("RND", "NBR")
 COST = "--size published, five seeds of 300 s: 21 min of a core for all that the short size leaves open, 2 h in all"
+COSTS = {"Q9": "half a min of a core a world: reactive and pro-active, with the fewest and the most subscribers"}
 
 
 def findings(evidence: Evidence) -> list[Finding]:
@@ -46,8 +48,9 @@ def findings(evidence: Evidence) -> list[Finding]:
 def judge(name: str, evidence: Evidence) -> Finding:
     if name in DIGITS:
         return arithmetic(CLAIMS[name], *DIGITS[name]())
-    found = decided(CLAIMS[name], list(JUDGES[name](evidence)), BESIDE.get(name, _nothing)(evidence), COST)
-    return fair(found, quick=evidence.quick, cost=COST)
+    cost = COSTS.get(name, COST)
+    found = decided(CLAIMS[name], list(JUDGES[name](evidence)), BESIDE.get(name, _nothing)(evidence), cost)
+    return fair(found, quick=evidence.quick, cost=cost)
 
 
 def over_readings(known: Mapping[str, Evidence]) -> list[Finding]:
@@ -59,15 +62,12 @@ def _over(name: str, known: Mapping[str, Evidence]) -> Finding:
     """On durable's store where that alone turns the verdict, else over all readings."""
     found = {reading: judge(name, evidence) for reading, evidence in known.items()}
     first = next(iter(found.values()))
-    verdicts = {Verdict.REPRODUCED: True, Verdict.NOT_REPRODUCED: False}
-    points = [
-        Point(reading, verdicts[one.verdict], one.numbers) for reading, one in found.items() if one.verdict in verdicts
-    ]
+    points = [point for reading, one in found.items() if (point := one.at(reading)).holds is not None]
     if name in DIGITS or not points:
         return first
     numbers = f"{points[0].at}: {points[0].numbers}"
     stored = [
-        Point(f"{times:g} times its size", point.holds, point.numbers)
+        msgspec.structs.replace(point, at=f"{times:g} times its size")
         for times, point in sorted((STORED.get(point.at, USUAL_STORE), point) for point in points if _is_text(point.at))
     ]
     if len({point.holds for point in stored}) > 1:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from godwit.lab.claims import fair
-from godwit.lab.intervals import interval
+from godwit.lab.intervals import interval, interval_if_any
 from godwit.lab.lasting.runs import Configuration, Result, run
 from godwit.lab.lasting.verdicts import COST, by_seed, judge, sizes, tests, took_s
-from godwit.lab.pages import Table
+from godwit.lab.pages import Table, line, picture
 from godwit.lab.results import Results, Row
 from godwit.lab.studies import Outcome, Parameter, Study
 from godwit.tables.double import Effort, Sense
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NAME = "lasting"
 SEED = 3119
@@ -88,7 +93,44 @@ def outcome(rows: Sequence[Row[Configuration, Result]], size: str) -> Outcome:
         tables=[_operations(rows), _preloading(rows)],
         parameters=PARAMETERS,
         seeds=f"{SEED} to {SEED + plan.replications - 1}",
+        figures=partial(_figures, rows),
     )
+
+
+def _figures(rows: Sequence[Row[Configuration, Result]]) -> Mapping[str, bytes]:
+    return {
+        **{
+            f"E10: {sense.value} operations, both kinds vary": picture(partial(_efforts, rows, sense))
+            for sense in Sense
+        },
+        "E11: operations by what was preloaded": picture(partial(_loads, rows)),
+    }
+
+
+def _efforts(rows: Sequence[Row[Configuration, Result]], sense: Sense, axes: Axes) -> None:
+    both = [size for size in sizes(rows) if size[0] == "both"]
+    for effort in Effort:
+        found = [
+            (
+                profiles,
+                by_seed(rows, tests, profiles=profiles, queries=queries, sense=sense, effort=effort, varied=varied),
+            )
+            for varied, profiles, queries in both
+        ]
+        line(axes, [(x, interval_if_any(own.values())) for x, own in found], effort.value)
+    axes.set_xlabel("profiles, and as many queries")
+    axes.set_ylabel("tests")
+
+
+def _loads(rows: Sequence[Row[Configuration, Result]], axes: Axes) -> None:
+    for varied in ("inputs", "random"):
+        for sense in Sense:
+            wanted = {"experiment": "E11", "varied": varied, "sense": sense}
+            levels = sorted({r.configuration.preloaded for r in rows if r.configuration.varied == varied})
+            found = [(level, by_seed(rows, tests, preloaded=level, **wanted)) for level in levels]
+            line(axes, [(x, interval_if_any(own.values())) for x, own in found], f"{varied}, {sense.value}")
+    axes.set_xlabel("preloaded of each kind")
+    axes.set_ylabel("tests")
 
 
 def _operations(rows: Sequence[Row[Configuration, Result]]) -> Table:
@@ -99,7 +141,7 @@ def _operations(rows: Sequence[Row[Configuration, Result]]) -> Table:
                 by_seed(rows, tests, varied=varied, profiles=profiles, queries=queries, sense=sense, effort=effort)
                 for effort in Effort
             ]
-            cells = [f"{interval(own.values()).mean:,.0f}" if own else "" for own in found]
+            cells = [str(interval(own.values())) if own else "" for own in found]
             lines.append((varied, f"{profiles:,}", f"{queries:,}", sense.value, *cells))
     heads = ("varied", "profiles", "queries", "sense", *(effort.value for effort in Effort))
     return Table("Operations (E10)", "Tests of all insertions, means over the replications.", heads, lines)
@@ -115,7 +157,7 @@ def _preloading(rows: Sequence[Row[Configuration, Result]]) -> Table:
             wanted = {"experiment": "E11", "varied": varied, "preloaded": level, "sense": sense}
             counts, times = by_seed(rows, tests, **wanted), by_seed(rows, took_s, **wanted)
             if counts:
-                cells = (f"{interval(counts.values()).mean:,.0f}", f"{interval(times.values()).mean:.3f}")
+                cells = (str(interval(counts.values())), str(interval(times.values())))
                 lines.append((varied, f"{level:,}", sense.value, *cells))
     heads = ("what", "of each kind", "sense", "operations", "seconds")
     return Table("Preloading (E11)", "What inserting the inputs costs afterwards.", heads, lines)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from godwit.lab.claims import Finding, Point, along
+from godwit.lab.claims import Finding, Margin, Point, along
 from godwit.lab.intervals import Interval, of_worlds
 from godwit.lab.mft.claims import CLAIMS, HARDLY
 from godwit.lab.mft.results import Row
@@ -60,21 +60,26 @@ def finding(plan: AreaPlan, rows: Sequence[Row], range_m: float = 46.0) -> Findi
     points = []
     for side_m in plan.sides_m:
         margins = [_margin(rows, protocol, side_m, range_m) for protocol in PROTOCOLS]
+        below = tuple(
+            Margin(f"{protocol.upper()}: half of the usual area's delivery, less what is delivered here", margin)
+            for protocol, margin in zip(PROTOCOLS, margins, strict=True)
+            if margin is not None
+        )
         told = ", ".join(
             f"{protocol.upper()} delivers {delivered(rows, protocol, side_m, range_m)}" for protocol in PROTOCOLS
         )
-        points.append(Point(f"{side_m:g} m", all_hold(margins), told))
+        holds = all_hold([None if margin is None else margin.is_positive for margin in margins])
+        points.append(Point(f"{side_m:g} m", holds, told, below))
     numbers = "; ".join(f"{point.at}: {point.numbers}" for point in points)
     return along(CLAIMS["E17"], "how large the area is", points, numbers)
 
 
-def _margin(rows: Sequence[Row], protocol: str, side_m: float, range_m: float) -> bool | None:
-    """Whether this is at most half of what the usual area gives."""
+def _margin(rows: Sequence[Row], protocol: str, side_m: float, range_m: float) -> Interval | None:
+    """How far this is below half of what the usual area gives."""
     dense, sparse = (delivered(rows, protocol, side, range_m) for side in (USUAL_M, side_m))
     if dense is None or sparse is None:
         return None
-    above = sparse.exceeds(HARDLY * dense.mean)
-    return None if above is None else not above
+    return Interval(HARDLY * dense.mean - sparse.mean, sparse.half, sparse.runs)
 
 
 def table(plan: AreaPlan, rows: Sequence[Row]) -> Table:

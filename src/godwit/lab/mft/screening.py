@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from godwit.lab.claims import Point
+from godwit.lab.claims import Margin, Point
+from godwit.lab.intervals import Interval
 from godwit.lab.mft.claims import CLAIMS
 from godwit.lab.mft.results import Row
 from godwit.lab.mft.runs import ACKNOWLEDGED, AODV, Configuration
@@ -140,7 +141,8 @@ class Margins:
             share = self.holding(claim, **{factor: value})
             holds = None if share is None else True if share >= MOSTLY else False if share <= 1 - MOSTLY else None
             told = "not run" if share is None else f"holds in {share:.0%} of the other settings"
-            points.append(Point(named(factor, value), holds, told))
+            beyond = () if share is None else (Margin(BEYOND_HALF, Interval(share - 0.5, 0.0, 1)),)
+            points.append(Point(named(factor, value), holds, told, beyond))
         return points
 
     def together(self) -> list[tuple[int, Setting]]:
@@ -152,6 +154,7 @@ class Margins:
         return sorted(counted, key=lambda one: -one[0])
 
 
+BEYOND_HALF = "share of the settings in which it holds, beyond a half"
 MOSTLY = 0.75
 """At a value a claim holds, or fails, where it does so in this share of the settings that have the value."""
 JUDGED = [name for name in CLAIMS if name in JUDGES and name != "E17"]

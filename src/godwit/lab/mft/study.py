@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from godwit.lab.claims import Claim, Dependence, Finding, Point, Verdict, along, judged, undecided
+from godwit.lab.claims import Claim, Dependence, Finding, Verdict, along, judged, undecided
 from godwit.lab.mft import area, energy, screening
 from godwit.lab.mft.area import AreaPlan
 from godwit.lab.mft.claims import CLAIMS
@@ -153,14 +153,13 @@ def screened(name: str, margins: Margins, at_size: Mapping[str, Finding], *, qui
 
 def _by_dice(claim: Claim, at_size: Mapping[str, Finding], numbers: str) -> Finding:
     """Nothing that was varied explains the sign, so that it is the world's: only many worlds at size can decide."""
-    holds = {Verdict.REPRODUCED: True, Verdict.NOT_REPRODUCED: False}
-    points = [
-        Point(reading, holds[one.verdict], one.numbers) for reading, one in at_size.items() if one.verdict in holds
-    ]
+    points = [point for reading, one in at_size.items() if (point := one.at(reading)).holds is not None]
     if points:
         return along(claim, "the reading of acknowledgements and retries", points, numbers, ordered=False)
-    what = "none of the six factors explains its sign in one world, and the grids at size are too short"
-    return undecided(claim, what, "C16 at three speeds, ten seeds of 500 s, ten minutes of a core", numbers)
+    what = "none of the six factors explains its sign in one world, and worlds at size are too few"
+    cost = "44 s of a core a world of 500 s: C16 at the slowest and the fastest speed, in both readings"
+    told = "; ".join(f"{reading}: {one.missing.what}" for reading, one in at_size.items() if one.missing is not None)
+    return undecided(claim, f"{what} ({told})" if told else what, cost, numbers)
 
 
 def _short(finding: Finding) -> str:

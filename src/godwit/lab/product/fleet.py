@@ -18,8 +18,8 @@ from godwit.protocols.broker.streams.frames import Parcels, decode_items
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.brokers.client import Connection
 from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.roamer import Roamer, Said
-from godwit.sim.brokers.station import StationOptions
 from godwit.sim.wired import Latency
 
 TOPIC = "values"
@@ -90,6 +90,8 @@ class Fleet:
     # A `Scene`; nobody judges here, so that nothing needs an excuse.
 
     def note(self, who: str, to: str, text: str) -> None: ...
+
+    follows = True
 
     def disturbed(self, since_s: float) -> bool:
         return False

@@ -16,8 +16,8 @@ from godwit.lab.models.topology import Graph, complete, six_brokers
 from godwit.lab.product.fleet import Fleet, Phone, between
 from godwit.protocols.handoff_schemes.messages import Deliver
 from godwit.protocols.host import NodeId
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.roamer import Said
-from godwit.sim.brokers.station import StationOptions
 
 PERIOD_S = 0.05
 """About what the testbed's brokers take to accept a publication and deliver it."""

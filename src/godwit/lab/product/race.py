@@ -9,8 +9,8 @@ from godwit.lab.handoff.races import DELAYS, PUBLISH_EVERY, Course, Outcome, Rac
 from godwit.lab.models.topology import complete, six_brokers
 from godwit.lab.product.fleet import Fleet
 from godwit.protocols.host import NodeId
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.roamer import Said
-from godwit.sim.brokers.station import StationOptions
 
 DRAIN_S = 60.0
 

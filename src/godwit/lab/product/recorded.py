@@ -12,8 +12,8 @@ from godwit.lab.recorded.moves import Habits, Movement, Stays
 from godwit.lab.recorded.runs import Configuration, Result, Run, Walker, quantile
 from godwit.protocols.broker.handoff.prediction import HABITS, Learned, Neighbors
 from godwit.protocols.host import NodeId
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.roamer import Said
-from godwit.sim.brokers.station import StationOptions
 
 KNOWN_S = 1.0
 """By then all brokers know what a client wants that has just come: what is due begins there."""

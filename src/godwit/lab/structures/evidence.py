@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
+from godwit.lab.intervals import Interval, interval
 from godwit.lab.structures.rows import Measures, Row
 from godwit.lab.structures.settings import Setting
 
@@ -50,6 +51,22 @@ class Evidence:
 
     def mean(self, measure: Measure, structure: str, point: Point) -> float:
         return fmean(measure(own) for own in self._found[point, structure].values())
+
+    def interval(self, measure: Measure, structure: str, point: Point) -> Interval:
+        return interval(measure(own) for own in self._found[point, structure].values())
+
+    def saved(self, measure: Measure, less: tuple[str, Point], more: tuple[str, Point]) -> Interval:
+        """By which share the first is less than the second, replication by replication."""
+        low, high = self._found[less[1], less[0]], self._found[more[1], more[0]]
+        return interval(1 - measure(low[one]) / measure(high[one]) for one in low.keys() & high.keys())
+
+    def spread(self, measure: Measure, structure: str, points: Sequence[Point]) -> Interval:
+        """The largest mean of these points over the smallest; the error is that of single replications."""
+        means = {point: self.mean(measure, structure, point) for point in points}
+        most, least = max(means, key=lambda point: means[point]), min(means, key=lambda point: means[point])
+        apart = self.saved(measure, (structure, least), (structure, most))
+        ratio = means[most] / means[least]
+        return Interval(ratio, ratio * apart.half / (1 - apart.mean), apart.runs)
 
     def share(self, measure: Measure, less: tuple[str, Point], more: tuple[str, Point], weight: float = 1.0) -> float:
         """In how many replications `weight` times the first is less than the second, 0 to 1."""

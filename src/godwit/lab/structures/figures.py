@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from godwit.lab.pages import line
 from godwit.lab.structures import evidence as of
 from godwit.lab.structures.evidence import Evidence, Measure, Point
 from godwit.lab.structures.judging import short
@@ -157,15 +158,15 @@ def _fill(figure: Any, found: Evidence, panels: Sequence[Panel], columns: int, c
 def _plot(axes: Any, found: Evidence, panel: Panel) -> None:
     for curve, (size, marker) in zip(panel.curves, MARKERS, strict=False):
         points = [point for point in panel.points if curve.clients is None or point[CLIENTS] == curve.clients]
-        axes.plot(
-            [point[panel.axis] for point in points],
-            [found.mean(curve.measure, curve.structure, point) for point in points],
-            marker=marker,
-            markersize=size,
+        line(
+            axes,
+            [(float(point[panel.axis]), found.interval(curve.measure, curve.structure, point)) for point in points],
+            curve.label,
+            fmt=marker,
+            ms=size,
             markerfacecolor="none",
             color=COLOURS[curve.structure],
             linestyle="--" if curve.dashed else "-",
-            label=curve.label,
         )
     axes.set(title=panel.title, xlabel=AXES[panel.axis])
     axes.margins(y=0.1)

@@ -6,16 +6,18 @@ three quarters of the replications show it at every point; where they do not agr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from godwit.lab.claims import Claim
+from godwit.lab.claims import Point as CurvePoint
 from godwit.lab.structures import evidence as of
 from godwit.lab.structures.evidence import Evidence, Measure, Point
 
 T = TypeVar("T")
 
-PHASES: tuple[Measure, Measure] = (of.add, of.replace)
+NAMED_PHASES: Mapping[str, Measure] = {"add": of.add, "add/remove": of.replace}
+PHASES = tuple(NAMED_PHASES.values())
 
 ALIKE = 1.1
 """Costs up to a tenth apart are equal."""
@@ -32,10 +34,6 @@ Judgement = tuple[bool | None, str]
 """Whether a claim holds, None where that cannot be said, and the numbers behind it."""
 
 
-Verdicts = tuple[str, bool | None]
-"""A value of a parameter, and whether the claim holds there."""
-
-
 class Check(NamedTuple):
     """`expected` is what the rows of the experiment must show; `note` says why they may not."""
 
@@ -46,7 +44,7 @@ class Check(NamedTuple):
     note: str = ""
     on: str = ""
     """What it may hang on, where `curve` says at which values it holds."""
-    curve: Callable[[Evidence], list[Verdicts]] | None = None
+    curve: Callable[[Evidence], list[CurvePoint]] | None = None
 
 
 def spread(found: Evidence, measure: Measure, name: str, points: Sequence[Point]) -> float:

@@ -8,9 +8,10 @@ from random import Random
 import pytest
 
 from godwit.lab.gathering.beyond.churn import Churn, survived
-from godwit.lab.gathering.beyond.growth import drawn, scale_page
+from godwit.lab.gathering.beyond.growth import Scaled, drawn, scale_page
 from godwit.lab.gathering.beyond.scale import HOMES, grown
 from godwit.lab.pages import markdown
+from godwit.lab.provenance import Provenance
 from godwit.protocols.gathering.clients import home_keys
 from godwit.protocols.gathering.maps import generate
 from godwit.protocols.topology.pastry.keys import number_of
@@ -35,7 +36,8 @@ def test_real_brokers_join_crash_and_hand_over_without_a_loss() -> None:
     found = survived(Churn(brokers=60, joins=8, crashes=2, phones=10, handoffs=40))
     assert (found.joined, found.taken_over, found.owners_wrong) == (8, 2, 0)
     assert found.received == found.wanted > 0
-    text = markdown(scale_page([grown(60, 500)], found, "godwit lab gathering --scale"))
+    scaled = Scaled(command="godwit lab gathering --scale", made=Provenance(), sizes=[grown(60, 500)], survived=found)
+    text = markdown(scale_page(scaled))
     assert "| notices received | 40 |" in text
     assert drawn([grown(60, 500)]).startswith(b"\x89PNG")
 

@@ -42,6 +42,7 @@ class Survived(msgspec.Struct, frozen=True, kw_only=True):
     """Of random places, those that not exactly one broker serves."""
     peers_mean: float
     wall_s: float
+    cpu_s: float
 
 
 class City:
@@ -58,7 +59,7 @@ class City:
         self.wanted = 0
 
     def run(self) -> Survived:
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), time.process_time()
         self._settle("the first copies", SETTLE_S)
         join_sent = self._join()
         taken = self._crash()
@@ -78,6 +79,7 @@ class City:
             owners_wrong=sum(self._serving(place) != 1 for place in places),
             peers_mean=sum(known) / len(known),
             wall_s=time.perf_counter() - started,
+            cpu_s=time.process_time() - busy,
         )
 
     def _settle(self, what: str, seconds: float) -> None:

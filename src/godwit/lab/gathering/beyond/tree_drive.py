@@ -34,8 +34,8 @@ from godwit.protocols.routing.process import Enclosed
 from godwit.protocols.topology.election import Heartbeat
 from godwit.protocols.topology.mesh import LINKS_LEAST, lot, near
 from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.roamer import Roamer, Said
-from godwit.sim.brokers.station import StationOptions
 
 TOPIC = "reading"
 BROKERS = 64
@@ -121,7 +121,7 @@ class TreeDrive(Drive):
     def _hops(self, here: NodeId, there: NodeId) -> int:
         hops = 0
         while here != there and hops < len(self.sites):
-            fabric = self.cluster.sites[here].station.fabric
+            fabric = self.cluster.sites[here].station.tree
             way = fabric.way(there)
             if way is None:
                 break
@@ -138,8 +138,8 @@ class TreeDrive(Drive):
                 if message.origin == sender:
                     self.items += moving * len(run.legs)
 
-    def measured(self, wall_s: float) -> Driven:
-        fabrics = [machine.station.fabric for machine in self.cluster.sites.values()]
+    def measured(self) -> Driven:
+        fabrics = [machine.station.tree for machine in self.cluster.sites.values()]
         known = [_known(fabric) for fabric in fabrics]
         waiting = sum(machine.broker.counts.waiting for machine in self.cluster.sites.values())
         return Driven(
@@ -157,12 +157,13 @@ class TreeDrive(Drive):
             register_sent=self.stating / max(1, self.handoffs),
             stored_mean=sum(known) / len(known),
             items=self.items / max(1, self.handoffs),
-            wall_s=wall_s,
         )
 
     # A `Scene`
 
     def note(self, who: str, to: str, text: str) -> None: ...
+
+    follows = True
 
     def disturbed(self, since_s: float) -> bool:
         return False

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from godwit.lab.claims import Finding, along, judged
-from godwit.lab.claims import Point as CurvePoint
 from godwit.lab.structures.claims import clients as claims_clients
 from godwit.lab.structures.claims import mergers as claims_mergers
 from godwit.lab.structures.claims import routers as claims_routers
@@ -44,7 +43,7 @@ def _judged(check: Check, found: Evidence, meant: set[Point]) -> Judged:
     holds, numbers = check.judge(found)
     if check.curve is None or holds:
         return Judged(check, judged(check.claim, holds, numbers, COST))
-    points = [CurvePoint(at, one) for at, one in check.curve(found)]
+    points = check.curve(found)
     is_ordered = check.on.startswith(("how many", "where"))
     return Judged(check, along(check.claim, check.on, points, numbers, COST, ordered=is_ordered))
 
