@@ -89,7 +89,7 @@ def _seen_product(stage: Production, name: NodeId, role: str, place: tuple[float
     machine = stage.cluster.sites[name]
     if not machine.up:
         return Seen(name, role, *place, False, False, None, 0)
-    fabric = machine.station.fabric
+    fabric = machine.station.tree
     return Seen(name, role, *place, True, fabric.leader == name, fabric.parent, stage.queued(name))
 
 
@@ -156,7 +156,7 @@ def _tables_of_product(stage: Production, name: NodeId) -> Tables:
     machine = stage.cluster.sites.get(name)
     if machine is None or not machine.up:
         return Tables(name, [], [], [])
-    fabric, sessions = machine.station.fabric, machine.broker.sessions
+    fabric, sessions = machine.station.tree, machine.broker.sessions
     routes = [(to_text(one), fabric.way(peer) or "", peer) for peer, some in fabric.interests.items() for one in some]
     known = [(peer, fabric.heard(peer), 0) for peer in fabric.brokers]
     queues = [(client, len(session.queue.flying) + len(session.queue.waiting)) for client, session in sessions.items()]

@@ -10,7 +10,7 @@ LINE = (("b1", "b2"), ("b2", "b3"))
 
 
 def known(cluster: Cluster, name: str) -> set[str]:
-    return set(cluster.sites[name].station.fabric.brokers)
+    return set(cluster.sites[name].station.tree.brokers)
 
 
 def test_brokers_in_a_line_know_all_others() -> None:

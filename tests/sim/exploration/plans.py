@@ -11,7 +11,7 @@ import msgspec
 from godwit.filters.filters import filter_of
 from godwit.protocols.broker.api import Delivery, Opening, Outlet
 from godwit.sim.brokers.station import Station
-from godwit.sim.exploration.plan import AnyStep, Card, Come, Plan, Publish, Slow, Strike, Wish
+from godwit.sim.exploration.plan import AnyStep, Card, Come, Plan, Publish, Slow, Strike, Vanish, Wish
 
 Tamper = Callable[[Station], None]
 
@@ -27,6 +27,23 @@ def small_plan(*more: AnyStep) -> Plan:
         clients=(Card(name="s1", home="b1", wishes=(Wish("a"),)), Card(name="p1", home="b2")),
         steps=tuple(sorted((*said, hop, *more), key=lambda step: step.at_s)),
     )
+
+
+def rich_plan() -> Plan:
+    """What is retained, a client with a will that breaks off, says goodbye and starts clean, and a group of two."""
+    will = Card(name="s2", home="b1", wishes=(Wish("b"),), will_qos=1)
+    members = [Card(name=f"g{n}", home="b1", wishes=(Wish("c", group="g"),)) for n in (1, 2)]
+    steps: list[AnyStep] = [
+        *(Publish(at_s=0.1 * n, client="p1", topic="c/x", warm=True, qos=2) for n in range(6)),
+        Publish(at_s=0.7, client="p1", topic="b/x", warm=True, qos=2, retain=True),
+        Vanish(at_s=1.0, client="s2", notice_s=0.0),
+        Come(at_s=2.0, client="s2", to="b2"),
+        Vanish(at_s=3.0, client="s2", goodbye=True),
+        Come(at_s=9.0, client="s2", to="b1"),
+        Come(at_s=12.0, client="s2", to="b2", clean=True),
+    ]
+    plan = small_plan()
+    return msgspec.structs.replace(plan, clients=(*plan.clients, will, *members), steps=tuple(steps))
 
 
 CRASH = (
@@ -146,6 +163,54 @@ def _failing(station: Station) -> None:
 
     station.broker.received = received  # type: ignore[method-assign]
 
+
+def _retaining_nothing(station: Station) -> None:
+    """One broker keeps none of what is to be retained."""
+    if station.node.name == "b2":
+        station.broker._switch.retained.keep = lambda *last: None  # type: ignore[method-assign]
+
+
+def _heedless(station: Station) -> None:
+    """A client that says goodbye is taken for one that has broken off."""
+    close = station.broker.close
+    station.broker.close = lambda session, outlet, **how: close(session, outlet, will=True)  # type: ignore[method-assign]
+
+
+def _disloyal(station: Station) -> None:
+    """No will is ever said."""
+    station.broker._registry._publish_will = lambda will, sequence: None  # type: ignore[method-assign]
+
+
+def _clinging(station: Station) -> None:
+    """Nobody can start clean."""
+    let_in = station.broker.open
+    station.broker.open = lambda opening, outlet: let_in(  # type: ignore[method-assign]
+        msgspec.structs.replace(opening, clean=opening.clean and not opening.expiry_s), outlet
+    )
+
+
+def _ungrouped(station: Station) -> None:
+    """Each member of a group gets everything."""
+    subscribe = station.broker.subscribe
+    station.broker.subscribe = lambda session, wanted: subscribe(  # type: ignore[method-assign]
+        session, [msgspec.structs.replace(one, group="") for one in wanted]
+    )
+
+
+def _stingy(station: Station) -> None:
+    """No member of a group gets anything."""
+    station.broker._switch.share = lambda *shared: None  # type: ignore[method-assign]
+
+
+PLANTED_RICH: dict[str, tuple[Tamper, str]] = {
+    "forgets what is retained": (_retaining_nothing, "retained"),
+    "says wills of clients that said goodbye": (_heedless, "unwanted"),
+    "says no wills": (_disloyal, "lost"),
+    "lets nobody start clean": (_clinging, "unwanted"),
+    "gives each member of a group everything": (_ungrouped, "twice"),
+    "gives no member of a group anything": (_stingy, "lost"),
+}
+"""The same in a world with all of that."""
 
 PLANTED: dict[str, tuple[Tamper, str]] = {
     "drops deliveries": (outlets(_dropping), "lost"),

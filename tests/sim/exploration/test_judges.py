@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.sim.exploration.plans import CRASH, PLANTED, small_plan
+from tests.sim.exploration.plans import CRASH, PLANTED, PLANTED_RICH, rich_plan, small_plan
 
 from godwit.protocols.broker.streams.frames import Parcels
 from godwit.sim.exploration.judges import Finding, longest_fall, shown
@@ -27,6 +27,19 @@ def test_a_broker_that_breaks_a_promise_is_found(fault: str) -> None:
     crash = () if kind == "disorder" else CRASH  # what goes wrong excuses some disorder
     verdict = Trial(small_plan(ELSEWHERE, *crash), tamper=tamper).run()
     assert kind in {finding.kind for finding in verdict.findings}, verdict.findings
+
+
+def test_the_broker_as_it_is_passes_with_wills_clean_starts_and_groups() -> None:
+    verdict = Trial(rich_plan()).run()
+    assert verdict.findings == []
+    assert {"will", "clean", "goodbye", "retain", "share"} <= verdict.done.keys()
+
+
+@pytest.mark.parametrize("fault", PLANTED_RICH)
+def test_a_broker_that_breaks_a_promise_beyond_deliveries_is_found(fault: str) -> None:
+    tamper, kind = PLANTED_RICH[fault]
+    found = {finding.kind for finding in Trial(rich_plan(), tamper=tamper).run().findings}
+    assert kind in found
 
 
 def test_what_nobody_wants_is_looked_for_on_the_links_themselves() -> None:

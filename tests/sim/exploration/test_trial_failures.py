@@ -15,6 +15,10 @@ CURED = {
     "new-session-old-packet-ids": "A client that is told that its session is new begins its packet ids anew: what the"
     " broker remembered under the old ones made it drop what it had acknowledged.",
     "new-session-old-packet-ids-roaming": "The same for a client that roams on.",
+    "answered-before-it-moved": "A copy had been taken up and used by its client, moved, and was then taken for one of"
+    " which the client had had nothing.",
+    "waited-for-the-newer": "A client waited for its session, was let into an older one that came first, and got from"
+    " both what both had.",
     "begun-at-the-same-moment": "Two sessions of a client began in the same millisecond at two brokers, and a turn to"
     " the one was taken for a turn to the other.",
     "calendar-set-back": "A session that began where the calendar had been set back got an epoch that the older one"
@@ -28,9 +32,17 @@ CURED = {
     " another, and the copy still had what the session had given it.",
     "forgotten-while-under-way": "What an older session had passed on was forgotten while the same was still under way"
     " from its broker.",
+    "reserved-and-held": "A client was let into a copy at one broker while its session was reserved for another. The"
+    " source gave the session to the one without asking the other, which let the client in too.",
     "lost-disk-new-session-unheard": "A client that had not heard that its session is new was told later that it is"
     " present, and did not subscribe.",
     "lost-disk-new-session-unheard-elsewhere": "The same at a broker that had never heard of the client.",
+    "lost-disk-mark-unanswered": "A new session waited for ever for the answer of a broker that had lost its disk, and"
+    " with it the question.",
+    "lost-disk-retained": "What a broker had taken to be retained, and not told to all others, was never told to those"
+    " once its disk was lost.",
+    "lost-disk-retained-twice": "What was retained at a broker that had lost its disk was told to it by others, each of"
+    " which took it for theirs: to the next broker that lost its disk nobody told it.",
     "lost-disk-shadow": "What a session had left behind waited for brokers to turn that had lost their disks.",
     "lost-disk-turn": "A session waited for the turn of a broker that had lost its disk, and its rows stayed.",
     "lost-disk-waited-for": "A broker lost its disk, and who waited for its turn or its session waited for ever.",
@@ -38,6 +50,45 @@ CURED = {
     " that, with packet identifiers that the client knew.",
     "publisher-in-two-sessions": "A client published under the same packet identifier in two sessions that met, and"
     " what it published next was taken for a repetition.",
+    "chain-of-new-sessions": "A session took what a very old one kept as soon as the one it had waited for in vain was"
+    " there, though that one waited in vain for another, which had had it.",
+    "let-in-without-knowing": "A client was let into a copy, had gone on before it heard so, and came back with the"
+    " token of where it had been since: it was let into the copy again, which still had what it had taken there.",
+    "lost-disk-copy-unannounced": "A session that was taken up out of a copy waited for the word of a broker that had"
+    " lost its disk, and was never announced.",
+    "lost-disk-confirmed-by-the-new-one": "What a new disk had confirmed was taken for what the lost one had, since"
+    " confirmations did not say whose they are.",
+    "subscribed-to-one-of-two": "A client that was told that its session is new had subscribed to one of two topics"
+    " when the old session arrived; of the other it got nothing until it had asked for it, which is as it was told.",
+    "will-and-clean-start-elsewhere": "The will of a client that started clean at another broker was not said.",
+    "will-of-who-comes-back-at-once": "A broker came back after a crash, and a client that connected before it had said"
+    " that client's will made it forget the will.",
+    "will-of-a-subscriber-that-comes-back-at-once": "The same for a client that subscribes, heard at another broker.",
+    "clean-at-two-brokers": "A client started clean at one broker, had no answer, and started clean at another: the"
+    " first session ended the second, and the client was told that it is present, without what it had subscribed to.",
+    "clean-at-two-brokers-calendar": "The same where the calendar of the first broker was ahead.",
+    "clean-and-older-beside-it": "A client started clean while its older session was out of reach, and both went into a"
+    " third: what the older had kept came too, though the client had had it in the clean one.",
+    "gone-on-while-waited-for": "A client that had gone on unnoticed got a new session when its time of waiting was"
+    " over, and that counted as newer than the one that the client had begun elsewhere meanwhile.",
+    "subscribes-one-by-one": "A client that was told that its session is new had subscribed to one of two topics when"
+    " the old session arrived, and of the other nobody collected until all brokers had heard of it.",
+    "told-before-it-was-kept": "Clients of the simulator, unlike those of MQTT here, were told that their session is"
+    " new before that was on the disk: after a crash the old one came, and knew their packet identifiers.",
+    "older-copy-given-first": "A client came back with a newer token to a broker that still waited for its older"
+    " session, was let into that, and got from both what both had.",
+    "emptied-while-told-what-lasts": "What waited in a copy that its client had never heard of was dropped, and of what"
+    " lasts the client was told the second change without the first.",
+    "in-vain-and-still-collecting": "A copy that was taken up in vain gave way with nothing in it, and passed on what"
+    " it went on to collect, which the client had had elsewhere.",
+    "publisher-without-token": "A publisher without a token said something new at a broker that was cut off, under a"
+    " packet identifier that had been unfinished in its older session there: MQTT makes that a repetition.",
+    "old-token-told-new": "A client showed an old token where it had been let in since, and was told that its session"
+    " is new: what the one had that it denied is not for it.",
+    "sites-publisher-without-token": "A publisher without a token went back to a broker that was cut off, and repeated"
+    " there, under a packet identifier of its older session, what that took for something else: no rule could help.",
+    "sites-retained-first-wanted": "Who was the first of a site to want a topic got what was retained elsewhere as if"
+    " it had just been published.",
     "sessions-that-pass-each-other": "A newer session went into an older one on its way, and nobody knew any longer"
     " what the newer had had.",
 }

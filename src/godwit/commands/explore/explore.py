@@ -18,12 +18,15 @@ class ExploreOptions(msgspec.Struct, frozen=True, kw_only=True):
     seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="How many seeds; 100 unless told.")] = None
     minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Seeds for so long.")] = None
     first: Annotated[int, typer.Option(min=0, metavar="SEED", help="The first seed.")] = 0
-    fabric: Annotated[str, typer.Option(help="What joins the brokers: tree.")] = "tree"
+    fabric: Annotated[str, typer.Option(help="What joins the brokers: tree, dht, adhoc, sites.")] = "tree"
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Results and failures; what is there is not tried again.")
     ] = Path("explored")
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0
     shrink: Annotated[bool, typer.Option(help="Look for the smallest schedule that still fails.")] = True
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the table as one JSON object; all else goes to stderr.")
+    ] = False
     replay: Annotated[
         str | None, typer.Option(metavar="FILE|SEED", help="Carry out one plan and show what was said.")
     ] = None
@@ -56,7 +59,7 @@ def explore(options: ExploreOptions) -> int:
         return BROKEN if replayed(options.replay, options.fabric, options.out, shrink=options.shrink) else KEPT
     if options.seeds is not None and options.minutes is not None:
         raise InputError("--seeds and --minutes: give one of them")
-    sweep = Sweep(options.out, options.fabric, workers=options.workers, shrink=options.shrink)
+    sweep = Sweep(options.out, options.fabric, workers=options.workers, shrink=options.shrink, as_json=options.as_json)
     try:
         sweep.run(options.first, _count(options), options.minutes)
     except KeyboardInterrupt:

@@ -15,14 +15,14 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from godwit.commands.console import Bar, InputError, Reports
+from godwit.commands.console import Bar, InputError, Reports, print_json
+from godwit.sim.brokers.fabric_kinds import FABRICS as FABRICS
 from godwit.sim.exploration import diagram, generator
 from godwit.sim.exploration import plan as plans
 from godwit.sim.exploration.plan import FAULTS, MOVES, Plan, PlanError
 from godwit.sim.exploration.reduction import reduced
 from godwit.sim.exploration.trial import Trial, Verdict
 
-FABRICS = ("tree",)
 RESULTS, FAILURES = "results.jsonl", "failures"
 AHEAD = 4
 """Seeds that each worker has waiting."""
@@ -96,12 +96,13 @@ class Progress(msgspec.Struct):
 class Sweep:
     """One folder of results. Whoever continues finds in it what was tried, and tries that not again."""
 
-    def __init__(self, out: Path, fabric: str, *, workers: int, shrink: bool) -> None:
+    def __init__(self, out: Path, fabric: str, *, workers: int, shrink: bool, as_json: bool = False) -> None:
         self.out = out
         self.fabric = fabric
         self.workers = workers or os.cpu_count() or 1
         self.shrink = shrink
-        self.console = Console(highlight=False, soft_wrap=True)
+        self.as_json = as_json
+        self.console = Console(highlight=False, soft_wrap=True, stderr=as_json)
         try:
             (out / FAILURES).mkdir(parents=True, exist_ok=True)
             self.outcomes = [one for one in _read(out / RESULTS) if one.fabric == fabric]
@@ -166,7 +167,19 @@ class Sweep:
         if failed := [one.seed for one in self.outcomes if one.found]:
             names = ", ".join(map(str, sorted(failed)[:20]))
             self.console.print(f"{len(failed)} seeds fail: {names}; see {self.out / FAILURES}", markup=False)
+        if self.as_json:
+            print_json({"fabric": self.fabric, "failed": sorted(failed), "by_kind": counted(self.outcomes)})
         return len(failed)
+
+
+def counted(outcomes: list[Outcome]) -> dict[str, dict[str, int]]:
+    """By what happened: how many seeds had it, how many of those failed, and how many with each finding."""
+    told = {}
+    for kind in (*FAULTS, *MOVES, "nothing wrong with brokers", "all"):
+        some = [one for one in outcomes if _has(one, kind)]
+        counts: Counter[str] = Counter(name for one in some for name in one.found)
+        told[kind] = {"seeds": len(some), "failed": sum(bool(one.found) for one in some), **counts}
+    return told
 
 
 def table(outcomes: list[Outcome]) -> Table:
@@ -175,11 +188,8 @@ def table(outcomes: list[Outcome]) -> Table:
     found = sorted({kind for one in outcomes for kind in one.found})
     for title in ("seeds", "failed", *found):
         shown.add_column(title, justify="right")
-    for kind in (*FAULTS, *MOVES, "nothing wrong with brokers", "all"):
-        some = [one for one in outcomes if _has(one, kind)]
-        counts: Counter[str] = Counter(name for one in some for name in one.found)
-        failed = sum(bool(one.found) for one in some)
-        shown.add_row(kind, f"{len(some):,}", f"{failed:,}", *(f"{counts[name]:,}" for name in found))
+    for kind, counts in counted(outcomes).items():
+        shown.add_row(kind, *(f"{counts.get(name, 0):,}" for name in ("seeds", "failed", *found)))
     return shown
 
 

@@ -21,6 +21,9 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True):
     animation: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write an .html animation that needs nothing but a browser.")
     ] = None
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as one JSON object; all else goes to stderr.")
+    ] = False
 
 
 def sim(options: SimOptions) -> int:

@@ -15,7 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from godwit.commands.console import Bar, InputError, Reports
+from godwit.commands.console import Bar, InputError, Reports, print_json
 from godwit.sim.ring.ring_stage import SIDE, RingSight, RingStage, load_ring
 from godwit.sim.scenario import ScenarioError
 
@@ -39,6 +39,7 @@ class RingRun(msgspec.Struct, frozen=True, kw_only=True):
     trace: Path | None = None
     watch: bool = False
     animation: Path | None = None
+    as_json: bool = False
 
 
 def run(options: RingRun) -> int:
@@ -49,7 +50,7 @@ def run(options: RingRun) -> int:
         raise InputError(str(error)) from None
     if options.animation is not None and options.animation.suffix != ".html":
         raise InputError(f"--animation {options.animation}: name a file that ends in .html")
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=options.as_json)
     stage = RingStage(scenario, options.seed)
     end_s = scenario.duration_s if options.until_s is None else options.until_s
     console.print(
@@ -64,6 +65,8 @@ def run(options: RingRun) -> int:
     except KeyboardInterrupt:
         status = 130
     _conclude(console, options, stage, sights)
+    if options.as_json:
+        print_json(stage.summary() | {"digest": stage.telling.trace.digest})
     return status
 
 

@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from godwit.commands.console import Bar, InputError, Reports
+from godwit.commands.console import Bar, InputError, Reports, print_json
 from godwit.commands.sim import animation, ring, theatre
 from godwit.commands.sim.options import SimOptions
 from godwit.sim.brokers.production import Production
@@ -69,7 +69,7 @@ def run(options: SimOptions) -> int:
     if is_ring(options.scenario):
         return _ring(options)
     loaded = _checked(options)
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=options.as_json)
     show = Show(options, loaded, console)
     _introduce(console, options, show)
     status = FINISHED
@@ -79,6 +79,8 @@ def run(options: SimOptions) -> int:
     except KeyboardInterrupt:
         status = INTERRUPTED
     _conclude(console, options, show, interrupted=status == INTERRUPTED)
+    if options.as_json:
+        print_json(show.stage.summary())
     return status
 
 

@@ -26,10 +26,14 @@ class Connection:
         """The client has repeated what was not acknowledged: only then may it say something new."""
         self.open = True
         """From the client's side."""
+        self.begun_s = 0.0
+        """When the client was let in."""
         self.last_s = 0.0
         """When the last that the broker has said arrives."""
         self.said_s = 0.0
         """When the last that the client has said does."""
+        self.gate: list[Callable[[], object]] | None = None
+        """What waits until the disk has what the client was told first; None where nothing has to."""
 
     @property
     def works(self) -> bool:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.streams import frames
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.brokers.disk import Wear
-from godwit.sim.brokers.station import Station, StationOptions
+from godwit.sim.brokers.fabric_kinds import FABRICS
+from godwit.sim.brokers.options import StationOptions
+from godwit.sim.brokers.station import Station
 from godwit.sim.engine import Engine
 from godwit.sim.streams import Streams
 from godwit.sim.wired import Latency, Link, Wired
@@ -31,8 +32,9 @@ Spy = Callable[[NodeId, NodeId, Message], None]
 class Cables(Wired):
     """Links that carry the bytes of frames, and only within a conversation."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, fabric: str) -> None:
         super().__init__(world)
+        self.kind = FABRICS[fabric]
         self.conversations: set[Pair] = set()
         self.spy: Spy | None = None
         """Sees every message as it arrives."""
@@ -42,12 +44,12 @@ class Cables(Wired):
             super().send(sender, to, message)
 
     def _carry(self, link: Link, sender: NodeId, to: NodeId, message: Message) -> None:
-        life, sent = link.life, frames.encode(message)
+        life, sent = link.life, self.kind.encode(message)
 
         def arrive() -> None:
             if link.life == life:
                 self.received += 1
-                arrived = frames.decode(sent)
+                arrived = self.kind.decode(sent)
                 if self.spy is not None:
                     self.spy(sender, to, arrived)
                 self.world.deliver(sender, to, arrived)
@@ -128,7 +130,7 @@ class Cluster:
     ) -> None:
         self.options = options
         self.write_s = write_s
-        self.world = World(seed, Cables, recorder)
+        self.world = World(seed, lambda world: Cables(world, options.fabric), recorder)
         self.cables = cast(Cables, self.world.medium)
         self._dice = self.streams.stream("cluster")
         self._cuts: Counter[Pair] = Counter()

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from godwit.filters.filters import FilterSet
+from godwit.protocols.broker.lasting.past import Stretch
+from godwit.protocols.broker.messages import Position
+from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Changes, Disk, MemoryStore
+from godwit.protocols.host import Host
 from godwit.sim.world import Node
 
 ROOM_S = 0.25
@@ -94,3 +99,42 @@ def _apply(disk: Disk, written: Changes) -> None:
             rows.pop((owner, number), None)
         else:
             rows[owner, number] = value
+
+
+FILE_ROWS, READ_ROWS, FINAL_ROWS = 50, 7, 20
+"""Of a simulated archive: rows in a file, rows that are read at once, and as many as may come behind them."""
+
+
+class SimArchive:
+    """An archive whose rows outlive the broker; reading takes its time. It is a `Past`."""
+
+    def __init__(self, rows: list[Publication], host: Host, clock: Callable[[], float], dice: Random) -> None:
+        self.rows = rows
+        self.host = host
+        self.clock = clock
+        self.dice = dice
+        self.reads = 0
+
+    def add(self, publication: Publication) -> None:
+        self.rows.append(publication)
+
+    def read(
+        self, since: float, position: Position, wanted: FilterSet, final: bool, then: Callable[[Stretch], None]
+    ) -> None:
+        self.host.after(self.dice.uniform(0, 0.05), lambda: then(self._read(since, position, wanted, final)))
+
+    def _read(self, since: float, position: Position, wanted: FilterSet, final: bool) -> Stretch:
+        self.reads += 1
+        file, row = int(position[0] or 0), position[1]
+        if row == FILE_ROWS:
+            file, row = file + 1, 0
+        start = file * FILE_ROWS + row
+        is_all = final and len(self.rows) - start <= FINAL_ROWS
+        end = len(self.rows) if is_all else min(start + READ_ROWS, (file + 1) * FILE_ROWS, len(self.rows))
+        found = tuple(
+            (at - file * FILE_ROWS + 1, self.rows[at])
+            for at in range(start, end)
+            if self.rows[at].time >= since and wanted.matches(self.rows[at].values())
+        )
+        until = self.clock() if end == len(self.rows) else 0.0
+        return Stretch(found, (str(file), end - file * FILE_ROWS), until, is_all)

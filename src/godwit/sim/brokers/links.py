@@ -12,6 +12,7 @@ import msgspec
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.messages import Content, Repeated
+from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.host import Message, NodeId
 
@@ -24,6 +25,8 @@ _decode: Callable[[bytes], Content] = msgspec.msgpack.Decoder(Content).decode
 
 class Wire:
     """What one broker sees: a `Fabric`."""
+
+    retains_everywhere = True
 
     def __init__(self, site: Site, host: SimHost, store: MemoryStore) -> None:
         self.site = site
@@ -61,6 +64,9 @@ class Wire:
         self.site.statement = (self.site.statement[0] + 1, tuple(filters))
         self.world.spread_interest(self.site)
         return self.site.statement[0]
+
+    def route(self, publication: Publication) -> NodeId | None:
+        return None
 
     def disk_of(self, broker: NodeId) -> int:
         return 0

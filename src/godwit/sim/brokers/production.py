@@ -18,8 +18,8 @@ from godwit.protocols.broker.api import Subscription
 from godwit.protocols.host import Message, NodeId, Record
 from godwit.sim import scenario as described
 from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.roamer import Roamer, Said
-from godwit.sim.brokers.station import StationOptions
 from godwit.sim.recorder import Trace
 from godwit.sim.scenario import Loaded, Scenario
 from godwit.sim.stage import LOG_MAX, Arrival, Summary, drawn
@@ -164,6 +164,8 @@ class Production:
         self.trace.record(self.cluster.engine.now, node, record)
 
     # What clients tell: a `Scene`.
+
+    follows = True
 
     def note(self, who: str, to: str, text: str) -> None: ...
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import inf
 from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
-from godwit.protocols.broker.api import Delivery, Reason, Subscription
+from godwit.protocols.broker.api import Delivery, Reason, RetainHandling, Subscription, Will
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client, Connection
 from godwit.sim.brokers.cluster import Cluster, Machine
+from godwit.sim.brokers.picture import Picture, told
 
 Token = Literal["own", "none", "old"]
 """What a client shows: what it has, nothing, or what it was given the time before."""
@@ -26,6 +28,8 @@ RETRY_S = 0.5
 """How often a client that is out tries again."""
 SPREAD_S = 5.0
 """Where nothing is wrong, all brokers know by then where a client is."""
+WILL = "a/w"
+"""Where wills are published."""
 EXTRA = "+/x"
 """What a client may want beside its wishes."""
 
@@ -40,11 +44,24 @@ class Said(msgspec.Struct, kw_only=True):
     publisher: str
     at: NodeId
     time_s: float
+    retain: bool = False
+    clear: bool = False
+    """It says that the thing is no more."""
+    expiry_s: float | None = None
     times: int = 1
     """How often MQTT made its publisher say it."""
+    is_will: bool = False
+    is_due: bool = True
+    """It is certain to be published, once its publisher has said it; of a will see `Roamer`."""
+    taken_back: bool = False
+    """A will whose client said goodbye, as its broker knows."""
     blind: bool = False
     """It was said again where nobody could know that it had been said: see `Roamer`."""
+    clashes: bool = False
+    """At QoS 2: it was said where nobody could know where its client had been, under a packet id that it had used in an
+    older session for something unfinished. MQTT makes a broker that has that session take the one for the other."""
     accepted: bool = False
+    accepted_s: float = inf
     given_up: bool = False
     """Its session was lost before it knew that the broker has it: nobody can say whether that is so."""
 
@@ -55,7 +72,7 @@ class Said(msgspec.Struct, kw_only=True):
 
     @property
     def payload(self) -> bytes:
-        return msgspec.json.encode({"n": self.n, **self.attributes})
+        return b"" if self.clear else msgspec.json.encode({"n": self.n, **self.attributes})
 
 
 def number_of(payload: bytes) -> int:
@@ -87,11 +104,48 @@ class Twin(msgspec.Struct, frozen=True):
         return f"{self.n} (QoS {self.qos} at {where}, {self.time_s:.3f} s)"
 
 
+class Gap(msgspec.Struct):
+    """A time in which the client had no such subscription, as it was told: its session was new."""
+
+    key: str
+    from_s: float
+    until_s: float = inf
+    clean: bool = False
+    """It wanted to start clean, so that no older session collects until all brokers know of this one."""
+
+
+class Bond(msgspec.Struct):
+    """What a client keeps of its session with whoever serves it, over its connections."""
+
+    flights: dict[int, tuple[Said, bool]] = msgspec.field(default_factory=dict)
+    """By packet id: what is not finished, and whether the broker has it (QoS 2)."""
+    incoming: set[int] = msgspec.field(default_factory=set)
+    """Packet ids of QoS 2 that it has and that are not released."""
+    unknown: dict[int, int] = msgspec.field(default_factory=dict)
+    """By packet id, what it has and does not know that its broker knows (QoS 2)."""
+    ungranted: dict[str, Subscription | None] = msgspec.field(default_factory=dict)
+    """Subscriptions that it has not heard to be granted; None: given up."""
+    unfinished: set[int] = msgspec.field(default_factory=set)
+    """Packet ids of what was not finished when it was told that its session is new."""
+    gaps: list[Gap] = msgspec.field(default_factory=list)
+    extra: bool = False
+    counts: Counter[int] = msgspec.field(default_factory=Counter)
+    """How often its application got what, under this bond."""
+
+    @property
+    def is_settled(self) -> bool:
+        return not self.flights and not self.ungranted
+
+
 class Scene(Protocol):
     """Where clients roam: what they are told there, and who wants to hear from them."""
 
     cluster: Cluster
     said: dict[int, Said]
+
+    @property
+    def follows(self) -> bool:
+        """Whether all brokers are one server to their clients, with one session for each."""
 
     def note(self, who: str, to: str, text: str) -> None: ...
 
@@ -111,7 +165,14 @@ class Roamer(Client):
     """
 
     def __init__(
-        self, scene: Scene, name: str, wishes: Mapping[str, Subscription], *, delay_s: float = 0.02, extra_qos: int = 2
+        self,
+        scene: Scene,
+        name: str,
+        wishes: Mapping[str, Subscription],
+        *,
+        delay_s: float = 0.02,
+        extra_qos: int = 2,
+        last_will: tuple[int, float] | None = None,
     ) -> None:
         dice = scene.cluster.streams.stream("client", name)
         super().__init__(cast(Any, scene.cluster), name, dice=dice, delay_s=delay_s)
@@ -119,6 +180,20 @@ class Roamer(Client):
         self.engine = scene.cluster.engine
         self.wishes = dict(wishes)
         self.extra_qos = extra_qos
+        self.last_will = last_will
+        """QoS and delay."""
+        self.clean_s = -inf
+        """When it wanted last to start clean."""
+        self.forfeited_s = -inf
+        """When it was told that its session is new, after it had shown an old token."""
+        self._lied = False
+        self.shown: Counter[int] = Counter()
+        """What it was given as retained."""
+        self.wrong: list[str] = []
+        """What it was told that cannot be."""
+        self._clean = False
+        self._testament: dict[Connection, Said] = {}
+        """Connections in which it was let in, and what is to be said when they break."""
         self.keeps_token = True
         self.goal: NodeId | None = None
         """Where it wants to be in."""
@@ -127,21 +202,31 @@ class Roamer(Client):
         """What its application got, in that order."""
         self.counts: Counter[int] = Counter()
         self.twins: list[Twin] = []
-        self.flights: dict[int, tuple[Said, bool]] = {}
-        """By packet id: what is not finished, and whether the broker has it (QoS 2)."""
+        self.bonds: dict[NodeId, Bond] = {}
+        """One for each server: for all brokers together, or for each where sessions stay."""
+        self.bond = Bond()
         self.excused: set[int] = set()
         """What may come again, since nobody can tell that it has come."""
-        self._unknown: dict[int, int] = {}
-        """By packet id, what it has and does not know that its broker knows (QoS 2)."""
         self._unsettled: Counter[int] = Counter()
-        """QoS 1: it was acknowledged, and that is on no disk yet."""
-        self._ungranted: dict[str, Subscription | None] = {}
-        """Subscriptions that it has not heard to be granted; None: given up."""
-        self._extra = False
+        """QoS 0 and 1: it has come, or was acknowledged, and that is on no disk yet."""
+        self.pictures: dict[tuple[NodeId, int], Picture] = {}
+        """What it makes of the changes that each server tells it, by question."""
+        self.was_blind = False
+        """It came once with less than it had been given, or with something older."""
         self._blind = False
         self._tokens: list[str] = []
         self._here: dict[Connection, Counter[int]] = {}
+        self._server: NodeId = ""
         self.engine.after(RETRY_S, self._retry)
+
+    def _bond_with(self, at: NodeId) -> Bond:
+        server = "" if self.scene.follows else at
+        return self.bonds.setdefault(server, Bond())
+
+    @property
+    def flights(self) -> dict[int, tuple[Said, bool]]:
+        """What is not finished, with whoever serves it now."""
+        return self.bond.flights
 
     def note(self, to: str, text: str) -> None:
         self.scene.note(self.name, to, text)
@@ -153,17 +238,27 @@ class Roamer(Client):
 
     # Coming and going.
 
-    def come(self, to: NodeId, notice_s: float | None = None, token: Token = "own") -> None:
+    def come(self, to: NodeId, notice_s: float | None = None, token: Token = "own", *, clean: bool = False) -> None:
         if self.connection is not None:
             self.drop(notice_s=notice_s)
         self.goal = to
+        self._clean = self._clean or clean
         if self.scene.cluster.sites[to].up:
             self._knock(to, token)
 
-    def vanish(self, notice_s: float | None = None) -> None:
+    def vanish(self, notice_s: float | None = None, *, goodbye: bool = False) -> None:
         self.goal = None
-        if self.connection is not None:
-            self.note(self.connection.site.name, "vanishes")
+        connection = self.connection
+        if goodbye and connection is not None and self.inside:
+            self.note(connection.site.name, "DISCONNECT")
+            self.drop(will=False, notice_s=0.0)
+            will = self._testament.pop(connection, None)
+            if will is not None:
+                # DISCONNECT is not answered: a broker that crashes before its disk knows may never have heard it.
+                cast(Machine, connection.site).station.store.when_durable(lambda: setattr(will, "taken_back", True))
+            return
+        if connection is not None:
+            self.note(connection.site.name, "vanishes")
         self.drop(notice_s=notice_s)
 
     def _retry(self) -> None:
@@ -180,11 +275,46 @@ class Roamer(Client):
         elif token == "old":
             # It says that it was nowhere since, which is not true: it may get again what it had.
             self._blind = True
+            self._lied = self._lied or shown != self.token.removeprefix("?")
+        self.was_blind = self.was_blind or self._blind
+        self._server = "" if self.scene.follows else at
         if self._blind:
             self.excused.update(*(one.got for one in self.admissions))
-        self.note(at, f"CONNECT {'token ' + shown if shown else 'no token'}")
-        self.connect(at, expiry_s=EXPIRY_S, token=shown)
+        self.bond = self._bond_with(at)
+        if self._clean:
+            self.clean_s = self.engine.now
+            self.excused.update(*(one.got for one in self.admissions))
+        self.note(at, f"CONNECT {'clean' if self._clean else 'token ' + shown if shown else 'no token'}")
+        will = self._new_will()
+        said = None if will is None else Will(self._published(will), self.last_will[1] if self.last_will else 0.0)
+        self.connect(at, expiry_s=EXPIRY_S, token=shown, clean=self._clean, will=said)
+        if will is not None and self.connection is not None:
+            self._testament[self.connection] = will
         self.token = self.token and f"?{self.token.removeprefix('?')}"
+
+    def _new_will(self) -> Said | None:
+        if self.last_will is None:
+            return None
+        will = self._said(WILL, {"warm": True}, self.last_will[0], "")
+        will.is_will, will.is_due = True, False
+        return will
+
+    def _published(self, said: Said) -> Publication:
+        return Publication(
+            self.name, 0, said.topic, said.payload, said.qos, retain=said.retain, time=self.scene.cluster.clock()
+        )
+
+    def _execute(self, connection: Connection) -> None:
+        """It is in again: its wills of before are due, unless they are to wait for a while, or were on no disk."""
+        for before, will in list(self._testament.items()):
+            if before is not connection:
+                del self._testament[before]
+                if will.accepted and self.last_will is not None and not self.last_will[1]:
+                    will.is_due, will.time_s, will.accepted_s = True, before.begun_s, self.engine.now
+        mine = self._testament.get(connection)
+        if mine is not None:
+            store = cast(Machine, connection.site).station.store
+            store.when_durable(lambda: setattr(mine, "accepted", True))
 
     def _is_unheard_of(self) -> bool:
         """Whether some broker may not know yet where this client was last: it shows nothing that would tell."""
@@ -195,7 +325,20 @@ class Roamer(Client):
     def on_opened(self, connection: Connection, present: bool) -> None:
         assert connection.session is not None
         token = connection.session.carried.token
-        self.later(connection, partial(self._on_admitted, connection, present, token))
+        # As the front of MQTT does it: whoever is told that its session is kept finds it so after a crash.
+        connection.gate = [partial(self._on_admitted, connection, present, token)]
+        connection.site.broker.store.settled(partial(self._ungate, connection))
+
+    def _ungate(self, connection: Connection) -> None:
+        waiting, connection.gate = connection.gate, None
+        for call in waiting or ():
+            self.later(connection, call)
+
+    def later(self, connection: Connection, call: Callable[[], object]) -> None:
+        if connection.gate is not None:
+            connection.gate.append(call)
+        else:
+            super().later(connection, call)
 
     def _on_admitted(self, connection: Connection, present: bool, token: str) -> None:
         if connection is not self.connection:
@@ -209,8 +352,17 @@ class Roamer(Client):
         now_s = self.engine.now
         self.admissions.append(Admission(at=here, time_s=now_s, present=present, disturbed=disturbed))
         self.scene.admitted(self, here)
+        connection.begun_s = now_s
+        self._execute(connection)
+        if self._clean and present:
+            self.wrong.append(f"started clean at {here}, and was told that its session is present")
+        clean, self._clean = self._clean, False
         if not present:
-            self._start_anew()
+            self.forfeited_s = now_s if self._lied else self.forfeited_s
+            self._start_anew(clean=clean)
+        else:
+            self._ask_again()
+        self._lied = False
         connection.resumed = True
         for number, (said, received) in list(self.flights.items()):
             if received:
@@ -218,19 +370,30 @@ class Roamer(Client):
             else:
                 said.times += 1
                 said.blind = said.blind or self._blind
+                said.clashes = said.clashes or self._clashes(number, said)
                 self._offer_said(connection, number, said)
-        for key in list(self._ungranted):
+        for key in list(self.bond.ungranted):
             self._ask(connection, key)
 
-    def _start_anew(self) -> None:
+    def _start_anew(self, *, clean: bool) -> None:
         for said, received in self.flights.values():
             said.given_up = not received
-        self.flights.clear()
-        self.incoming.clear()
-        self.excused.update(self._unknown.values())
-        self._unknown.clear()
-        self._extra = False
-        self._ungranted = dict(self.wishes)
+        bond = self.bond
+        bond.unfinished |= bond.flights.keys()
+        bond.flights.clear()
+        bond.incoming.clear()
+        self.excused.update(bond.unknown.values())
+        bond.unknown.clear()
+        bond.extra = False
+        bond.ungranted = dict(self.wishes)
+        since_s = self.clean_s if clean else self.engine.now
+        bond.gaps += [Gap(key, since_s, clean=clean) for key in self.wishes]
+
+    def _ask_again(self) -> None:
+        """Whether what lasts is told of the same as before."""
+        for key, wish in self.wishes.items():
+            if wish.lasting and key not in self.bond.ungranted:
+                self.bond.ungranted[key] = msgspec.structs.replace(wish, retain_handling=RetainHandling.IF_NEW)
 
     def on_closed(self, connection: Connection, reason: Reason) -> None:
         self.scene.note(connection.site.name, self.name, f"DISCONNECT {reason.name.lower()}")
@@ -240,73 +403,94 @@ class Roamer(Client):
 
     def want(self) -> None:
         """All its wishes, over the connection that it has."""
-        self._ungranted = dict(self.wishes)
+        self.bond.ungranted = dict(self.wishes)
         if self.connection is not None:
-            for key in self._ungranted:
+            for key in self.bond.ungranted:
                 self._ask(self.connection, key)
 
     def change(self) -> None:
         if self.inside:
-            self._extra = not self._extra
+            self.bond.extra = not self.bond.extra
             assert self.connection is not None
-            self._ungranted[EXTRA] = Subscription(EXTRA, EXTRA, qos=self.extra_qos) if self._extra else None
+            wanted = Subscription(EXTRA, EXTRA, qos=self.extra_qos) if self.bond.extra else None
+            self.bond.ungranted[EXTRA] = wanted
             self._ask(self.connection, EXTRA)
 
     def _ask(self, connection: Connection, key: str) -> None:
-        wish = self._ungranted[key]
+        wish = self.bond.ungranted[key]
 
         def arrive() -> None:
-            broker, session = connection.site.broker, connection.session
+            broker, session, view = connection.site.broker, connection.session, ""
             assert session is not None
             if wish is None:
                 broker.unsubscribe(session, [key])
             else:
                 granted = broker.subscribe(session, [wish])
                 assert granted[0].reason is Reason.OK, granted
-            broker.store.settled(lambda: self.later(connection, lambda: self._granted(connection, key, wish)))
+                view = dict(granted[0].properties).get("lasting-view", "")
+            broker.store.settled(lambda: self.later(connection, lambda: self._granted(connection, key, wish, view)))
 
         self.note(connection.site.name, f"{'UNSUBSCRIBE' if wish is None else 'SUBSCRIBE'} {key}")
         self.say(connection, arrive)
 
-    def _granted(self, connection: Connection, key: str, wish: Subscription | None) -> None:
-        if connection is self.connection and self._ungranted.get(key, self) == wish:
-            del self._ungranted[key]
+    def _granted(self, connection: Connection, key: str, wish: Subscription | None, view: str) -> None:
+        if view and wish is not None and connection is self.connection:
+            self._picture(wish.identifier).begin(view)
+        if connection is self.connection and self.bond.ungranted.get(key, self) == wish:
+            del self.bond.ungranted[key]
+            for gap in self.bond.gaps:
+                if gap.key == key:
+                    gap.until_s = min(gap.until_s, self.engine.now)
 
     @property
     def at_rest(self) -> bool:
         """It is in, and nothing of its own is unfinished."""
-        return self.inside and not self.flights and not self._ungranted
+        return self.inside and all(bond.is_settled for bond in self.bonds.values())
 
     # What it says.
 
-    def speak(self, topic: str, attributes: Mapping[str, Any], qos: int) -> Said | None:
+    def put(self, topic: str, content: Mapping[str, Any] | None, qos: int, expiry_s: float | None) -> None:
+        """Publish it as what is retained of the topic, unless it is not in; None clears."""
+        self.speak(topic, content or {"warm": False}, qos, retain=True, clear=content is None, expiry_s=expiry_s)
+
+    def speak(self, topic: str, attributes: Mapping[str, Any], qos: int, **more: Any) -> Said | None:
         """Publish, unless it is not in."""
         if not self.inside:
             return None
         assert self.connection is not None
+        said = self._said(topic, attributes, qos, self.connection.site.name, **more)
+        number = 0
+        if qos:
+            number = next(one for one in range(1, 65536) if one not in self.flights)
+            self.flights[number] = (said, False)
+            said.clashes = self._clashes(number, said)
+        self._offer_said(self.connection, number, said)
+        return said
+
+    def _clashes(self, number: int, said: Said) -> bool:
+        return said.qos == 2 and self._blind and number in self.bond.unfinished
+
+    def _said(self, topic: str, attributes: Mapping[str, Any], qos: int, at: NodeId, **more: Any) -> Said:
         said = Said(
             n=len(self.scene.said) + 1,
             topic=topic,
             attributes=attributes,
             qos=qos,
             publisher=self.name,
-            at=self.connection.site.name,
+            at=at,
             time_s=self.engine.now,
+            **more,
         )
         self.scene.said[said.n] = said
-        number = 0
-        if qos:
-            number = next(one for one in range(1, 65536) if one not in self.flights)
-            self.flights[number] = (said, False)
-        self._offer_said(self.connection, number, said)
         return said
 
     def _offer_said(self, connection: Connection, number: int, said: Said) -> None:
         def arrive() -> None:
             session, broker = connection.session, connection.site.broker
             assert session is not None
-            made = Publication(
-                self.name, session.next_sequence(), said.topic, said.payload, said.qos, time=broker.clock()
+            expires = None if said.expiry_s is None else broker.steady() + said.expiry_s
+            made = msgspec.structs.replace(
+                self._published(said), sequence=session.next_sequence(), time=broker.clock(), expires=expires
             )
             broker.publish(session, [(made, number)])
 
@@ -318,7 +502,7 @@ class Roamer(Client):
             return
         said, _ = self.flights[number]
         self.scene.note(connection.site.name, self.name, f"{'PUBACK' if qos == 1 else 'PUBREC'} {said.n}")
-        said.accepted = True
+        said.accepted, said.accepted_s = True, min(said.accepted_s, self.engine.now)
         if qos == 1:
             del self.flights[number]
         else:
@@ -339,25 +523,40 @@ class Roamer(Client):
     def on_delivery(self, connection: Connection, delivery: Delivery) -> None:
         if connection is not self.connection:
             return
-        n, number = number_of(delivery.publication.payload), delivery.number
-        self.scene.note(connection.site.name, self.name, f"PUBLISH {n} QoS {delivery.qos} id {number}")
-        if delivery.qos < 2 or number not in self.incoming:
+        n, number = 0 if delivery.view else number_of(delivery.publication.payload), delivery.number
+        self.scene.note(
+            connection.site.name, self.name, f"PUBLISH {n or told(delivery)} QoS {delivery.qos} id {number}"
+        )
+        if delivery.view:
+            (question,) = delivery.identifiers
+            self._picture(question).take(delivery)
+        elif delivery.retain:
+            self.shown[n] += 1
+        elif delivery.qos < 2 or number not in self.bond.incoming:
             self._take(connection, n, delivery.qos)
         if delivery.qos == 2:
-            self.incoming.add(number)
-            self._unknown[number] = n
+            self.bond.incoming.add(number)
+            self.bond.unknown[number] = n
             self.say(connection, partial(self._received, connection, number))
         elif delivery.qos == 1:
             self._unsettled[n] += 1
             self.say(connection, partial(self._acknowledge, connection, number, n))
+        else:
+            # Until it is on the disk where it came from, a crash makes the broker forget that it had it.
+            self._unsettled[n] += 1
+            cast(Machine, connection.site).station.store.when_durable(lambda: self._unsettled.subtract((n,)))
+
+    def _picture(self, question: int) -> Picture:
+        return self.pictures.setdefault((self._server, question), Picture())
 
     def _take(self, connection: Connection, n: int, qos: int) -> None:
         self.counts[n] += 1
+        self.bond.counts[n] += 1
         self.order.append(n)
         said, here = self.scene.said[n], self._here.setdefault(connection, Counter())
         here[n] += 1
         same = here[n] > said.copies(qos)
-        if self.counts[n] > said.copies(qos) and n not in self.excused and not (self._unsettled[n] and not same):
+        if self.bond.counts[n] > said.copies(qos) and n not in self.excused and not (self._unsettled[n] and not same):
             self.twins.append(Twin(n, qos, self.engine.now, connection.site.name, same))
         self.admissions[-1].got.add(n)
         self.scene.taken(self, said)
@@ -379,8 +578,8 @@ class Roamer(Client):
     def on_release(self, connection: Connection, number: int) -> None:
         if connection is not self.connection:
             return
-        self._unknown.pop(number, None)
-        self.incoming.discard(number)
+        self.bond.unknown.pop(number, None)
+        self.bond.incoming.discard(number)
         self.say(connection, partial(self._complete, connection, number))
 
     @staticmethod
@@ -391,4 +590,4 @@ class Roamer(Client):
     @property
     def certain(self) -> bool:
         """Whether all that it wants it wants once."""
-        return all(wish.qos == 2 for wish in self.wishes.values())
+        return all(wish.qos == 2 for wish in self.wishes.values() if not wish.lasting)

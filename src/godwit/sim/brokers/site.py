@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric.base import Fabric
+from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Disk, MemoryStore
 from godwit.protocols.host import Message, NodeId, Record
+from godwit.sim.brokers.disk import SimArchive
 from godwit.sim.brokers.links import Wire
 from godwit.sim.engine import Engine, Timer
 
@@ -75,6 +77,8 @@ class Site:
         self.heard: dict[NodeId, tuple[int, tuple[Filter, ...]]] = {}
         self.statement: tuple[int, tuple[Filter, ...]] = (0, ())
         self.lives = 0
+        self.archive: list[Publication] | None = [] if world.archives else None
+        """What clients published here; None where nobody keeps it."""
         self.offset_s = 0.0
         """How much its calendar is wrong."""
         self.host: SimHost
@@ -116,6 +120,9 @@ class Site:
             directory=world.directory(self, host, self.fabric),
             tracing=world.tracing,
         )
+        if self.archive is not None:
+            past = SimArchive(self.archive, host, self.clock, world.dice.stream("archive", self.name, self.lives))
+            self._broker.past, self._broker.on_published = past, past.add
         world.started(self)
 
     def clock(self) -> float:

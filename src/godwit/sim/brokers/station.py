@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Literal
-
-import msgspec
 
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
-from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
-from godwit.protocols.broker.handoff.directory import Directory
-from godwit.protocols.broker.handoff.homes import CareOf, hashed
-from godwit.protocols.broker.handoff.prediction import HABITS, Neighbors
-from godwit.protocols.broker.streams.sender import StreamOptions
+from godwit.protocols.broker.fabric.gateway import Gateway
+from godwit.protocols.broker.fabric.tree import TreeFabric
+from godwit.protocols.broker.handoff.copies import Foresight
+from godwit.protocols.broker.handoff.prediction import Neighbors
 from godwit.protocols.host import Message, NodeId
-from godwit.protocols.neighbors.graph import GraphOptions
 from godwit.sim.brokers.disk import SimStore, Wear
+from godwit.sim.brokers.fabric_kinds import FABRICS, Ground, Woven
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.world import Node
-
-QUICK = TreeOptions(streams=StreamOptions(retry_s=0.5, retry_max_s=4.0), refresh_s=20.0, forget_s=10_000.0)
-"""The tree with retries that a short run sees."""
-
-FORESEEN = ("everybody", "habits")
-
-
-class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
-    handoff: Handoff = "proactive"
-    session_wait_s: float = 10.0
-    foresight: Literal["everybody", "habits"] = "habits"
-    """Who gets copies: those where clients went before, as deployed, or all others."""
-    habits: GraphOptions = HABITS
-    tree: TreeOptions = QUICK
-    copies_bytes_max: int = COPIES_BYTES_MAX
-    tracing: bool = False
-    homes: int = 0
-    """So many brokers know where a client's session is, and are asked; 0: all do, as deployed."""
 
 
 class ExpectsEverywhere:
@@ -59,8 +37,9 @@ class Station:
     def __init__(self, node: Node, wear: Wear, clock: Callable[[], float], options: StationOptions) -> None:
         self.node = node
         self.store = SimStore(node.disk.setdefault("disk", {}), node, wear)
-        self.fabric = TreeFabric(node, self.store, options.tree)
-        self.neighbors = self._foresight(options, clock)
+        woven = FABRICS[options.fabric].weave(Ground(node, self.store, clock, options))
+        self.fabric = woven.fabric
+        self.neighbors = self._foresight(woven, options, clock)
         self.broker = Broker(
             node,
             self.store,
@@ -71,17 +50,22 @@ class Station:
             neighbors=self.neighbors,
             copies_bytes_max=options.copies_bytes_max,
             tracing=options.tracing,
-            directory=self._directory(options.homes),
+            directory=woven.directory,
         )
+        if isinstance(self.fabric, Gateway):
+            self.fabric.retained = self.broker.shelf
 
-    def _directory(self, homes: int) -> Directory | None:
-        return CareOf(self.node, self.fabric, hashed(self.node.name, self.fabric, homes)) if homes else None
+    @property
+    def tree(self) -> TreeFabric:
+        """Of a broker in a tree."""
+        assert isinstance(self.fabric, TreeFabric)
+        return self.fabric
 
-    def _foresight(self, options: StationOptions, clock: Callable[[], float]) -> Foresight:
-        name, fabric = self.node.name, self.fabric
+    def _foresight(self, woven: Woven, options: StationOptions, clock: Callable[[], float]) -> Foresight:
+        name = self.node.name
         if options.foresight == "everybody":
-            return ExpectsEverywhere(name, lambda: sorted(fabric.brokers))
-        return Neighbors(name, self.store, clock, options.habits, lambda peer: peer in fabric.brokers)
+            return ExpectsEverywhere(name, lambda: sorted(woven.brokers()))
+        return Neighbors(name, self.store, clock, options.habits, lambda peer: peer in woven.brokers())
 
     def receive(self, sender: NodeId, message: Message, /) -> None:
         self.fabric.receive(sender, message)

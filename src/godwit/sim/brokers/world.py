@@ -13,7 +13,7 @@ from godwit.protocols.broker.fabric.base import Fabric
 from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.handoff.directory import Directory
-from godwit.protocols.broker.handoff.homes import CareOf, hashed
+from godwit.protocols.broker.handoff.homes import CareOf, Hashed
 from godwit.protocols.broker.messages import Content
 from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.broker.streams.sender import StreamOptions
@@ -41,6 +41,7 @@ class World:
         copies_bytes_max: int = COPIES_BYTES_MAX,
         likely: Mapping[NodeId, tuple[NodeId, ...]] | None = None,
         tracing: bool = False,
+        archives: bool = False,
     ) -> None:
         self.engine = Engine()
         self.dice = Streams(seed)
@@ -52,6 +53,8 @@ class World:
         self.likely = likely or {}
         self.names = [f"b{at}" for at in range(1, count + 1)]
         self.tracing = tracing
+        self.archives = archives
+        """Every broker keeps what its clients publish."""
         self.said: list[tuple[NodeId, tuple[NodeId, ...], Content]] = []
         """Everything that brokers have said to one another, in its order."""
         self.sites: dict[NodeId, Site] = {}
@@ -201,7 +204,7 @@ class Homed(World):
     """Brokers of which none knows where all sessions are: they ask the homes of a client."""
 
     def directory(self, site: Site, host: SimHost, fabric: Fabric) -> Directory | None:
-        return CareOf(host, fabric, hashed(host.name, fabric))
+        return CareOf(host, fabric, Hashed(host.name, fabric))
 
 
 class Trees(World):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from random import Random
 from typing import Any
+
+import msgspec
 
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.roamer import Token
@@ -14,10 +17,15 @@ from godwit.sim.streams import Streams
 BROKERS = (2, 5)
 STEPS = (30, 110)
 TOPICS = ("a/x", "a/y", "b/x", "b/y")
+SHARED, GROUP = "c", "g"
+"""What a group of clients shares, where there is one."""
 NOTICES_S = (0.0, 0.0, 0.3, 2.0)
 LEFT_NOTICES_S = (0.0, 0.2, None)
 PAUSES_S = (0.0, 0.01, 0.1, 0.5, 1.5)
 WAITS_S = (0.3, 1.0, 4.0, 10.0)
+
+
+THINGS = ("t/1", "t/2", "t/3", "u/1")
 
 
 def drawn(seed: int, fabric: str = "tree") -> p.Plan:
@@ -31,16 +39,44 @@ class _Draft:
         self.fabric = fabric
         self.dice = Streams(seed).stream("plan", fabric)
         dice = self.dice
-        self.brokers = tuple(f"b{at}" for at in range(1, dice.randint(*BROKERS) + 1))
-        self.links = tuple(links(self.brokers, dice))
-        self.subscribers = [self._subscriber(f"s{n}") for n in range(1, dice.randint(1, 3) + 1)]
+        self.sites = sites(dice) if fabric == "sites" else ()
+        if self.sites:
+            self.brokers = tuple(sorted(broker for site in self.sites for broker in site))
+        else:
+            self.brokers = tuple(f"b{at}" for at in range(1, dice.randint(*BROKERS) + 1))
+        self.present, self.late = self.brokers, tuple[NodeId, ...]()
+        if self.sites:
+            self.links = tuple(site_links(self.sites, dice))
+        elif fabric == "dht":
+            self.links = tuple(combinations(self.brokers, 2))
+            self.present = self.brokers[: dice.randint(1, len(self.brokers))]
+            self.late = self.brokers[len(self.present) :]
+        else:
+            self.links = tuple(links(self.brokers, dice))
+        self.wills = dice.random() < 0.3
+        self.subscribers = [self._subscriber(f"s{n}") for n in range(1, dice.randint(1, 4) + 1)]
+        self.members = self._group() if dice.random() < 0.25 else []
         self.publishers = [self._publisher(f"p{n}") for n in range(1, dice.randint(1, 2) + 1)]
         self.faults = [kind for kind in p.FAULTS if dice.random() < (0.06 if kind == "wipe" else 0.35)]
+        self.retains = dice.random() < 0.35
+        self.cleans = dice.random() < 0.25
         self.publishers_roam = dice.random() < 0.3
         self.haste = dice.choice((0.3, 0.8))
         """How often a client that leaves is elsewhere at once; copies are made when it is not."""
         self.tokens: tuple[Token, ...] = dice.choice((("own",), ("own",), ("none",), ("own", "none"), ("own", "old")))
         self.at_s = 0.0
+        self.crossing = False
+        if self.sites:
+            self._let_cross()
+
+    def _let_cross(self) -> None:
+        """In half of the worlds of sites clients go from one to another. That has dice of its own, so that the rest is
+        as it would be without."""
+        if Streams(self.seed).stream("crossing", self.fabric).random() < 0.5:
+            # Who shows nothing has a session in each site, and who starts clean leaves one in another. A lost disk
+            # takes along where sessions went.
+            self.crossing, self.cleans, self.tokens = True, False, ("own",)
+            self.faults = [kind for kind in self.faults if kind != "wipe"]
 
     def _subscriber(self, name: str) -> p.Card:
         dice = self.dice
@@ -48,11 +84,30 @@ class _Draft:
         wishes = [p.Wish(topic=dice.choice("ab"), warm=dice.random() < 0.4, qos=qos)]
         if dice.random() < 0.3:
             wishes = [p.Wish(topic="a", qos=qos), p.Wish(topic="b", warm=True, qos=qos)]
-        home, delay_s = dice.choice(self.brokers), dice.choice((0.001, 0.02, 0.1))
-        return p.Card(name=name, home=home, wishes=tuple(wishes), delay_s=delay_s, extra_qos=dice.choice((0, 1, 2)))
+        home, delay_s = dice.choice(self.present), dice.choice((0.001, 0.02, 0.1))
+        return p.Card(
+            name=name,
+            home=home,
+            wishes=tuple(wishes),
+            delay_s=delay_s,
+            extra_qos=dice.choice((0, 1, 2)),
+            **self._will(),
+        )
 
     def _publisher(self, name: str) -> p.Card:
-        return p.Card(name=name, home=self.dice.choice(self.brokers), delay_s=self.dice.choice((0.001, 0.02, 0.1)))
+        home, delay_s = self.dice.choice(self.present), self.dice.choice((0.001, 0.02, 0.1))
+        return p.Card(name=name, home=home, delay_s=delay_s, **self._will())
+
+    def _will(self) -> dict[str, Any]:
+        if not self.wills or self.dice.random() < 0.5:
+            return {}
+        return {"will_qos": self.dice.choice((1, 2)), "will_delay_s": self.dice.choice((0.0, 0.0, 2.0))}
+
+    def _group(self) -> list[p.Card]:
+        """Members of a group are at one broker, and stay there."""
+        home, qos = self.dice.choice(self.present), self.dice.choice((1, 2))
+        wishes = (p.Wish(topic=SHARED, qos=qos, group=GROUP),)
+        return [p.Card(name=f"g{n}", home=home, wishes=wishes) for n in range(1, self.dice.randint(2, 3) + 1)]
 
     def plan(self) -> p.Plan:
         dice = self.dice
@@ -61,6 +116,11 @@ class _Draft:
         for _ in range(dice.randint(*STEPS)):
             steps += dice.choice(deeds)()
             self.at_s = round(self.at_s + dice.choice(PAUSES_S), 3)
+        if self.late:
+            last_s = max((step.at_s for step in steps), default=0.0)
+            steps += [p.Join(at_s=round(dice.uniform(0.0, last_s), 3), broker=name) for name in self.late]
+            steps.sort(key=lambda step: step.at_s)
+        self._let_last(steps)
         return p.Plan(
             seed=self.seed,
             fabric=self.fabric,
@@ -70,42 +130,81 @@ class _Draft:
             write_s=dice.choice((0.001, 0.005, 0.03)),
             latency_s=dice.choice((0.002, 0.01, 0.05)),
             brokers=self.brokers,
+            late=self.late,
             links=self.links,
-            clients=(*self.subscribers, *self.publishers),
+            sites=self.sites,
+            clients=(*self.subscribers, *self.members, *self.publishers),
             steps=tuple(steps),
         )
 
+    def _let_last(self, steps: list[p.AnyStep]) -> None:
+        """In half of the worlds there are things, and questions that last. They have dice of their own, so that the
+        rest is as it would be without them."""
+        dice = Streams(self.seed).stream("lasting", self.fabric)
+        if dice.random() < 0.5:
+            return
+        self.subscribers = [msgspec.structs.replace(card, asks=_asks(dice)) for card in self.subscribers]
+        for _ in range(dice.randint(10, 60)):
+            step = p.Put(
+                at_s=round(dice.uniform(0, max(self.at_s, 1.0)), 3),
+                client=dice.choice(self.publishers).name,
+                topic=dice.choice(THINGS),
+                warm=dice.random() < 0.5,
+                clear=dice.random() < 0.15,
+                qos=dice.choice((1, 1, 2)),
+                expiry_s=dice.choice((None, None, 1.0, 5.0)),
+            )
+            steps.append(step)
+        steps.sort(key=lambda one: one.at_s)
+
     def _say(self) -> list[p.AnyStep]:
         client = self.dice.choice(self.publishers).name
+        topics = (*TOPICS, f"{SHARED}/x", f"{SHARED}/x") if self.members else TOPICS
         return [
             p.Publish(
                 at_s=self.at_s,
                 client=client,
-                topic=self.dice.choice(TOPICS),
+                topic=self.dice.choice(topics),
                 warm=self.dice.random() < 0.5,
                 qos=self.dice.choice((0, 1, 2, 2, 2)),
+                retain=self.retains and self.dice.random() < 0.3,
             )
             for _ in range(self.dice.randint(1, 4))
         ]
 
     def _move(self) -> list[p.AnyStep]:
         dice, cards = self.dice, [*self.subscribers, *(self.publishers if self.publishers_roam else ())]
-        client, at_s = dice.choice(cards).name, self.at_s
+        card = dice.choice(cards)
+        client, at_s, near = card.name, self.at_s, self._near(card)
         notice_s = dice.choice(LEFT_NOTICES_S)
+        if self.members and dice.random() < 0.15:
+            member = dice.choice(self.members)
+            back_s = round(at_s + dice.choice((0.3, 1.0, 3.0)), 3)
+            return [
+                p.Vanish(at_s=at_s, client=member.name, notice_s=notice_s),
+                p.Come(at_s=back_s, client=member.name, to=member.home),
+            ]
         fate = dice.random()
         if fate < 0.12:
             return [p.Change(at_s=at_s, client=client)]
         if fate < 0.2:
-            first, to = dice.choice(self.brokers), dice.choice(self.brokers)
+            first, to = dice.choice(near), dice.choice(near)
             return [p.Twice(at_s=at_s, client=client, first=first, to=to)]
-        to, token = dice.choice(self.brokers), dice.choice(self.tokens)
+        to, token = dice.choice(near), dice.choice(self.tokens)
+        clean = self.cleans and dice.random() < 0.15
         if dice.random() < self.haste:
-            return [p.Come(at_s=at_s, client=client, to=to, notice_s=notice_s, token=token)]
+            return [p.Come(at_s=at_s, client=client, to=to, notice_s=notice_s, token=token, clean=clean)]
         back_s = round(at_s + dice.choice((0.3, 1.0, 3.0)), 3)
         return [
-            p.Vanish(at_s=at_s, client=client, notice_s=notice_s),
-            p.Come(at_s=back_s, client=client, to=to, token=token),
+            p.Vanish(at_s=at_s, client=client, notice_s=notice_s, goodbye=dice.random() < 0.2),
+            p.Come(at_s=back_s, client=client, to=to, token=token, clean=clean),
         ]
+
+    def _near(self, card: p.Card) -> tuple[NodeId, ...]:
+        """Where a client may go."""
+        if self.crossing:
+            return self.brokers
+        return next((site for site in self.sites if card.home in site), self.brokers)
 
     def _fail(self) -> list[p.AnyStep]:
         if not self.faults:
@@ -149,6 +248,34 @@ class _Draft:
     def _partition(self) -> p.Partition:
         side = self.dice.sample(self.brokers, self.dice.randint(1, len(self.brokers) - 1))
         return p.Partition(at_s=self.at_s, side=tuple(sorted(side)), for_s=self._long(), notice_s=self._notice())
+
+
+def sites(dice: Random) -> tuple[tuple[NodeId, ...], ...]:
+    """Two or three, of one to three brokers each."""
+    found: list[tuple[NodeId, ...]] = []
+    for _ in range(dice.choice((2, 2, 3))):
+        begun = sum(map(len, found))
+        found.append(tuple(f"b{begun + at}" for at in range(1, dice.choice((1, 2, 2, 3)) + 1)))
+    return tuple(found)
+
+
+def site_links(places: tuple[tuple[NodeId, ...], ...], dice: Random) -> list[tuple[NodeId, NodeId]]:
+    """Links inside each site, and uplinks that make a tree of the sites: at one gateway of a site, or at several."""
+    found = [pair for site in places for pair in links(site, dice)]
+    spread = dice.random() < 0.4
+    for at, site in enumerate(places[1:], 1):
+        other = places[dice.randrange(at)]
+        found.append((dice.choice(other) if spread else other[0], dice.choice(site) if spread else site[0]))
+    return sorted(found)
+
+
+def _asks(dice: Random) -> tuple[p.Wish, ...]:
+    """One question, or two."""
+    qos = dice.choice((1, 2))
+    wishes = [p.Wish(topic=dice.choice("tu"), warm=dice.random() < 0.6, qos=qos)]
+    if dice.random() < 0.3:
+        wishes = [p.Wish(topic="t", qos=qos), p.Wish(topic="t", warm=True, qos=qos)]
+    return tuple(wishes)
 
 
 def links(brokers: tuple[NodeId, ...], dice: Random) -> list[tuple[NodeId, NodeId]]:

@@ -10,17 +10,24 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from godwit.protocols.broker.session.retained import Last
 from godwit.protocols.host import NodeId
+from godwit.sim.brokers.cluster import Machine
+from godwit.sim.brokers.picture import Picture
 from godwit.sim.brokers.roamer import EXTRA, Roamer, Said
 
 if TYPE_CHECKING:
+    from godwit.sim.exploration.plan import Wish
     from godwit.sim.exploration.trial import Trial
 
 SHOWN_MAX = 6
+PLAIN = ("a/", "b/", "c/")
+"""Topics whose retained publications neither expire nor are cleared."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -33,19 +40,49 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def all_findings(trial: Trial) -> list[Finding]:
-    return [*lost(trial), *twice(trial), *unwanted(trial), *disordered(trial), *left_over(trial), *strays(trial)]
+    judges = (lost, twice, shared, unwanted, retained, disordered, misled, left_over, strays)
+    return [finding for judge in judges for finding in judge(trial)]
 
 
 def unfinished(trial: Trial) -> bool:
-    """Whether something is still to come, be it a delivery, an acknowledgement or the end of a handoff."""
-    return any(True for _ in (*lost(trial), *left_over(trial)))
+    """Whether something is still to come, be it a delivery, an acknowledgement or the end of a handoff. Where sessions
+    stay, some of it waits where its client is not, for as long as it likes."""
+    waits = left_over(trial) if trial.follows else stuck(trial)
+    return any(True for _ in (*lost(trial), *shared(trial), *misled(trial), *waits))
 
 
 def due(trial: Trial, roamer: Roamer) -> Iterator[Said]:
     """What it must get: all that matches its wishes and was acknowledged, or is certain to be."""
     for said in trial.said.values():
-        if said.qos and not said.given_up and trial.wants(roamer, said) and _counts(trial, said.n):
+        if not (said.qos and said.is_due) or said.given_up or not _is_certain(trial, roamer, said):
+            continue
+        if said.time_s <= roamer.clean_s:
+            continue  # it wanted nothing of what was
+        if said.time_s <= roamer.forfeited_s:
+            continue  # it said that it had never been where its session was, and was told that it has none
+        if said.clashes:
+            continue  # its packet identifier may be that of something else in a session that nobody could know of
+        keys = trial.wishes_for(roamer, said)
+        if keys and not all(_may_miss(trial, roamer, said, key) for key in keys):
             yield said
+
+
+def _may_miss(trial: Trial, roamer: Roamer, said: Said, key: str) -> bool:
+    """Whether the client may have had no such subscription while a broker took this from its publisher: it was told
+    that its session is new. If it wanted to start clean nobody collects for it until all brokers know the new one."""
+    for gap in roamer.bond.gaps:
+        until_s = trial.calm_after(gap.until_s) if gap.clean and gap.until_s < inf else gap.until_s
+        if gap.key == key and said.time_s <= until_s and gap.from_s <= said.accepted_s:
+            return True
+    return False
+
+
+def _is_certain(trial: Trial, roamer: Roamer, said: Said) -> bool:
+    """Where nothing is on a disk between brokers, a crash anywhere may take it along, but for those at its own."""
+    here = trial.cards[roamer.name].home == said.at
+    return _counts(trial, said.n) and (
+        trial.promises.outlives or here or not trial.crashed or 0 < trial.probing_from <= said.n
+    )
 
 
 def _counts(trial: Trial, n: int) -> bool:
@@ -55,10 +92,33 @@ def _counts(trial: Trial, n: int) -> bool:
 
 def lost(trial: Trial) -> Iterator[Finding]:
     """A broker that loses its disk takes along what only it had: then only what is said afterwards counts."""
-    for roamer in trial.subscribers:
-        missing = [said.n for said in due(trial, roamer) if not roamer.counts[said.n]]
+    for roamer in _single(trial):
+        missing = [said.n for said in due(trial, roamer) if not (roamer.counts[said.n] or roamer.shown[said.n])]
         if missing:
             yield Finding("lost", roamer.name, f"never got {shown(missing)}")
+
+
+def _single(trial: Trial) -> list[Roamer]:
+    """Those that want all of what they want for themselves."""
+    return [one for one in trial.subscribers if not trial.cards[one.name].group]
+
+
+def shared(trial: Trial) -> Iterator[Finding]:
+    """Of what a group wants each is for one of its members, who are at one broker."""
+    for group, members in trial.groups.items():
+        wanted = [{said.n for said in due(trial, one)} for one in members]
+        missing = [n for n in sorted(set.union(*wanted)) if not any(one.counts[n] for one in members)]
+        if missing:
+            yield Finding("lost", group, f"no member got {shown(missing)}")
+        if any(not one.certain for one in members):
+            continue
+        again = [
+            said.n
+            for said in trial.said.values()
+            if said.qos == 2 and _counts(trial, said.n) and sum(bool(one.counts[said.n]) for one in members) > 1
+        ]
+        if again:
+            yield Finding("twice", group, f"more than one member got {shown(again)}")
 
 
 def twice(trial: Trial) -> Iterator[Finding]:
@@ -73,6 +133,39 @@ def unwanted(trial: Trial) -> Iterator[Finding]:
         found = [n for n in roamer.counts if not trial.wants(roamer, trial.said[n]) and not _extra(trial.said[n])]
         if found:
             yield Finding("unwanted", roamer.name, f"did not ask for {shown(found)}")
+        wills = [n for n in roamer.counts if trial.said[n].taken_back and _counts(trial, n)]
+        if wills:
+            yield Finding("unwanted", roamer.name, f"got wills of clients that had said goodbye: {shown(wills)}")
+    for roamer in trial.roamers.values():
+        if roamer.wrong:
+            yield Finding("unwanted", roamer.name, roamer.wrong[0])
+
+
+def retained(trial: Trial) -> Iterator[Finding]:
+    """Everybody who asks anywhere is told the same: one that was not replaced by its own publisher."""
+    if trial.wiped and not trial.promises.replicated:
+        return
+    topics = {said.topic for said in trial.said.values() if said.retain and said.topic.startswith(PLAIN)}
+    for topic in sorted(topics if trial.looks else ()):
+        found = {at: kept.get(topic, 0) for at, kept in trial.looks.items()}
+        if len(set(found.values())) > 1:
+            yield Finding("retained", topic, f"is not the same everywhere: {found}")
+            continue
+        kept = next(iter(found.values()))
+        some = [said for said in trial.said.values() if said.retain and said.topic == topic]
+        certain = [one for one in some if one.qos and one.accepted and not one.clashes and _counts(trial, one.n)]
+        if not kept:
+            if certain:
+                yield Finding("retained", topic, "is lost")
+        elif kept not in {said.n for said in some}:
+            yield Finding("retained", topic, f"is {kept}, which was not to be retained")
+        elif newer := [said.n for said in certain if _replaces(said, trial.said[kept])]:
+            yield Finding("retained", topic, f"is {kept}, though {shown(newer)} came after it")
+
+
+def _replaces(said: Said, other: Said) -> bool:
+    """Whether the one was said after the other had been accepted, at the same broker."""
+    return said.at == other.at and other.qos > 0 and said.time_s > other.accepted_s
 
 
 def _extra(said: Said) -> bool:
@@ -82,17 +175,21 @@ def _extra(said: Said) -> bool:
 def disordered(trial: Trial) -> Iterator[Finding]:
     """What one publisher says through one broker comes in as many parts as the client was let in while something was
     wrong, each in its order. Who moves says at another broker again what the first may have taken: that has none."""
-    if trial.wiped:
+    if trial.wiped or not (trial.promises.ordered or trial.is_straight):
         return
     stayed = {one.name for one in trial.publishers if len({admission.at for admission in one.admissions}) == 1}
-    for roamer in trial.subscribers:
+    for roamer in _single(trial):
+        if not (trial.promises.ordered or len(roamer.admissions) == 1):
+            continue
         parts = 1 + sum(not one.present or one.disturbed for one in roamer.admissions[1:])
         seen: dict[str, list[int]] = defaultdict(list)
+        by_level = trial.promises.by_level
         for n in roamer.order:
             said = trial.said[n]
-            certain = said.qos == 2 and roamer.certain and n not in roamer.excused
+            certain = said.qos == 2 and not said.is_will and roamer.certain and n not in roamer.excused
             if certain and said.publisher in stayed and trial.wants(roamer, said):
-                seen[said.publisher].append(n)
+                level = said.topic.partition("/")[0] if by_level else ""
+                seen[f"{said.publisher} {level}".rstrip()].append(n)
         for publisher, order in seen.items():
             if longest_fall(order) > parts:
                 yield Finding("disorder", roamer.name, f"got of {publisher} {order} in {parts} parts")
@@ -109,11 +206,7 @@ def longest_fall(sequence: Iterable[int]) -> int:
 
 def left_over(trial: Trial) -> Iterator[Finding]:
     """By the contract of the store: what each table is for says when it must be empty."""
-    for roamer in trial.roamers.values():
-        if not roamer.at_rest:
-            flights = [said.n for said, _ in roamer.flights.values()]
-            state = f"waits for answers to {shown(flights)}" if roamer.inside else f"is not let in at {roamer.goal}"
-            yield Finding("stuck", roamer.name, state)
+    yield from stuck(trial)
     homes: dict[str, list[NodeId]] = defaultdict(list)
     for name, machine in trial.cluster.sites.items():
         kept = [f"{count} {what}" for what, count in machine.broker.unfinished.items() if count] if machine.up else []
@@ -130,8 +223,46 @@ def left_over(trial: Trial) -> Iterator[Finding]:
         for owner, _ in disk.get("sessions", {}):
             homes[owner.partition("\0")[0]].append(name)
     for client, where in homes.items():
-        if len(where) > 1:
+        if len(where) > 1 and trial.follows:
             yield Finding("leak", client, f"has rows of sessions at {', '.join(sorted(where))}")
+
+
+def stuck(trial: Trial) -> Iterator[Finding]:
+    for roamer in trial.roamers.values():
+        if not roamer.at_rest:
+            flights = [said.n for bond in roamer.bonds.values() for said, _ in bond.flights.values()]
+            state = f"waits for answers to {shown(flights)}" if roamer.inside else f"is not let in at {roamer.goal}"
+            yield Finding("stuck", roamer.name, state)
+
+
+def misled(trial: Trial) -> Iterator[Finding]:
+    """What a client makes of the changes that it was told is what is retained where it is, and numbers are used once.
+
+    One that comes without what it was given, or with something older, may be taken for what it was before."""
+    for roamer in trial.subscribers:
+        asks = trial.cards[roamer.name].asks
+        if not asks or roamer.was_blind or roamer.connection is None:
+            continue
+        site = trial.cluster.sites[roamer.connection.site.name]
+        for question, wish in enumerate(asks, 1):
+            picture = roamer.pictures.get(("" if trial.follows else site.name, question), Picture())
+            if picture.wrong:
+                yield Finding("misnumbered", roamer.name, "; ".join(picture.wrong[:SHOWN_MAX]))
+            expected = _retained(site, wish)
+            if picture.known != expected:
+                wrong = sorted({*picture.known.items()} ^ {*expected.items()})
+                yield Finding("misled", roamer.name, f"at {site.name} about {wrong[:SHOWN_MAX]}")
+
+
+def _retained(site: Machine, wish: Wish) -> dict[str, bytes]:
+    """By brute force over the rows of a disk."""
+    now, found = site.broker.steady(), dict[str, bytes]()
+    for (topic, _), row in site.node.disk.get("disk", {}).get("retained", {}).items():
+        last = msgspec.msgpack.decode(row, type=Last).publication
+        is_good = bool(last.payload) and (last.expires is None or now < last.expires)
+        if is_good and wish.wants(topic, msgspec.json.decode(last.payload)["warm"]):
+            found[topic] = last.payload
+    return found
 
 
 def _owners(rows: Iterable[tuple[str, int]]) -> str:
@@ -139,7 +270,7 @@ def _owners(rows: Iterable[tuple[str, int]]) -> str:
 
 
 def strays(trial: Trial) -> Iterator[Finding]:
-    if trial.strays:
+    if trial.strays and trial.promises.confined:
         yield Finding("stray", "", f"what nobody wants travelled from {', '.join(sorted(set(trial.strays)))}")
 
 

@@ -28,6 +28,18 @@ class Publish(Step, frozen=True, kw_only=True, tag="publish"):
     topic: str
     warm: bool
     qos: int
+    retain: bool = False
+
+
+class Put(Step, frozen=True, kw_only=True, tag="put"):
+    """Something retained: a thing says how it is, or is cleared. `expiry_s` later it counts no more; None: never."""
+
+    client: str
+    topic: str
+    warm: bool = False
+    clear: bool = False
+    qos: int = 1
+    expiry_s: float | None = None
 
 
 class Come(Step, frozen=True, kw_only=True, tag="come"):
@@ -37,6 +49,8 @@ class Come(Step, frozen=True, kw_only=True, tag="come"):
     to: NodeId
     notice_s: float | None = None
     token: Token = "own"
+    clean: bool = False
+    """It wants nothing of what was."""
 
 
 class Twice(Step, frozen=True, kw_only=True, tag="twice"):
@@ -50,6 +64,8 @@ class Twice(Step, frozen=True, kw_only=True, tag="twice"):
 class Vanish(Step, frozen=True, kw_only=True, tag="vanish"):
     client: str
     notice_s: float | None = None
+    goodbye: bool = False
+    """It says that it leaves."""
 
 
 class Change(Step, frozen=True, kw_only=True, tag="change"):
@@ -128,8 +144,15 @@ class Jump(Step, frozen=True, kw_only=True, tag="jump"):
     by_s: float
 
 
+class Join(Step, frozen=True, kw_only=True, tag="join"):
+    """A broker starts that was not there before."""
+
+    broker: NodeId
+
+
 AnyStep = (
     Publish
+    | Put
     | Come
     | Twice
     | Vanish
@@ -144,12 +167,13 @@ AnyStep = (
     | Partition
     | Skew
     | Jump
+    | Join
 )
 
 FAULTS = ("crash", "strike", "wipe", "slow", "full", "cut", "stall", "partition", "skew", "jump")
 """What goes wrong with brokers, disks, links and clocks."""
-MOVES = ("come", "vanish", "twice", "old", "none", "change")
-"""What clients do; `old` and `none` are tokens."""
+MOVES = ("come", "vanish", "twice", "old", "none", "change", "goodbye", "clean", "retain", "will", "share")
+"""What clients do; `old` and `none` are tokens, `will` is a connection with one, `share` a publication to a group."""
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -158,6 +182,13 @@ class Wish(msgspec.Struct, frozen=True):
     topic: str
     warm: bool = False
     qos: int = 2
+    group: str = ""
+    """Each that matches is for one of the group."""
+
+    @property
+    def key(self) -> str:
+        """What it is subscribed under."""
+        return f"$share/{self.group}/{self.topic}/#" if self.group else f"{self.topic}/#"
 
     @property
     def condition(self) -> str:
@@ -173,8 +204,18 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     home: NodeId
     wishes: tuple[Wish, ...] = ()
+    asks: tuple[Wish, ...] = ()
+    """What it asks for and is told as long as it lasts."""
     delay_s: float = 0.02
     extra_qos: int = 2
+    will_qos: int | None = None
+    """None: it has no will."""
+    will_delay_s: float = 0.0
+
+    @property
+    def group(self) -> str:
+        """Of which it is a member; such a client has no other wishes."""
+        return next((wish.group for wish in self.wishes if wish.group), "")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,15 +227,40 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     write_s: float = 0.005
     latency_s: float = 0.005
     brokers: tuple[NodeId, ...]
+    late: tuple[NodeId, ...] = ()
+    """Those that start with a step of their own; nobody is at home there."""
     links: tuple[tuple[NodeId, NodeId], ...]
+    sites: tuple[tuple[NodeId, ...], ...] = ()
+    """The brokers of each site, where there are several; links between sites are uplinks."""
     clients: tuple[Card, ...]
     steps: tuple[AnyStep, ...]
+
+    @property
+    def site_of(self) -> dict[NodeId, str]:
+        """By broker, where there are sites."""
+        return {broker: f"site{number}" for number, site in enumerate(self.sites, 1) for broker in site}
+
+    @property
+    def gateways(self) -> tuple[NodeId, ...]:
+        """Those with links to other sites, in the order of brokers."""
+        where = self.site_of
+        found = {one for a, b in self.links if where.get(a) != where.get(b) for one in (a, b)}
+        return tuple(broker for broker in self.brokers if broker in found)
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """Which faults and moves it has, in the order in which they are listed."""
         found = {step.kind for step in self.steps}
-        found |= {step.token for step in self.steps if isinstance(step, Come)}
+        for step in self.steps:
+            match step:
+                case Come(token=token, clean=clean):
+                    found |= {token, "clean"} if clean else {token}
+                case Vanish(goodbye=True):
+                    found.add("goodbye")
+                case Publish(retain=True):
+                    found.add("retain")
+        found |= {"will" for card in self.clients if card.will_qos is not None}
+        found |= {"share" for card in self.clients if card.group}
         return tuple(kind for kind in (*FAULTS, *MOVES) if kind in found)
 
 

@@ -7,18 +7,23 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 from traceback import extract_tb
+from typing import Any, cast
 
 import msgspec
 
-from godwit.protocols.broker.api import Subscription
+from godwit.protocols.broker.api import Lasting, Subscription
 from godwit.protocols.broker.streams.frames import Parcels, decode_items
 from godwit.protocols.host import Message, NodeId
+from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.cluster import Cluster
-from godwit.sim.brokers.roamer import Roamer, Said
-from godwit.sim.brokers.station import Station, StationOptions
+from godwit.sim.brokers.fabric_kinds import FABRICS
+from godwit.sim.brokers.options import StationOptions
+from godwit.sim.brokers.roamer import SPREAD_S, Roamer, Said, number_of
+from godwit.sim.brokers.station import Station
 from godwit.sim.engine import Engine
 from godwit.sim.exploration import judges
 from godwit.sim.exploration import plan as p
+from godwit.sim.exploration.generator import SHARED
 from godwit.sim.exploration.judges import Finding
 
 READY_S = 12.0
@@ -74,30 +79,64 @@ class Trial:
         self.said: dict[int, Said] = {}
         self.done: Counter[str] = Counter()
         self.wiped = False
+        self.crashed = False
         self.probing_from = 0
         """The first publication after everything had calmed down; 0: it has not."""
+        self.looks: dict[NodeId, dict[str, int]] = {}
+        """What is retained at each broker in the end, by topic."""
         self.strays: list[str] = []
         """Links over which something travelled that nobody wants."""
         self._wrong: list[tuple[float, float]] = []
-        options = StationOptions(handoff=plan.handoff, session_wait_s=plan.session_wait_s, foresight=plan.foresight)
+        self.promises = FABRICS[plan.fabric].promises
+        options = StationOptions(
+            fabric=plan.fabric,
+            handoff=plan.handoff,
+            session_wait_s=plan.session_wait_s,
+            foresight=plan.foresight,
+            sites=plan.site_of,
+            gateways=plan.gateways,
+        )
         self.cluster = Cluster(
             plan.brokers, plan.links, plan.seed, options, latency_s=_uneven(plan.latency_s), write_s=plan.write_s
         )
+        for name in plan.late:
+            self.cluster.crash(name)
+            self.cluster.sites[name].node.disk.clear()
         if tamper is not None:
             for machine in self.cluster.sites.values():
-                tamper(machine.station)
+                if machine.up:
+                    tamper(machine.station)
         if watched:
             self.cluster.cables.spy = self._overhear
         self.cards = {card.name: card for card in plan.clients}
         self.roamers = {card.name: self._roamer(card) for card in plan.clients}
 
     def _roamer(self, card: p.Card) -> Roamer:
-        wishes = [Subscription(f"{one.topic}/#", f"{one.topic}/#", one.condition, qos=one.qos) for one in card.wishes]
-        return Roamer(self, card.name, {one.key: one for one in wishes}, delay_s=card.delay_s, extra_qos=card.extra_qos)
+        wishes = {
+            one.key: Subscription(one.key, f"{one.topic}/#", one.condition, group=one.group, qos=one.qos)
+            for one in card.wishes
+        }
+        wishes |= {one.key: one for one in (_question(number, ask) for number, ask in enumerate(card.asks, 1))}
+        will = None if card.will_qos is None else (card.will_qos, card.will_delay_s)
+        return Roamer(self, card.name, wishes, delay_s=card.delay_s, extra_qos=card.extra_qos, last_will=will)
 
     def wants(self, roamer: Roamer, said: Said) -> bool:
         """By the plan, without any filter."""
-        return any(wish.wants(said.topic, said.attributes["warm"]) for wish in self.cards[roamer.name].wishes)
+        return bool(self.wishes_for(roamer, said))
+
+    def wishes_for(self, roamer: Roamer, said: Said) -> list[str]:
+        """The keys of the subscriptions that want it."""
+        cards, warm = self.cards[roamer.name].wishes, said.attributes["warm"]
+        return [wish.key for wish in cards if wish.wants(said.topic, warm)]
+
+    @property
+    def follows(self) -> bool:
+        return self.promises.follows
+
+    @property
+    def is_straight(self) -> bool:
+        """Nothing went wrong with brokers and links, and from each broker to each other one there is one way."""
+        return not self._wrong and len(self.plan.links) == len(self.plan.brokers) - 1
 
     def admitted(self, roamer: Roamer, at: NodeId) -> None: ...
 
@@ -115,6 +154,15 @@ class Trial:
     def publishers(self) -> list[Roamer]:
         return [one for one in self.roamers.values() if not one.wishes]
 
+    @property
+    def groups(self) -> dict[str, list[Roamer]]:
+        """Clients of which each publication is for one."""
+        found: dict[str, list[Roamer]] = {}
+        for card in self.plan.clients:
+            if card.group:
+                found.setdefault(card.group, []).append(self.roamers[card.name])
+        return found
+
     def note(self, who: str, to: str, text: str) -> None:
         if self.story is not None:
             self.story.append(Note(self.engine.now, who, to, text))
@@ -129,6 +177,14 @@ class Trial:
     def disturbed(self, since_s: float) -> bool:
         """Whether something was wrong since then, or had just been."""
         return any(until_s + AFTERMATH_S >= since_s for from_s, until_s in self._wrong)
+
+    def calm_after(self, time_s: float) -> float:
+        """By then all brokers have heard what was said at one of them at that time."""
+        calm_s = time_s + SPREAD_S
+        for from_s, until_s in sorted(self._wrong):
+            if from_s <= calm_s and until_s + AFTERMATH_S >= time_s:
+                calm_s = max(calm_s, until_s + AFTERMATH_S + SPREAD_S)
+        return calm_s
 
     def run(self) -> Verdict:
         findings: list[Finding] = []
@@ -182,19 +238,57 @@ class Trial:
         self._wait(CALM_MAX_S, lambda: not judges.unfinished(self))
         self._pass(QUIET_S)
         self._probe()
+        if not self.follows:
+            self._visit_all()
+        if self.promises.retains and any(said.retain for said in self.said.values()):
+            self._look_round()
+
+    def _visit_all(self) -> None:
+        """Where sessions stay, what waits for a client waits wherever it was: it goes there twice more, and home. By
+        the first visit some brokers learn that an earlier connection is over, and say its will, and publishers say
+        again there what was not acknowledged."""
+        for at in self.plan.brokers * 2:
+            self._gather(at, [one for one in self.roamers.values() if at in one.bonds])
+        for roamer in self.roamers.values():
+            roamer.vanish(goodbye=True)
+            roamer.come(self.cards[roamer.name].home)
+        self._wait(PROBE_MAX_S, lambda: not judges.unfinished(self))
+
+    def _gather(self, at: NodeId, some: list[Roamer]) -> None:
+        for roamer in some:
+            roamer.vanish(goodbye=True)  # else its will would wait wherever somebody was
+            roamer.come(at)
+        self._wait(PROBE_MAX_S, lambda: all(one.inside and one.bond.is_settled for one in some))
+        self._pass(LOOK_S)
 
     def _probe(self) -> None:
         """Everybody says something that somebody wants, and something that nobody does."""
         self.probing_from = len(self.said) + 1
         marks: list[bytes] = []
         self.cluster.cables.spy = partial(self._look_for, marks, self.cluster.cables.spy)
+        shared = ((f"{SHARED}/x", True),) if self.groups else ()
         for roamer in self.publishers:
-            for topic, warm in (("a/x", True), ("a/y", False), ("b/x", False), ("b/y", True)):
-                roamer.speak(topic, {"warm": warm}, 2)
+            for topic, warm in (("a/x", True), ("a/y", False), ("b/x", False), ("b/y", True), *shared):
+                # Of one topic what was retained before is replaced, of the others it must stay.
+                roamer.speak(topic, {"warm": warm}, 2, retain=topic == "a/x")
             stray = roamer.speak(NOBODY, {"warm": True}, 1)
             if stray is not None:
                 marks.append(stray.payload)
         self._wait(PROBE_MAX_S, lambda: not judges.unfinished(self))
+        self._pass(LOOK_S)
+
+    def _look_round(self) -> None:
+        """Somebody who has never been here asks each broker what it keeps."""
+        for at in self.plan.brokers:
+            looker = Client(cast(Any, self.cluster), f"look at {at}").connect(at, clean=True, expiry_s=0.0)
+            self._pass(LOOK_S)
+            looker.subscribe("#", qos=0)
+            self._pass(LOOK_S)
+            got = [
+                one.publication for one in looker.got if one.retain and one.publication.topic.startswith(judges.PLAIN)
+            ]
+            self.looks[at] = {one.topic: number_of(one.payload) for one in got}
+            looker.drop(will=False)
         self._pass(LOOK_S)
 
     def _look_for(
@@ -226,18 +320,29 @@ class Trial:
 
     def _do(self, step: p.AnyStep) -> None:
         match step:
-            case p.Publish(client=client, topic=topic, warm=warm, qos=qos):
-                self.roamers[client].speak(topic, {"warm": warm}, qos)
-            case p.Come(client=client, to=to, notice_s=notice_s, token=token):
-                self.roamers[client].come(to, notice_s, token)
+            case p.Publish(client=client, topic=topic, warm=warm, qos=qos, retain=retain):
+                said = self.roamers[client].speak(topic, {"warm": warm}, qos, retain=retain)
+                self.done["retain"] += retain and said is not None
+                self.done["share"] += topic.startswith(f"{SHARED}/") and said is not None
+            case p.Put(client=client, topic=topic, qos=qos, expiry_s=expiry_s):
+                content = None if step.clear else {"warm": step.warm}
+                self.roamers[client].put(topic, content, qos, expiry_s)
+            case p.Come(client=client, to=to, notice_s=notice_s, token=token, clean=clean):
+                self.roamers[client].come(to, notice_s, token, clean=clean)
                 self.done[token] += token != "own"
+                self.done["clean"] += clean
+                self.done["will"] += self.cards[client].will_qos is not None
             case p.Twice(client=client, first=first, to=to):
                 self.roamers[client].come(first)
                 self.roamers[client].come(to)
-            case p.Vanish(client=client, notice_s=notice_s):
-                self.roamers[client].vanish(notice_s)
+            case p.Vanish(client=client, notice_s=notice_s, goodbye=goodbye):
+                self.roamers[client].vanish(notice_s, goodbye=goodbye)
+                self.done["goodbye"] += goodbye
             case p.Change(client=client):
                 self.roamers[client].change()
+            case p.Join(broker=broker):
+                if not self.cluster.sites[broker].up:
+                    self._start(broker)
             case _:
                 self._fail(step)
                 return
@@ -284,11 +389,11 @@ class Trial:
     def _crash(self, kind: str, broker: NodeId, down_s: float, notice_s: float, *, keep_disk: bool = True) -> None:
         machine = self.cluster.sites[broker]
         if not machine.up:
-            return
+            return  # it is down already, or has yet to join
         self.cluster.crash(broker, notice_s)
         life = machine.lives
         self._happened(kind, broker, "crashes" if keep_disk else "crashes and loses its disk", down_s)
-        self.wiped = self.wiped or not keep_disk
+        self.crashed, self.wiped = True, self.wiped or not keep_disk
         if not keep_disk:
             machine.node.disk.clear()
         self.engine.after(down_s, lambda: self._start(broker) if machine.lives == life and not machine.up else None)
@@ -309,6 +414,13 @@ class Trial:
 def _uneven(latency_s: float) -> Callable[[Random], float]:
     """Each link has its own pace, which changes all the time."""
     return lambda dice: latency_s * dice.choice((0.2, 1.0, 1.0, 5.0)) * dice.random()
+
+
+def _question(number: int, wish: p.Wish) -> Subscription:
+    key = f"q{number}"
+    return Subscription(
+        key, f"{wish.topic}/#", wish.condition, qos=wish.qos, identifier=number, lasting=Lasting.OVERLAP
+    )
 
 
 def told(content: object) -> str:
