@@ -1,10 +1,15 @@
 """Ingest, match and mobility of a generated fleet on a standalone cluster of two workers with executors of 2 GB.
 
-    python benchmarks/pipeline_scale.py --rows 1,3,10 --write docs/results/pipeline.md             rows in millions
-    python benchmarks/pipeline_scale.py --rows 10 --subscriptions 1000000 --jobs match --write docs/results/pipeline.md
+    python benchmarks/pipeline_scale.py --rows 1,10,100 --folder scale --write docs/results/pipeline.md   in millions
+    python benchmarks/pipeline_scale.py --rows 10 --subscriptions 1000000 --jobs match --folder scale --write ...
 
-Each job has a session of its own. A line says the seconds, the seconds for a million rows, and the largest resident
-memory of each kind of process while it ran. The load is that of the machine, of the last five minutes.
+Each job has a session of its own. What its start costs (Java of driver and executors, Python of the workers) is a
+column by itself; the others begin when every executor has run a task. A line says the largest resident memory of each
+kind of process while the job ran, and that of the largest process of a worker. The load is of the last five minutes.
+
+With --folder, the fleet and the lines are kept there. Whoever interrupts it, or the machine, types the same command
+again: files that are whole and lines that were measured are not made again. 100 million rows need 10 GB there.
+Exit status: 0; 1 where the workers took more memory together than --most-mb allows.
 """
 
 from __future__ import annotations
@@ -12,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,9 +26,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,44 +43,76 @@ from godwit.pipeline.session import Options, make_java_ready, start
 FILE_ROWS, PUBLISHERS, SITES = 1_000_000, 20_000, 600
 EXECUTOR, DRIVER = "2g", "2g"
 TOLD = ("events", "deliveries", "visits", "handoffs")
+START_S = 120
 SOUTH, WEST, SIDE = 37.6, -122.5, 0.25
 
 
-def fleet(folder: Path, rows: int) -> None:
-    """Vehicles that tell speed and place every few seconds: archive, events by column, and positions in one."""
+KINDS = ("archive", "moving")
+
+
+def fleet(folder: Path, rows: int) -> Path:
+    """Vehicles that tell speed and place every few seconds: archive, events by column, and positions in one.
+
+    Files of all sizes are the same but for the last; each size has a folder with links to its own.
+    """
+    own = folder / f"rows-{rows}"
+    for kind in KINDS:
+        (folder / kind).mkdir(exist_ok=True)
+        (own / kind).mkdir(parents=True, exist_ok=True)
     for at, begin in enumerate(range(0, rows, FILE_ROWS)):
-        dice, count = np.random.default_rng(at), min(FILE_ROWS, rows - begin)
-        number = np.arange(begin, begin + count)
-        who = number % PUBLISHERS
-        time_s = 1.7e9 + (number // PUBLISHERS) * 10.0
-        turn = 2 * np.pi * (who / PUBLISHERS + time_s / 86_400)
-        lat = SOUTH + SIDE * (0.5 + 0.45 * np.sin(turn * (1 + who % 7))) + dice.normal(0, 2e-4, count)
-        lon = WEST + SIDE * (0.5 + 0.45 * np.cos(turn)) + dice.normal(0, 2e-4, count)
-        speed = np.round(dice.gamma(4, 10, count), 1)
-        subscriber = pa.array(np.char.add("v", who.astype(str)))
-        attributes = [f'{{"speed":{v},"lat":{a:.5f},"lon":{o:.5f}}}' for v, a, o in zip(speed, lat, lon, strict=True)]
-        columns = {
-            "broker": pa.array(np.char.add("b", (who % 3).astype(str))),
-            "publisher": subscriber,
-            "sequence": number,
-            "time": pa.array((time_s * 1e6).astype(np.int64)).cast(pa.timestamp("us", "UTC")),
-            "attributes": attributes,
-        }
-        pq.write_table(pa.table(columns), folder / "archive" / f"{at}.parquet")
-        moving = {"id": number, "subscriber": subscriber, "time_s": time_s, "lat": lat, "lon": lon, "speed": speed}
-        pq.write_table(pa.table(moving), folder / "moving" / f"{at}.parquet")
+        count = min(FILE_ROWS, rows - begin)
+        names = {kind: folder / kind / f"{at}-{count}.parquet" for kind in KINDS}
+        if not all(file.exists() for file in names.values()):
+            for kind, table in zip(KINDS, part(at, begin, count), strict=True):
+                unfinished = names[kind].with_suffix(".new")
+                pq.write_table(table, unfinished)
+                unfinished.replace(names[kind])
+        for kind, file in names.items():
+            link = own / kind / file.name
+            if not link.exists():
+                os.link(file, link)
+    return own
 
 
-def wishes(path: Path, count: int) -> None:
+def part(at: int, begin: int, count: int) -> tuple[pa.Table, pa.Table]:
+    """So many rows from this one on, as archived and as they move."""
+    dice = np.random.default_rng(at)
+    number = np.arange(begin, begin + count)
+    who = number % PUBLISHERS
+    time_s = 1.7e9 + (number // PUBLISHERS) * 10.0
+    turn = 2 * np.pi * (who / PUBLISHERS + time_s / 86_400)
+    lat = SOUTH + SIDE * (0.5 + 0.45 * np.sin(turn * (1 + who % 7))) + dice.normal(0, 2e-4, count)
+    lon = WEST + SIDE * (0.5 + 0.45 * np.cos(turn)) + dice.normal(0, 2e-4, count)
+    speed = np.round(dice.gamma(4, 10, count), 1)
+    subscriber = pa.array(np.char.add("v", who.astype(str)))
+    attributes = [f'{{"speed":{v},"lat":{a:.5f},"lon":{o:.5f}}}' for v, a, o in zip(speed, lat, lon, strict=True)]
+    columns = {
+        "broker": pa.array(np.char.add("b", (who % 3).astype(str))),
+        "publisher": subscriber,
+        "sequence": number,
+        "time": pa.array((time_s * 1e6).astype(np.int64)).cast(pa.timestamp("us", "UTC")),
+        "attributes": attributes,
+    }
+    moving = {"id": number, "subscriber": subscriber, "time_s": time_s, "lat": lat, "lon": lon, "speed": speed}
+    return pa.table(columns), pa.table(moving)
+
+
+def wishes(folder: Path, count: int) -> Path:
     """Each is about a speed beyond what most drive, in a small box."""
+    path = folder / f"wishes-{count}.jsonl"
+    if path.exists():
+        return path
+    unfinished = path.with_suffix(".new")
     dice = np.random.default_rng(1)
     south, west = SOUTH + SIDE * dice.random(count), WEST + SIDE * dice.random(count)
-    with path.open("w") as lines:
+    with unfinished.open("w") as lines:
         for at in range(count):
             box = (
                 f"within_box(lat, lon, {south[at]:.4f}, {west[at]:.4f}, {south[at] + 2e-3:.4f}, {west[at] + 2e-3:.4f})"
             )
             lines.write(json.dumps({"id": f"s{at}", "filter": f"speed > {40 + at % 60} AND {box}"}) + "\n")
+    unfinished.replace(path)
+    return path
 
 
 @contextmanager
@@ -108,7 +144,9 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[int]]]:
                 started.append(
                     subprocess.Popen(command, env={**os.environ, **own}, stdout=log, stderr=log, start_new_session=True)
                 )
-            time.sleep(8)
+            if len(started) == 1:
+                told(folder / "cluster.log", "Starting Spark master", 1)
+        told(folder / "cluster.log", "Registering worker", 2)
         yield url, [one.pid for one in started[1:]]
     finally:
         for process in started:
@@ -116,12 +154,21 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[int]]]:
             process.wait()
 
 
+def told(log: Path, text: str, times: int) -> None:
+    """Wait until it has been said so often."""
+    until_s = time.monotonic() + START_S
+    while log.read_text().count(text) < times:
+        if time.monotonic() > until_s:
+            raise SystemExit(f"the cluster did not start in {START_S} s:\n{log.read_text()[-2000:]}")
+        time.sleep(0.2)
+
+
 class Memory:
-    """The largest resident memory, in MB, of the workers with all their processes, of the driver's Java, and of its
-    Python, while something runs."""
+    """The largest resident memory, in MB, of the workers with all their processes, of the largest of these, of the
+    driver's Java, and of its Python, while something runs."""
 
     def __init__(self, workers: list[int]) -> None:
-        self.workers_mb = self.java_mb = self.python_mb = 0.0
+        self.workers_mb = self.largest_mb = self.java_mb = self.python_mb = 0.0
         self._spent, self._before = dict[int, float](), dict[int, float]()
         self._roots, self._done = workers, threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -147,6 +194,7 @@ class Memory:
             children = [pid for pid in tree(os.getpid(), parents) if parents[pid] == os.getpid()]
             gateways = [pid for pid in children if pid not in self._roots and "SparkSubmit" in command(pid)]
             self.workers_mb = max(self.workers_mb, sum(sizes[pid] for pid in of_workers))
+            self.largest_mb = max(self.largest_mb, *(sizes[pid] for pid in of_workers), 0.0)
             self.java_mb = max(self.java_mb, sum(sizes[pid] for one in gateways for pid in tree(one, parents)))
             self.python_mb = max(self.python_mb, sizes[os.getpid()])
 
@@ -175,25 +223,33 @@ def command(pid: int) -> str:
         return ""
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     """A line of the table."""
 
     job: str
     rows: int
     subscriptions: int
+    start_cpu_s: float
     seconds: float
+    cpu_s: float
     load: float
-    memory: Memory
+    workers_mb: float
+    largest_mb: float
+    java_mb: float
+    python_mb: float
     out: str
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        return self.job, self.rows, self.subscriptions
 
     def line(self) -> str:
         wanted = f", {self.subscriptions:,} subscriptions" if self.job == "match" else ""
-        memory = f"{self.memory.workers_mb:,.0f} | {self.memory.java_mb:,.0f} | {self.memory.python_mb:,.0f}"
-        each_s, cpu_s = self.seconds * 1e6 / self.rows, self.memory.cpu_s()
+        memory = (self.workers_mb, self.largest_mb, self.java_mb, self.python_mb)
         return (
-            f"| {self.job}{wanted} | {self.rows / 1e6:g} | {self.seconds:.0f} | {each_s:.1f} | {cpu_s:.0f} |"
-            f" {cpu_s * 1e6 / self.rows:.1f} | {memory} | {self.out} | {self.load:.1f} |"
+            f"| {self.job}{wanted} | {self.rows / 1e6:g} | {self.start_cpu_s:.0f} | {self.seconds:.0f} |"
+            f" {self.seconds * 1e6 / self.rows:.1f} | {self.cpu_s:.0f} | {self.cpu_s * 1e6 / self.rows:.1f} |"
+            f" {' | '.join(f'{one:,.0f}' for one in memory)} | {self.out} | {self.load:.1f} |"
         )
 
 
@@ -201,70 +257,99 @@ def measured(
     name: str, url: str, roots: list[int], rows: int, job: Callable[..., Summary], subscriptions: int = 0
 ) -> Measured:
     settings = {"spark.executor.memory": EXECUTOR, "spark.executor.cores": "1", "spark.driver.host": "127.0.0.1"}
-    began_s, memory = time.monotonic(), Memory(roots)
+    before = Memory(roots)
     spark = start(Options(master=url, name=name, memory=DRIVER, partitions=max(8, rows // 250_000), settings=settings))
     try:
+        # Every executor has its Java, and its Python.
+        spark.range(0, 64, 1, 8).mapInArrow(lambda batches: batches, "id long").count()
+        before.end()
+        began_s, memory = time.monotonic(), Memory(roots)
         summary = job(spark)
+        took_s = time.monotonic() - began_s
+        memory.end()
     finally:
         spark.stop()
-    took_s = time.monotonic() - began_s
-    memory.end()
     out = ", ".join(f"{count:,} {table}" for table, count in summary.rows_out.items() if count and table in TOLD)
-    found = Measured(name, rows, subscriptions, took_s, os.getloadavg()[1], memory, out)
+    found = Measured(
+        job=name,
+        rows=rows,
+        subscriptions=subscriptions,
+        start_cpu_s=before.cpu_s(),
+        seconds=took_s,
+        cpu_s=memory.cpu_s(),
+        load=os.getloadavg()[1],
+        workers_mb=memory.workers_mb,
+        largest_mb=memory.largest_mb,
+        java_mb=memory.java_mb,
+        python_mb=memory.python_mb,
+        out=out,
+    )
     print(found.line(), flush=True)
     return found
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", default="1,3,10", help="millions, with commas")
+    parser.add_argument("--rows", default="1,10,100", help="millions, with commas; smallest first")
     parser.add_argument("--jobs", default="ingest,match,mobility", help="with commas")
     parser.add_argument("--subscriptions", type=int, default=100_000)
-    parser.add_argument("--folder", default=None)
+    parser.add_argument("--folder", default=None, metavar="DIR", help="keep the fleet and what was measured, and go on")
+    parser.add_argument("--most-mb", type=float, default=6_000, help="what both workers may take together")
     parser.add_argument("--write", default=None, metavar="FILE", help="put the table into this page, as it is done")
     asked = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="godwit-scale-", dir=asked.folder))
-    try:
-        wishes(folder / "wishes.jsonl", asked.subscriptions)
-        dice = np.random.default_rng(2)
-        places = {"site": [f"s{at}" for at in range(SITES)], "lat": SOUTH + SIDE * dice.random(SITES)}
-        pq.write_table(pa.table(places | {"lon": WEST + SIDE * dice.random(SITES)}), folder / "sites.parquet")
-        found = list[Measured]()
-        with cluster(folder) as (url, roots):
-            for millions in asked.rows.split(","):
-                for one in sized(folder, url, roots, int(float(millions) * 1e6), asked):
-                    found.append(one)
-                    if asked.write is not None:
-                        write(Path(asked.write), found)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    if asked.folder is not None:
+        Path(asked.folder).mkdir(parents=True, exist_ok=True)
+        return run(Path(asked.folder).absolute(), asked)
+    with tempfile.TemporaryDirectory(prefix="godwit-scale-") as name:
+        return run(Path(name), asked)
 
 
-def sized(folder: Path, url: str, roots: list[int], rows: int, asked: argparse.Namespace) -> Iterator[Measured]:
-    for name in ("archive", "moving", "out"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-        (folder / name).mkdir()
-    fleet(folder, rows)
-    archives = ingest.IngestOptions(archives=(str(folder / "archive"),), out=str(folder / "out" / "ingest"))
-    matching = match_job.MatchOptions(
-        events=str(folder / "moving"), subscriptions=str(folder / "wishes.jsonl"), out=str(folder / "out" / "match")
-    )
-    moving = mobility_job.MobilityOptions(
-        positions=str(folder / "moving"), sites=str(folder / "sites.parquet"), out=str(folder / "out" / "mobility")
-    )
-    jobs: dict[str, Callable[..., Summary]] = {
+def run(folder: Path, asked: argparse.Namespace) -> int:
+    dice = np.random.default_rng(2)
+    places = {"site": [f"s{at}" for at in range(SITES)], "lat": SOUTH + SIDE * dice.random(SITES)}
+    pq.write_table(pa.table(places | {"lon": WEST + SIDE * dice.random(SITES)}), folder / "sites.parquet")
+    lines = folder / "measured.jsonl"
+    lines.touch()
+    found = [msgspec.json.decode(line, type=Measured) for line in lines.read_text().splitlines()]
+    (folder / "cluster.log").unlink(missing_ok=True)
+    with cluster(folder) as (url, roots):
+        for millions in asked.rows.split(","):
+            rows = int(float(millions) * 1e6)
+            left = [(name, key) for name, key in keys(asked, rows) if key not in {one.key for one in found}]
+            for name, key in left:
+                one = measured(name, url, roots, rows, jobs(fleet(folder, rows), folder, asked)[name], key[2])
+                found.append(one)
+                with lines.open("ab") as file:
+                    file.write(msgspec.json.encode(one) + b"\n")
+                if asked.write is not None:
+                    write(Path(asked.write), found)
+    too_much = [one for one in found if one.workers_mb > asked.most_mb]
+    for one in too_much:
+        print(f"{one.job}, {one.rows:,} rows: the workers took {one.workers_mb:,.0f} MB of {asked.most_mb:,.0f}")
+    return int(bool(too_much))
+
+
+def keys(asked: argparse.Namespace, rows: int) -> list[tuple[str, tuple[str, int, int]]]:
+    return [(name, (name, rows, asked.subscriptions if name == "match" else 0)) for name in asked.jobs.split(",")]
+
+
+def jobs(fleet: Path, folder: Path, asked: argparse.Namespace) -> dict[str, Callable[..., Summary]]:
+    out, moving = f"{folder}/out", f"{fleet}/moving"
+    archives = ingest.IngestOptions(archives=(f"{fleet}/archive",), out=f"{out}-ingest")
+    wanted = str(wishes(folder, asked.subscriptions))
+    matching = match_job.MatchOptions(events=moving, subscriptions=wanted, out=f"{out}-match")
+    learning = mobility_job.MobilityOptions(positions=moving, sites=f"{folder}/sites.parquet", out=f"{out}-mobility")
+    return {
         "ingest": lambda spark: ingest.run(spark, archives),
         "match": lambda spark: match_job.run(spark, matching),
-        "mobility": lambda spark: mobility_job.run(spark, moving),
+        "mobility": lambda spark: mobility_job.run(spark, learning),
     }
-    for name in asked.jobs.split(","):
-        yield measured(name, url, roots, rows, jobs[name], asked.subscriptions if name == "match" else 0)
 
 
 BEGIN, END = "<!-- written by benchmarks/pipeline_scale.py -->", "<!-- end -->"
 NAMES = (
-    *("job", "million rows", "s", "s a million", "CPU s", "CPU s a million"),
-    *("workers, MB", "driver's Java, MB", "driver's Python, MB", "left", "load"),
+    *("job", "million rows", "CPU s of the start", "s", "s a million", "CPU s", "CPU s a million", "workers, MB"),
+    *("largest process, MB", "driver's Java, MB", "driver's Python, MB", "left", "load"),
 )
 HEAD = f"| {' | '.join(NAMES)} |\n|{'---|' * len(NAMES)}"
 
@@ -287,4 +372,4 @@ def _key(line: str) -> tuple[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,7 +10,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 START = datetime.datetime(2020, 1, 1)
 END = datetime.datetime(2099, 1, 1)
@@ -42,8 +42,8 @@ class Authority:
             .not_valid_after(END)
         )
 
-    def files(self, name: str) -> tuple[Path, Path]:
-        """Certificate and key of this name, valid for loopback."""
+    def files(self, name: str, *, clients_only: bool = False) -> tuple[Path, Path]:
+        """Certificate and key of this name, valid for loopback; as long as there is one of it, that."""
         certificate, private = self.folder / f"{name}.pem", self.folder / f"{name}.key"
         if not certificate.exists():
             key = ec.generate_private_key(ec.SECP256R1())
@@ -52,6 +52,10 @@ class Authority:
                 [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
             )
             builder = self._builder(subject, key.public_key()).add_extension(names, critical=False)
+            if clients_only:
+                builder = builder.add_extension(
+                    x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
+                )
             signed = builder.sign(self.key, hashes.SHA256())
             certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
             plain = serialization.NoEncryption()

@@ -24,6 +24,7 @@ import msgspec
 
 from godwit.client.client import Client, connect
 from godwit.client.errors import UnreachableError
+from godwit.client.received import Subscription
 from godwit.commands.demo.ledger import Fact, Ledger, Verdict, judged
 from godwit.events import Value
 from godwit.filters.text import parse
@@ -117,6 +118,7 @@ class Killing:
         self._seen: set[tuple[str, str, int]] = set()
         self._probed: set[tuple[str, int]] = set()
         self._members: list[Member] = []
+        self._wanted: list[Subscription] = []
 
     def _wishes(self) -> list[tuple[str, str]]:
         dice = Random(f"{self.plan.seed}/wishes")
@@ -138,6 +140,9 @@ class Killing:
                 await asyncio.gather(*(self._publish(member) for member in publishers))
                 self.publishing = False
             await self._drained()
+            # Whoever comes next under these names wants something else.
+            for subscription in self._wanted:
+                await subscription.stop()
         return self._outcome()
 
     async def _enter(self, stack: AsyncExitStack, name: str, qos: int) -> Member:
@@ -163,7 +168,9 @@ class Killing:
 
     async def _listen(self, member: Member) -> None:
         condition = f"{self.wishes[member.name]} OR probe >= 0"
-        async for event in await member.client.subscribe(condition, topics="load/#", qos=member.qos):
+        subscription = await member.client.subscribe(condition, topics="load/#", qos=member.qos)
+        self._wanted.append(subscription)
+        async for event in subscription:
             if "probe" in event.attributes:
                 self._probed.add((member.name, int(event.attributes["probe"])))
                 continue

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,16 @@ from tests.net.stations import until
 from godwit.net.config import load
 from godwit.net.server import MakeService, Parts, Server
 from godwit.protocols.broker.fabric.base import ANYTHING
+
+
+def scene(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that is played in a loop of its own, for a minute at most."""
+
+    @wraps(test)
+    def play(*arguments: Any, **named: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*arguments, **named), 60))
+
+    return play
 
 
 def server(folder: Path, name: str, *, extras: tuple[MakeService, ...] = (), **flags: Any) -> Server:

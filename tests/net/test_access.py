@@ -53,6 +53,48 @@ def test_a_user_needs_the_right_password(tmp_path: Path) -> None:
     assert refusal(users, user="nobody", password=b"secret") is Reason.BAD_USER_NAME_OR_PASSWORD
 
 
+class Counted:
+    """The two hashes of a login, counted, with what the slow one costs."""
+
+    def __init__(self, users: Access) -> None:
+        self.quick = 0
+        self.slow: list[str] = []
+        verify, digest = users.logins._verify, users.logins.remembered.digest
+
+        def verified(known: str, password: bytes) -> bool:
+            self.slow.append(known.rsplit("$", 2)[0])
+            return verify(known, password)
+
+        def counted(name: str, known: str, password: bytes) -> bytes:
+            self.quick += 1
+            return digest(name, known, password)
+
+        users.logins._verify = verified
+        users.logins.remembered.digest = counted  # type: ignore[method-assign]
+
+
+LOW = hashed("secret", "low")
+
+
+@pytest.mark.parametrize("name", ["nobody", "van-7", "by-certificate", ""])
+def test_who_is_unknown_costs_what_a_wrong_password_costs(tmp_path: Path, name: str) -> None:
+    """Counted and not timed: one hash of each kind, the slow one with the cost that users of the file have."""
+    entry = f'[users.van-7]\npassword = "{LOW}"\n[users.by-certificate]\ncertificate = "c"\n'
+    users = access(tmp_path, entry)
+    counted = Counted(users)
+    assert refusal(users, user=name, password=b"wrong", peer="192.0.2.7") is Reason.BAD_USER_NAME_OR_PASSWORD
+    assert (counted.quick, counted.slow) == (1, [LOW.rsplit("$", 2)[0]])
+
+
+def test_where_hashes_differ_in_cost_those_of_unknown_users_do_too_and_stay_as_they_are(tmp_path: Path) -> None:
+    cheap = "".join(f'[users.cheap-{n}]\npassword = "{LOW}"\n' for n in range(3))
+    users = access(tmp_path, cheap + USER)
+    kinds = [users._nobodys(f"name-{n}").rsplit("$", 2)[0] for n in range(400)]
+    assert 200 < kinds.count(LOW.rsplit("$", 2)[0]) < 380
+    users.reload()
+    assert [users._nobodys(f"name-{n}").rsplit("$", 2)[0] for n in range(400)] == kinds
+
+
 def test_a_password_found_right_once_is_found_wrong_after_it_was_changed(tmp_path: Path) -> None:
     users = access(tmp_path, USER)
     admitted(users, user="van-7", password=b"secret")

@@ -102,13 +102,21 @@ def test_a_file_says_everything_and_flags_win(tmp_path: Path) -> None:
         ("name = ' a'", r"name: ' a'; right would be"),
         (
             "[peers]\nlisten = '0.0.0.0:1'",
-            r"peers\.listen: 0\.0\.0\.0:1 can be reached from other machines, where anyb",
+            r"peers\.listen: 0\.0\.0\.0:1 is not on this machine alone, .* or say peers\.insecure",
+        ),
+        (
+            "[peers]\nconnect = ['far.example:1']",
+            r"peers\.connect: far\.example:1 is not on this machine alone, .* or say peers\.insecure",
         ),
         ("[peers]\nlisten = '127.0.0.1:1'\nsecret = 'short'", r"peers\.secret: 5 bytes; right would be 8 or more"),
         ("[peers]\nconnect = ['a:b:c']", r"peers\.connect: address 'a:b:c'"),
         ("[peers]\nmdns = true", r"peers\.mdns needs peers\.listen"),
         ("[peers]\nidle_s = 1", r"peers\.idle_s: 1; right would be several times heartbeat_s"),
         ("[limits]\ninflight_max = 0", r"limits\.inflight_max: Expected `int` >= 1"),
+        (
+            "[limits]\npacket_bytes_max = 9_000_000",
+            r"limits\.output_bytes_max: 8388608; right would be packet_bytes_max, 9000000, or more",
+        ),
     ],
 )
 def test_what_cannot_be_is_named_with_file_and_key(tmp_path: Path, text: str, complaint: str) -> None:
@@ -161,3 +169,85 @@ def test_the_status_names_clients_so_it_is_for_this_machine_unless_said_otherwis
     with pytest.raises(ConfigError, match=r"listen\.status: 0\.0\.0\.0:9883 can be reached.*status_public = true"):
         load(None, {"listen.status": "0.0.0.0:9883"}, {})
     assert load(None, {"listen.status": "0.0.0.0:9883", "listen.status_public": True}, {}).listen.status_public
+
+
+def sites(**more: str) -> str:
+    keys = {"site": '"plant"', "listen": '"127.0.0.1:0"', **more}
+    return 'name = "one"\n[sites]\n' + "".join(f"{key} = {value}\n" for key, value in keys.items() if value)
+
+
+def test_a_gateway_names_its_site_and_whom_it_has_uplinks_to(tmp_path: Path) -> None:
+    text = sites(gateways='["one", "two"]') + (
+        '[sites.uplinks.hq]\nconnect = ["hq.example"]\nbytes_per_s = 32000\n'
+        '[sites.bridges.old]\nconnect = "mqtt://old.example"\nsend = [{ topics = "a/#", prefix = "b/" }]\n'
+    )
+    told = loaded(tmp_path, text).sites
+    assert (told.site, told.gateways) == ("plant", ("one", "two"))
+    assert told.uplinks["hq"].bytes_per_s == 32_000
+    assert told.bridges["old"].send[0].prefix == "b/"
+
+
+BRIDGE = "[sites.bridges.old]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (sites(site=""), "sites.site: none is named"),
+        (sites(site='"a/b"'), "sites: 'a/b'; the name of a site"),
+        (sites(gateways='["two"]'), "sites.gateways: 'one' is not among them"),
+        (sites() + "[sites.uplinks.plant]\n", "that is this site itself: a cycle plant - plant"),
+        (
+            sites(graph='[["plant", "hq"], ["hq", "ship"], ["ship", "plant"]]') + "[sites.uplinks.hq]\n",
+            "sites.graph: a cycle, ship - hq - plant - ship; leave out one of these uplinks",
+        ),
+        (sites(graph='[["hq", "ship"]]') + "[sites.uplinks.hq]\n", "the graph has no uplink between plant and hq"),
+        (sites(listen="") + "[sites.uplinks.hq]\n", "sites.uplinks.hq: nobody dials"),
+        (sites(listen='"0.0.0.0:7884"'), "sites.listen: 0.0.0.0:7884 can be reached from other machines"),
+        (sites(secret='"short"'), "sites.secret: 5 bytes"),
+        (sites() + "[sites.uplinks.hq]\nconnect = ['hq.example:x']\n", "sites.uplinks.hq.connect: "),
+        (sites() + "[sites.uplinks.hq]\nspeed = 3\n", "unknown field `speed`"),
+        (sites() + 'fabric = "adhoc"\n', "unknown field `fabric`"),
+        ('fabric = "adhoc"\nadhoc.insecure = true\n' + sites(), "sites: a gateway must be in a tree"),
+        (BRIDGE + 'connect = "old.example"\n', "right would be mqtt://broker.example:1883"),
+        (BRIDGE + 'connect = "mqtt://x"\n', "sites.bridges.old: nothing crosses"),
+        (BRIDGE + 'connect = "mqtt://x"\nsend = [{ topics = "a/#b" }]\n', "sites.bridges.old.send[0].topics: 'a/#b'"),
+        (
+            BRIDGE + 'connect = "mqtt://x"\nsend = [{ topics = "a", strip = "b" }]\n',
+            "sites.bridges.old.send[0].strip: 'b'; 'a' does not begin with it",
+        ),
+        (
+            BRIDGE + 'connect = "mqtt://x"\nreceive = [{ topics = "a", condition = "c >" }]\n',
+            "sites.bridges.old.receive[0].condition: ",
+        ),
+        (
+            BRIDGE + 'connect = "mqtt://x"\nversion = 3\nsend = [{ topics = "a/#" }]\nreceive = [{ topics = "+/b" }]\n',
+            "what is sent to 'a/#' would come back by '+/b'",
+        ),
+    ],
+)
+def test_a_mistake_in_sites_is_told_with_what_would_be_right(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        loaded(tmp_path, text)
+    assert complaint in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('fabric = "dht"', "a broker of a ring stands somewhere"),
+        ('fabric = "dht"\nring.place = "Lisbon"', "is no latitude and longitude"),
+        ('fabric = "dht"\nring.place = "95,10"', "is no latitude and longitude"),
+        ('fabric = ["dht", "tree"]\nring.place = "1,2"', "stands alone"),
+        ('fabric = "dht"\nring.place = "1,2"\nring.located = ["a/#/b"]', "ring.located"),
+    ],
+)
+def test_a_broker_of_a_ring_must_say_where_it_stands(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        loaded(tmp_path, text)
+
+
+def test_a_place_is_given_as_latitude_and_longitude(tmp_path: Path) -> None:
+    config = loaded(tmp_path, 'fabric = "dht"', **{"ring.place": "38.72,-9.14", "ring.located": ["taxi/#"]})
+    assert config.ring.point() == (-9.14, 38.72)
+    assert config.ring.located == ("taxi/#",)

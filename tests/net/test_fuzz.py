@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.net.fuzzing import TARGETS, once
 from tests.net.nonsense import UPGRADE, Pipe, Scene, masked, played, streams, turns
+from tests.net.wellformed import BLOCK, run_block
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = (2, pytest.param(60, marks=pytest.mark.explore))
@@ -73,6 +74,21 @@ def test_whatever_comes_instead_of_a_websocket_the_broker_goes_on(garbage: bytes
 @given(st.integers(0, len(TARGETS) - 1), streams() | st.lists(st.binary(max_size=60), max_size=3))
 def test_decoders_read_or_refuse(target: int, pieces: list[bytes]) -> None:
     once(bytes((target,)) + b"".join(pieces))
+
+
+@pytest.mark.parametrize("block", range(20))
+def test_well_formed_nonsense_from_a_peer_is_refused_or_fit_for_use(block: int) -> None:
+    """`python -m tests.net.wellformed --inputs 10000000` runs more of it."""
+    taken = run_block(7, block)
+    assert 0.2 * BLOCK < taken < 0.95 * BLOCK
+
+
+def test_a_run_of_nonsense_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    for inputs, now in ((2_000, 2_000), (3_000, 1_000)):
+        command = [sys.executable, "-m", "tests.net.wellformed", f"--inputs={inputs}", "--state", str(state)]
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert f"{inputs:,} inputs of seed 1, {now:,} of them now" in ran.stdout
 
 
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is not installed")

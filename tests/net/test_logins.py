@@ -63,7 +63,12 @@ def test_what_is_remembered_is_no_password_and_goes_with_its_user_hash_and_key()
     assert not again.knows("bus", again.digest("bus", HASH, b"right"))
     other = Remembered(b"K" * 32, store(disk))
     assert not other.knows("van", other.digest("van", HASH, b"right"))
+    again.note_today("van", again.quick("van", HASH, b"right"))
+    assert again.knows_today("van", again.quick("van", HASH, b"right"))
+    assert not again.knows_today("van", again.quick("van", "another hash", b"right"))
+    assert not again.knows_today("bus", again.quick("bus", HASH, b"right"))
     again.keep_only({"bus"})
+    assert not again.knows_today("van", again.quick("van", HASH, b"right"))
     assert not disk["logins"]
 
 
@@ -113,6 +118,31 @@ def test_a_known_device_behind_the_address_of_a_guesser_gets_in() -> None:
         desk.stop()
 
     asyncio.run(scene())
+
+
+def test_whoever_is_known_does_not_wait_until_a_guesser_may_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor for anything else: an hour in which a guesser must wait is nobody else's."""
+    check = Checker()
+    monkeypatch.setattr(logins, "PAUSE_S", 3_600.0)
+    monkeypatch.setattr(logins, "PAUSE_MAX_S", 3_600.0)
+
+    async def scene() -> None:
+        desk = Logins(check)
+        async with asyncio.timeout(60):
+            for _ in range(3):
+                assert await desk.is_right("good", "van", HASH, b"right")
+            assert not await desk.is_right("evil", "van", HASH, b"wrong")
+            guess = asyncio.create_task(desk.is_right("evil", "van", HASH, b"wrong too"))
+            await asyncio.sleep(0.05)
+            for _ in range(3):
+                assert await desk.is_right("good", "van", HASH, b"right")
+                assert await desk.is_right("evil", "van", HASH, b"right")
+                await asyncio.sleep(0.01)
+        guess.cancel()
+        desk.stop()
+
+    asyncio.run(scene())
+    assert check.asked == [b"right", b"wrong"]
 
 
 def test_nobody_is_hashed_for_who_has_hung_up() -> None:

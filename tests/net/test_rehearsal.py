@@ -40,7 +40,7 @@ def test_an_interface_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_a_name_that_cannot_be_looked_up_is_told(tmp_path: Path) -> None:
     told(tmp_path, peers__connect=["127.0.0.1:7001"])
     with pytest.raises(ConfigError, match=r"peers.connect: .* the name cannot be resolved"):
-        told(tmp_path, peers__connect=[f"{'x' * 64}.invalid:7001"])
+        told(tmp_path, peers__connect=[f"{'x' * 64}.invalid:7001"], peers__insecure=True)
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.net.servers import client, cluster, parts, port, server, serving, tak
 from tests.net.stations import played, until
 
 from godwit.net.access import hashed
+from godwit.net.config import load
 from godwit.net.server import ServeError, Server, Service
 from godwit.net.store import sqlite as store_module
 from godwit.net.store.sqlite import StoreError
@@ -223,6 +224,60 @@ def test_tls_for_clients_and_between_brokers(tmp_path: Path) -> None:
             for one in (a, b):
                 async with aiomqtt.Client("localhost", port(one, "mqtts"), tls_context=context) as secure:
                     await secure.publish("t", "x", qos=1)
+
+    played(scene)
+
+
+def test_certificates_are_read_again_and_a_wrong_one_changes_nothing(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "tls")
+    certificate, key = authority.files("broker")
+    renewed = authority.files("renewed")
+    context = ssl.create_default_context(cafile=str(authority.ca))
+
+    async def shown(a: Server) -> object:
+        _, writer = await asyncio.open_connection("127.0.0.1", port(a, "mqtts"), ssl=context)
+        subject = writer.get_extra_info("peercert")["subject"]
+        writer.close()
+        return subject[0][0][1]
+
+    async def scene() -> None:
+        told = {"listen__mqtts": ["127.0.0.1:0"], "tls__certificate": certificate, "tls__key": key}
+        async with serving(tmp_path, "a", **told) as a:
+            assert await shown(a) == "broker"
+            certificate.write_bytes(renewed[0].read_bytes())
+            assert "must be a certificate and its key" in a.reload()
+            assert await shown(a) == "broker"
+            key.write_bytes(renewed[1].read_bytes())
+            assert a.reload() == ""
+            assert await shown(a) == "renewed"
+
+    played(scene)
+
+
+def test_limits_are_read_again_and_hold_for_those_who_come_after(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+
+    async def scene() -> None:
+        one = server(tmp_path, "a")
+        one.again = lambda: load(file, {}, {})
+        await one.start()
+        try:
+            async with client(one, "before") as before:
+                file.write_text(
+                    "[limits]\npacket_bytes_max = 2000\n[capacity]\nretained_max = 0\n[backlog]\nmessages_max = 7\n"
+                )
+                assert one.reload() == ""
+                await before.publish("t", bytes(3_000), qos=1)
+            broker = parts(one).broker
+            assert (broker.capacity.retained_max, parts(one).access.limits.queue_max) == (0, 7)
+            async with client(one, "after") as after:
+                with pytest.raises(aiomqtt.MqttError):
+                    await after.publish("t", bytes(3_000), qos=1)
+            file.write_text("[limits]\npacket_bytes_max = -1\n")
+            assert "packet_bytes_max" in one.reload()
+            assert parts(one).front.options.packet_bytes_max == 2_000
+        finally:
+            await one.stop()
 
     played(scene)
 

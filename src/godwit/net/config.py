@@ -24,18 +24,20 @@ from __future__ import annotations
 import ipaddress
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
-from godwit.net.address import Address, AddressError
+from godwit.filters.areas import is_place
+from godwit.filters.errors import FilterError
+from godwit.net.address import Address, AddressError, is_loopback
 from godwit.net.environment import SettingError, settings_of
 from godwit.net.ops.journal import Form, Level
 from godwit.net.peers.dialler import PORT as PEERS_PORT
@@ -44,12 +46,15 @@ from godwit.net.store.sqlite import Sync
 from godwit.protocols.broker.api import Capacity
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.handoff.prediction import HABITS
+from godwit.protocols.broker.topics import meaning, problem_of_filter
 from godwit.protocols.neighbors.nearness import NEAR_M
 
 STATUS_ANY, STATUS_DEFAULT = "any", "127.0.0.1:9883"
+HTTP_DEFAULT = "127.0.0.1:9885"
 
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=1)]
 SECRET_B_MIN = 8
 AIR_NAME_B_MAX = 64
@@ -77,6 +82,13 @@ class Listen(Strict, frozen=True):
     port where that is taken."""
     status_public: bool = False
     """The status may be asked from other machines: it names clients and neighbors to whoever asks."""
+    http: str = STATUS_ANY
+    """For those who log in: what operators see and do, over HTTP; over HTTPS with [tls], but for loopback. Empty:
+    nowhere. Where nothing is said, at 127.0.0.1:9885, or at another port where that is taken."""
+    console: str = ""
+    """A web page for this broker and those that it has heard of; empty: none. It needs the extra `console`."""
+    advertise_http: str = ""
+    """Where operators reach that, as a URL, if that is not where it listens."""
     advertise: str = ""
     """Where clients reach this broker over `mqtt`, if that is not where it listens: other brokers send them there."""
     advertise_tls: str = ""
@@ -105,6 +117,9 @@ class PeersTls(Strict, frozen=True):
     certificate: Path
     key: Path
     authority: Path
+    names: tuple[str, ...] = ()
+    """What brokers' certificates are called, as `*.brokers.example`; without it any certificate of the authority is a
+    broker's that may be a server's."""
 
 
 class Peers(Strict, frozen=True):
@@ -117,6 +132,9 @@ class Peers(Strict, frozen=True):
     secret: str = ""
     secret_file: Path | None = None
     tls: PeersTls | None = None
+    insecure: bool = False
+    """Links to other machines though there is neither a secret nor TLS: whoever reaches the wire reads and says
+    everything."""
     heartbeat_s: Positive = 2.0
     idle_s: Positive = 7.0
     queue_bytes_max: Count = 64 * 1024 * 1024
@@ -213,6 +231,17 @@ class Archive(Strict, frozen=True):
     """How often what was published is written, and so how soon those who follow the archive see it."""
     listen: str = ""
     """Where others may follow the archive, by HTTP."""
+    replay_per_s: Positive = 2_000.0
+    """Rows a second for all clients together that subscribe with `since`."""
+
+
+class Telemetry(Strict, frozen=True):
+    """Traces of publications across brokers, for a collector of OpenTelemetry."""
+
+    endpoint: str = ""
+    """Where spans are sent, OTLP over HTTP: `http://127.0.0.1:4318/v1/traces`. Nothing is recorded without it."""
+    ratio: Share = 0.01
+    """Which share of the publications is told; all brokers choose the same ones, if they have the same ratio."""
 
 
 class Log(Strict, frozen=True):
@@ -223,10 +252,11 @@ class Log(Strict, frozen=True):
 
 
 class Fabric(StrEnum):
-    """What carries events from broker to broker (docs/broker.md, docs/adhoc.md)."""
+    """What carries events from broker to broker (docs/broker.md, docs/adhoc.md, docs/ring.md)."""
 
     TREE = "tree"
     ADHOC = "adhoc"
+    DHT = "dht"
 
 
 class Adhoc(Strict, frozen=True):
@@ -256,6 +286,99 @@ class Adhoc(Strict, frozen=True):
     """What this node may put on the air."""
 
 
+class UplinkTable(Strict, frozen=True):
+    """To one other site (docs/sites.md)."""
+
+    connect: tuple[str, ...] = ()
+    """Where its gateways listen; empty where they dial this one."""
+    queue_bytes_max: Count = 256 * 1024 * 1024
+    """What may wait for it while it is away; beyond it the oldest is dropped and counted."""
+    queue_age_max_s: Positive = 7 * 24 * 3600.0
+    bytes_per_s: Positive = inf
+    """What this broker may send there."""
+    compress: bool = True
+    """With zstd, where the other side can."""
+
+
+class BridgeRoute(Strict, frozen=True):
+    """What crosses to another MQTT broker, or from it, and under which topics."""
+
+    topics: str
+    """A topic filter where it comes from."""
+    condition: str = ""
+    """A filter on the content, applied on this side."""
+    prefix: str = ""
+    """Put before topics where it goes to."""
+    strip: str = ""
+    """Taken from the front of topics first."""
+
+
+class BridgeTable(Strict, frozen=True):
+    """Any MQTT broker as an uplink."""
+
+    connect: str
+    version: Literal[3, 5] = 5
+    """3 is MQTT 3.1.1."""
+    client_id: str = ""
+    user: str = ""
+    password_file: Path | None = None
+    authority: Path | None = None
+    """With TLS, which `mqtts://` asks for: whose certificate the other must show; the machine's list unless told."""
+    send: tuple[BridgeRoute, ...] = ()
+    receive: tuple[BridgeRoute, ...] = ()
+    keep_alive_s: Annotated[int, Meta(ge=5, le=65_535)] = 30
+    inflight_max: Annotated[int, Meta(ge=1, le=1_000)] = 20
+
+
+class Sites(Strict, frozen=True):
+    """This broker is a gateway of its site."""
+
+    site: str = ""
+    """The name of the site, the same at all its gateways."""
+    gateways: tuple[str, ...] = ()
+    """All gateways of the site by name, the one that acts first; none where there is but this one."""
+    listen: str = ""
+    """Where gateways of other sites may connect."""
+    secret: str = ""
+    secret_file: Path | None = None
+    tls: PeersTls | None = None
+    takeover_s: Positive = 10.0
+    """How long a gateway waits before it acts in place of one that is away."""
+    heartbeat_s: Positive = 5.0
+    idle_s: Positive = 30.0
+    graph: tuple[tuple[str, str], ...] = ()
+    """All uplinks between all sites, as pairs; it may be left out, and is checked where it is not."""
+    uplinks: dict[str, UplinkTable] = {}
+    """By site."""
+    bridges: dict[str, BridgeTable] = {}
+    """By a name of your own."""
+
+    def key(self) -> bytes:
+        """What all gateways know."""
+        return self.secret_file.read_bytes().strip() if self.secret_file is not None else self.secret.encode()
+
+
+class Ring(Strict, frozen=True):
+    """Each broker owns a part of the globe, and matches what is published for it (docs/ring.md)."""
+
+    place: str = ""
+    """Latitude and longitude of this broker in degrees, as "38.72,-9.14"; no two brokers stand at one place."""
+    located: tuple[str, ...] = ()
+    """Topic filters whose publications are matched where they happened, by their `lat` and `lon`; the same at all
+    brokers of a ring."""
+
+    def point(self) -> tuple[float, float]:
+        """Longitude, then latitude; `ConfigError` where `place` is none."""
+        lat, _, lon = self.place.partition(",")
+        try:
+            found = float(lat), float(lon)
+        except ValueError:
+            found = (nan, nan)
+        if not is_place(*found):
+            raise ConfigError(f"ring.place: {self.place!r} is no latitude and longitude; right would be 38.72,-9.14")
+        return found[1], found[0]
+
+
 class Config(Strict, frozen=True):
     name: str = ""
     data: Path | None = None
@@ -279,7 +402,10 @@ class Config(Strict, frozen=True):
     fabric: Fabric | tuple[Fabric, ...] = Fabric.TREE
     """Both: this broker is a bridge between them."""
     adhoc: Adhoc = Adhoc()
+    sites: Sites = Sites()
+    ring: Ring = Ring()
     log: Log = Log()
+    telemetry: Telemetry = Telemetry()
 
     @property
     def fabrics(self) -> tuple[Fabric, ...]:
@@ -370,13 +496,15 @@ def _choices(key: str) -> str:
 
 def _rooted(config: Any, folder: Path) -> Any:
     """Paths of a file start from its directory."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for name in config.__struct_fields__:
         value = getattr(config, name)
         if isinstance(value, Path):
             changed[name] = folder / value.expanduser()
         elif isinstance(value, msgspec.Struct):
             changed[name] = _rooted(value, folder)
+        elif isinstance(value, dict):
+            changed[name] = {key: _rooted(one, folder) for key, one in value.items()}
     return msgspec.structs.replace(config, **changed)
 
 
@@ -412,7 +540,7 @@ def _check(config: Config) -> None:
             address(text, f"listen.{key}")
     if not (listen.mqtt or listen.mqtts or listen.ws or listen.wss):
         raise ConfigError('listen: nowhere for clients to connect; right would be mqtt = ["127.0.0.1:1883"]')
-    for key in ("status", "advertise", "advertise_tls"):
+    for key in ("status", "http", "console", "advertise", "advertise_tls"):
         if (text := getattr(listen, key)) and text != STATUS_ANY:
             address(text, f"listen.{key}")
     told = listen.status if listen.status != STATUS_ANY else ""
@@ -423,6 +551,10 @@ def _check(config: Config) -> None:
         )
     for scheme in ("ws", "wss"):
         _check_url(f"listen.advertise_{scheme}", getattr(listen, f"advertise_{scheme}"), scheme)
+    if listen.advertise_http and not listen.advertise_http.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"listen.advertise_http: {listen.advertise_http!r}; right would be https://north.example:9885"
+        )
     if config.limits.packet_bytes_max > config.limits.output_bytes_max:
         raise ConfigError(
             f"limits.output_bytes_max: {config.limits.output_bytes_max}; right would be packet_bytes_max,"
@@ -430,6 +562,10 @@ def _check(config: Config) -> None:
         )
     if config.archive is not None and config.archive.listen:
         address(config.archive.listen, "archive.listen")
+    if config.telemetry.endpoint and not config.telemetry.endpoint.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"telemetry.endpoint: {config.telemetry.endpoint!r}; right would be http://127.0.0.1:4318/v1/traces"
+        )
     if config.tls is None and (listen.mqtts or listen.wss):
         raise ConfigError("listen.mqtts and listen.wss need a table [tls] with `certificate` and `key`")
     if config.tls is not None:
@@ -444,9 +580,153 @@ def _check(config: Config) -> None:
         _check_file("copies.places", config.copies.places)
     _check_peers(config.peers)
     if not config.fabrics:
-        raise ConfigError('fabric: none is named; right would be "tree", "adhoc", or both')
+        raise ConfigError('fabric: none is named; right would be "tree", "dht" or "adhoc", or "tree" with "adhoc"')
+    if Fabric.DHT in config.fabrics:
+        _check_ring(config)
     if Fabric.ADHOC in config.fabrics:
         _check_adhoc(config)
+    _check_sites(config)
+
+
+SITES_PORT = 7_884
+
+
+def _check_sites(config: Config) -> None:
+    sites = config.sites
+    for name, bridge in sites.bridges.items():
+        _check_bridge(f"sites.bridges.{name}", bridge)
+    if not sites.site:
+        if sites.uplinks or sites.listen or sites.gateways:
+            raise ConfigError('sites.site: none is named; right would be site = "plant", the name of this site')
+        return
+    for name in (sites.site, *sites.uplinks):
+        if not name or len(name) > NAME_MAX or not name.isprintable() or name != name.strip() or "/" in name:
+            raise ConfigError(f"sites: {name!r}; the name of a site has letters, digits, dots or dashes")
+    if Fabric.TREE not in config.fabrics:
+        raise ConfigError('sites: a gateway must be in a tree; right would be fabric = ["tree", "adhoc"]')
+    if not config.name:
+        raise ConfigError('sites: a gateway needs a name that stays; right would be name = "plant-1"')
+    if sites.gateways and config.name not in sites.gateways:
+        raise ConfigError(f"sites.gateways: {config.name!r} is not among them, and has a table [sites]")
+    if sites.site in sites.uplinks:
+        raise ConfigError(f"sites.uplinks.{sites.site}: that is this site itself: a cycle {sites.site} - {sites.site}")
+    _check_graph(sites)
+    for name, uplink in sites.uplinks.items():
+        for text in uplink.connect:
+            address(text, f"sites.uplinks.{name}.connect", SITES_PORT)
+        if not uplink.connect and not sites.listen:
+            raise ConfigError(
+                f"sites.uplinks.{name}: nobody dials; give its `connect`, or `listen` in [sites] for it to dial here"
+            )
+    _check_sites_secret(sites)
+
+
+def _check_sites_secret(sites: Sites) -> None:
+    if sites.secret and sites.secret_file is not None:
+        raise ConfigError("sites.secret and sites.secret_file are both given; one of them is right")
+    if sites.secret_file is not None:
+        _check_file("sites.secret_file", sites.secret_file)
+    if sites.tls is not None:
+        _check_files("sites.tls", sites.tls, ("certificate", "key", "authority"))
+    given = sites.key()
+    if 0 < len(given) < SECRET_B_MIN:
+        raise ConfigError(f"sites.secret: {len(given)} bytes; right would be {SECRET_B_MIN} or more, drawn by chance")
+    if sites.idle_s <= sites.heartbeat_s:
+        raise ConfigError(f"sites.idle_s: {sites.idle_s:g}; right would be several times heartbeat_s")
+    if sites.listen:
+        where = address(sites.listen, "sites.listen", SITES_PORT)
+        if not given and sites.tls is None and not is_loopback(where.host):
+            raise ConfigError(
+                f"sites.listen: {where} can be reached from other machines, where anybody could read and publish"
+                " everything; give sites.secret_file or [sites.tls]"
+            )
+
+
+def _check_graph(sites: Sites) -> None:
+    """A tree of sites: from each to each other one there is one way."""
+    own = tuple((sites.site, other) for other in sites.uplinks)
+    if sites.graph:
+        drawn = {frozenset(pair) for pair in sites.graph}
+        for site, other in own:
+            if frozenset((site, other)) not in drawn:
+                raise ConfigError(f"sites.uplinks.{other}: the graph has no uplink between {site} and {other}")
+    if cycle := cycle_in((*sites.graph, *(pair for pair in own if not sites.graph))):
+        raise ConfigError(f"sites.graph: a cycle, {' - '.join(cycle)}; leave out one of these uplinks")
+
+
+def cycle_in(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """A way from a site back to itself, both ends included; empty where there is none."""
+    ways: dict[str, set[str]] = {}
+    for one, other in pairs:
+        if other in ways.get(one, ()):
+            continue
+        if one == other or (path := _path(ways, one, other)):
+            return (one, other) if one == other else (*path, one)
+        ways.setdefault(one, set()).add(other)
+        ways.setdefault(other, set()).add(one)
+    return ()
+
+
+def _path(ways: Mapping[str, set[str]], start: str, end: str) -> tuple[str, ...]:
+    paths: list[tuple[str, ...]] = [(start,)] if start in ways else []
+    seen = {start}
+    while paths:
+        path = paths.pop(0)
+        if path[-1] == end:
+            return path
+        for onward in sorted(ways[path[-1]] - seen):
+            seen.add(onward)
+            paths.append((*path, onward))
+    return ()
+
+
+def _check_bridge(key: str, bridge: BridgeTable) -> None:
+    found = urlsplit(bridge.connect)
+    if found.scheme not in ("mqtt", "mqtts") or not found.hostname:
+        raise ConfigError(f"{key}.connect: {bridge.connect!r}; right would be mqtt://broker.example:1883")
+    for path_key in ("password_file", "authority"):
+        if (path := getattr(bridge, path_key)) is not None:
+            _check_file(f"{key}.{path_key}", path)
+    if not bridge.send and not bridge.receive:
+        raise ConfigError(f'{key}: nothing crosses; right would be send = [{{ topics = "plant/#" }}]')
+    for name in ("send", "receive"):
+        for number, route in enumerate(getattr(bridge, name)):
+            _check_route(f"{key}.{name}[{number}]", route)
+    for sent, came in ((sent, came) for sent in bridge.send for came in bridge.receive if bridge.version == 3):
+        there = f"{sent.prefix}{sent.topics[len(sent.strip) :]}"
+        if meaning(there).overlaps(meaning(came.topics)):
+            raise ConfigError(
+                f"{key}: what is sent to {there!r} would come back by {came.topics!r}; give one of them a prefix of its"
+                " own, or say version = 5, where the other broker keeps it from us"
+            )
+
+
+def _check_route(key: str, route: BridgeRoute) -> None:
+    if problem := problem_of_filter(route.topics):
+        raise ConfigError(f"{key}.topics: {route.topics!r}: {problem}")
+    for name in ("prefix", "strip"):
+        if any(one in getattr(route, name) for one in "+#\0"):
+            raise ConfigError(f"{key}.{name}: {getattr(route, name)!r}; it is the front of a topic, without + and #")
+    if route.strip and not route.topics.startswith(route.strip):
+        raise ConfigError(f"{key}.strip: {route.strip!r}; {route.topics!r} does not begin with it")
+    if route.condition:
+        from godwit.filters.text import parse  # takes a third of a second to load, which most brokers need not spend
+
+        try:
+            parse(route.condition)
+        except FilterError as error:
+            raise ConfigError(f"{key}.condition: {error}") from None
+
+
+def _check_ring(config: Config) -> None:
+    if len(config.fabrics) > 1:
+        raise ConfigError('fabric: "dht" stands alone; no bridge leads from a ring to the air yet')
+    if not config.ring.place:
+        raise ConfigError("ring.place: a broker of a ring stands somewhere; right would be --place 38.72,-9.14")
+    config.ring.point()
+    for topics in config.ring.located:
+        if problem := problem_of_filter(topics):
+            raise ConfigError(f"ring.located: {topics!r}: {problem}")
 
 
 def _check_adhoc(config: Config) -> None:
@@ -500,13 +780,15 @@ def _check_peers(peers: Peers) -> None:
         raise ConfigError(f"peers.idle_s: {peers.idle_s:g}; right would be several times heartbeat_s")
     if peers.mdns and not peers.listen:
         raise ConfigError("peers.mdns needs peers.listen: there is nothing to announce")
-    if peers.listen:
-        where = address(peers.listen, "peers.listen", PEERS_PORT)
-        if not given and peers.tls is None and not is_loopback(where.host):
-            raise ConfigError(
-                f"peers.listen: {where} can be reached from other machines, where anybody could read and publish"
-                " everything; give peers.secret_file or [peers.tls]"
-            )
+    if not given and peers.tls is None and not peers.insecure:
+        for key, texts in (("listen", (peers.listen,)), ("connect", peers.connect)):
+            for text in filter(None, texts):
+                where = address(text, f"peers.{key}", PEERS_PORT)
+                if not is_loopback(where.host):
+                    raise ConfigError(
+                        f"peers.{key}: {where} is not on this machine alone, so that anybody could read and publish"
+                        " everything; give peers.secret_file or [peers.tls], or say peers.insecure"
+                    )
 
 
 def address(text: str, key: str, port: int | None = None) -> Address:
@@ -528,13 +810,6 @@ def _check_url(key: str, text: str, scheme: str) -> None:
         good = False
     if text and (not good or any(one.isspace() for one in text)):
         raise ConfigError(f"{key}: {text!r}; right would be {scheme}://north.example/mqtt")
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _check_files(table: str, holder: msgspec.Struct, keys: tuple[str, ...]) -> None:

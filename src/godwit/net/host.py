@@ -33,10 +33,10 @@ class AsyncHost:
     A core that fails costs what it was doing and nothing else: the failure is logged and counted in `failures`.
     """
 
-    def __init__(self, name: NodeId, carrier: Carrier, sink: Sink | None = None) -> None:
+    def __init__(self, name: NodeId, carrier: Carrier, *sinks: Sink) -> None:
         self.name = name
         self.carrier = carrier
-        self.sink = sink
+        self.sinks = list(sinks)
         self.random = Random()
         self.core: Core | None = None
         self.failures: Counter[str] = Counter()
@@ -56,8 +56,10 @@ class AsyncHost:
         return self._loop.call_later(delay_s, self.run, call)
 
     def trace(self, record: Record) -> None:
-        if self.sink is not None:
-            self.sink(time.time(), self.name, record)
+        if self.sinks:
+            now_s = time.time()
+            for sink in self.sinks:
+                sink(now_s, self.name, record)
 
     def deliver(self, sender: NodeId, message: Message) -> None:
         """Hand a message that has arrived to the core; a peer that lies loses its link."""

@@ -7,11 +7,13 @@ not begun.
 
 A password that was right once is recognised by a quicker keyed hash, also after a restart: a fleet is back in seconds.
 The key lies in a file of its own, beside the store and not in it: a copy of the store alone helps nobody to guess.
+One that was right since the broker started is recognised at once, and waits behind nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import secrets
 from collections import OrderedDict, deque
@@ -51,11 +53,22 @@ class Remembered:
         self._key = key or secrets.token_bytes(32)
         self._store = store
         self._right = {} if store is None else {name: value for name, _, value in store.load(TABLE)}
+        self._today: dict[str, bytes] = {}
+        """Of those that were right since the start: never on a disk, so that it may be quick."""
 
     def digest(self, name: str, known: str, password: bytes) -> bytes:
         """Of a password that goes with a stored hash: another hash, and what was remembered counts no longer."""
         salt = b"\0".join((self._key, name.encode(), known.encode()))
         return hashlib.pbkdf2_hmac("sha256", password, salt, ROUNDS)
+
+    def quick(self, name: str, known: str, password: bytes) -> bytes:
+        return hashlib.blake2b(b"\0".join((name.encode(), known.encode(), password)), key=self._key).digest()
+
+    def knows_today(self, name: str, quick: bytes) -> bool:
+        return secrets.compare_digest(self._today.get(name, b""), quick)
+
+    def note_today(self, name: str, quick: bytes) -> None:
+        self._today[name] = quick
 
     def knows(self, name: str, digest: bytes) -> bool:
         return secrets.compare_digest(self._right.get(name, b""), digest)
@@ -67,6 +80,7 @@ class Remembered:
 
     def keep_only(self, names: set[str]) -> None:
         """Users that are gone are forgotten."""
+        self._today = {name: quick for name, quick in self._today.items() if name in names}
         for name in [name for name in self._right if name not in names]:
             del self._right[name]
             if self._store is not None:
@@ -135,23 +149,32 @@ class Logins:
         self._fresh, self._slow = Turns(), Turns()
         """Those that may be recognised, and those that were not."""
         self._suspects: OrderedDict[str, Suspect] = OrderedDict()
+        self._news = asyncio.Event()
+        """Somebody has come."""
         self._thread: ThreadPoolExecutor | None = None
         self._worker: asyncio.Task[None] | None = None
 
     async def is_right(self, address: str, name: str, known: str, password: bytes) -> bool:
         """Whether the password goes with the stored hash. `RefusedError` where too many wait already; cancel it when
         the client has gone."""
+        quick = self.remembered.quick(name, known, password)
+        if self.remembered.knows_today(name, quick):
+            return True
         if self.waiting >= WAITING_MAX or self._fresh.count(address) >= WAITING_BY_ADDRESS_MAX:
             raise _busy()
         login = Login(name, known, password)
         self._fresh.add(address, login)
+        self._news.set()
         if self._worker is None or self._worker.done():
             self._worker = asyncio.ensure_future(self._work())
         self.waiting += 1
         try:
-            return await login.answer
+            right = await login.answer
         finally:
             self.waiting -= 1
+        if right:
+            self.remembered.note_today(name, quick)
+        return right
 
     def stop(self) -> None:
         if self._worker is not None:
@@ -163,6 +186,7 @@ class Logins:
     async def _work(self) -> None:
         """Recognising is a hundred times quicker than checking, so many of the one come before one of the other."""
         loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "godwit-logins")
         while self._fresh or self._slow:
@@ -174,8 +198,15 @@ class Logins:
             turn, wait_s = self._next(loop.time())
             if turn is not None and wait_s <= 0:
                 await self._check(turn, self._slow.take(turn), loop)
-            elif not self._fresh:
-                await asyncio.sleep(min(wait_s, PAUSE_S))  # somebody who need not wait may come meanwhile
+            elif self._slow and not self._fresh:
+                await self._idle(wait_s)
+
+    async def _idle(self, wait_s: float) -> None:
+        """Until whoever was wrong may be looked at again, or somebody comes who need not wait for that."""
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._news.wait()
 
     async def _recognise(self, address: str, login: Login, loop: asyncio.AbstractEventLoop) -> None:
         if login.answer.done():

@@ -85,12 +85,11 @@ def _load_parser() -> None:
 def warm() -> None:
     """Have everything compiled, or read from where it was kept, that a broker uses of the index."""
     from godwit.filters.text import parse
-    from godwit.tables.matching.batch import Batch
-    from godwit.tables.matching.index import Index
+    from godwit.tables.matching.index import BATCHED, Index
 
     index = Index()
     index.add_many([1, 2], [parse("x > 1 AND y LIKE 'a%'"), parse("within(lat, lon, 0, 0, 1km)")])
     values: dict[str, Value] = {"x": 2, "y": "ab", "lat": 0.0, "lon": 0.0}
     index.match(values)
-    index.match_batch(Batch.from_events([values] * 2))
+    index.match_each([values] * BATCHED)
     index.remove(1)

@@ -137,6 +137,11 @@ class BrokerProcess:
             return 0
         return pages * os.sysconf("SC_PAGE_SIZE")
 
+    def pin(self, processors: set[int]) -> None:
+        """Let it use these processors only."""
+        if self._process is not None:
+            os.sched_setaffinity(self._process.pid, processors)
+
     async def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self.running:
             self._process.send_signal(number)
@@ -155,6 +160,20 @@ def cluster(names: list[str], folder: Path, settings: Mapping[str, object] = SET
     return brokers
 
 
+def ring(
+    names: list[str], places: list[str], folder: Path, settings: Mapping[str, object] = SETTINGS
+) -> list[BrokerProcess]:
+    """Brokers of a ring, each at its place; the first begins it, and the others join through that one. None is started
+    yet."""
+    brokers = []
+    for name, place in zip(names, places, strict=True):
+        own = {**settings, "fabric": "dht", "ring.place": place}
+        brokers.append(BrokerProcess(name, folder / name, own))
+    for broker in brokers[1:]:
+        broker.peers = [brokers[0].peer_port]
+    return brokers
+
+
 async def agreed(brokers: list[BrokerProcess]) -> None:
     """Wait until every broker knows every other one, and what they know of each other's wishes has come to rest."""
     known: dict[str, dict[str, int]] = {}
@@ -164,13 +183,18 @@ async def agreed(brokers: list[BrokerProcess]) -> None:
             while True:
                 reports = [await _told_by(broker) for broker in brokers]
                 now = {report.name: {peer.name: peer.filters for peer in report.peers} for report in reports}
-                if now != known or any(len(peers) < len(brokers) - 1 for peers in now.values()):
+                if now != known or not all(_is_joined(report, len(brokers)) for report in reports):
                     known, still_since = now, asyncio.get_running_loop().time()
                 if asyncio.get_running_loop().time() - still_since > STILL_S:
                     return
                 await asyncio.sleep(0.1)
     except TimeoutError:
         raise BrokerError(f"the brokers do not agree after {AGREE_S:.0f} s: {known}") from None
+
+
+def _is_joined(report: Report, count: int) -> bool:
+    """In a tree everybody knows everybody; in a ring everybody has a cell."""
+    return bool(report.ring.cells) if report.ring is not None else len(report.peers) >= count - 1
 
 
 async def _told_by(broker: BrokerProcess) -> Report:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from godwit.net.address import Address
-from godwit.net.config import STATUS_ANY, Config, ConfigError, Fabric, address
+from godwit.net.config import SITES_PORT, STATUS_ANY, Config, ConfigError, Fabric, address
 from godwit.net.peers.dialler import PORT
 
 
@@ -19,8 +19,14 @@ def listening(config: Config) -> Iterator[tuple[str, Address]]:
             yield f"listen.{kind}", address(text, f"listen.{kind}")
     if config.listen.status not in ("", STATUS_ANY):
         yield "listen.status", address(config.listen.status, "listen.status")
+    if config.listen.console:
+        yield "listen.console", address(config.listen.console, "listen.console")
+    if config.listen.http not in ("", STATUS_ANY):
+        yield "listen.http", address(config.listen.http, "listen.http")
     if config.peers.listen:
         yield "peers.listen", address(config.peers.listen, "peers.listen", PORT)
+    if config.sites.listen:
+        yield "sites.listen", address(config.sites.listen, "sites.listen", SITES_PORT)
     if config.archive is not None and config.archive.listen:
         yield "archive.listen", address(config.archive.listen, "archive.listen")
 
@@ -39,13 +45,12 @@ def listen(where: Address) -> None:
 
 def look_up(config: Config) -> None:
     """`ConfigError` where a name cannot be resolved, an interface is not there, or a folder cannot be written."""
-    for text in config.peers.connect:
-        where = address(text, "peers.connect", PORT)
+    for key, where in _dialled(config):
         try:
             socket.getaddrinfo(where.host, where.port)
         except (socket.gaierror, UnicodeError) as error:  # the latter of names that are none
             said = getattr(error, "strerror", None) or error
-            raise ConfigError(f"peers.connect: {where}: the name cannot be resolved: {said}") from None
+            raise ConfigError(f"{key}: {where}: the name cannot be resolved: {said}") from None
     if Fabric.ADHOC in config.fabrics:
         there = {name for _, name in socket.if_nameindex()}
         for name in config.adhoc.interfaces:
@@ -54,6 +59,16 @@ def look_up(config: Config) -> None:
     _writable("data", config.folder)
     if config.archive is not None:
         _writable("archive.folder", config.archive.folder)
+
+
+def _dialled(config: Config) -> Iterator[tuple[str, Address]]:
+    """Whom the broker would dial, by key."""
+    for text in config.peers.connect:
+        yield "peers.connect", address(text, "peers.connect", PORT)
+    for site, uplink in config.sites.uplinks.items():
+        for text in uplink.connect:
+            key = f"sites.uplinks.{site}.connect"
+            yield key, address(text, key, SITES_PORT)
 
 
 def _writable(key: str, folder: Path) -> None:

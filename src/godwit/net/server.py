@@ -10,7 +10,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +20,7 @@ from godwit.filters.filters import Filter
 from godwit.net import rehearsal, tls
 from godwit.net.access import Access, SecurityError
 from godwit.net.address import Address
-from godwit.net.config import Config, ConfigError, Fabric, address
+from godwit.net.config import SITES_PORT, Config, ConfigError, Fabric, address
 from godwit.net.host import AsyncHost
 from godwit.net.identity import Identity, identify
 from godwit.net.logins import Remembered, key_in
@@ -29,18 +29,23 @@ from godwit.net.mqtt.listener import Listener
 from godwit.net.mqtt.options import Options
 from godwit.net.neighbors import files
 from godwit.net.neighbors.files import read_sites
+from godwit.net.ops.report import BridgeRow
 from godwit.net.peers.balance import WILDCARDS, advertise, balance_of, drain, steer_with
 from godwit.net.peers.dialler import PORT, Dialler
 from godwit.net.peers.links import Club, LinkOptions, Links
 from godwit.net.preload import IndexLoader, ParserLoader
+from godwit.net.sites.uplinks import Border, Uplinks, links_of
 from godwit.net.store.sqlite import SqliteStore
-from godwit.protocols.broker.api import Capacity, Limits
+from godwit.protocols.broker.api import ALL, Capacity, Grant, Limits
 from godwit.protocols.broker.balance import Balance
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric.adhoc import AdhocFabric
 from godwit.protocols.broker.fabric.base import ANYTHING, Streamless
 from godwit.protocols.broker.fabric.bridge import Bridge
+from godwit.protocols.broker.fabric.gateway import Gateway, SiteOptions
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric, RingOptions
 from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
+from godwit.protocols.broker.handoff.homes import CareOf
 from godwit.protocols.broker.handoff.prediction import HABITS, Neighbors
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.broker.streams import frames
@@ -82,6 +87,23 @@ class Service:
         """Why this broker should not be given more to do."""
         return []
 
+    def bridges(self) -> list[BridgeRow]:
+        """What it tells of MQTT brokers of others."""
+        return []
+
+
+@dataclass
+class Asks:
+    """What operators ask of the server as a whole; it puts its own in place of these."""
+
+    stop: Callable[[], None] = lambda: None
+    reload: Callable[[], str] = lambda: "not started"
+    restart: bool = False
+    """Whoever runs the server starts it again when it has stopped."""
+
+
+AnyFabric = TreeFabric | RingFabric | Bridge | Streamless | Gateway
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -93,7 +115,7 @@ class Parts:
     links: Links
     dialler: Dialler
     host: AsyncHost
-    fabric: TreeFabric | Bridge | Streamless
+    fabric: AnyFabric
     broker: Broker
     neighbors: Neighbors
     balance: Balance
@@ -101,36 +123,56 @@ class Parts:
     front: Front
     services: list[Service]
     """Those that were started, in their order."""
+    uplinks: Uplinks | None = None
+    """Of a gateway."""
+    asks: Asks = field(default_factory=Asks)
 
     @property
     def tree(self) -> TreeFabric | None:
-        """None where this broker is in the air only."""
-        if isinstance(self.fabric, Bridge):
+        """None where this broker is in the air only, or in a ring."""
+        if isinstance(self.fabric, Bridge | Gateway):
             return self.fabric.tree
         return self.fabric if isinstance(self.fabric, TreeFabric) else None
 
     @property
+    def ring(self) -> RingFabric | None:
+        """None where this broker owns no part of the globe."""
+        return self.fabric if isinstance(self.fabric, RingFabric) else None
+
+    @property
+    def linked(self) -> TreeFabric | RingFabric | None:
+        """What has links and streams to other brokers; None where this broker is in the air only."""
+        return self.tree or self.ring
+
+    @property
     def air(self) -> Air | None:
-        """None where this broker is in the tree only."""
-        if isinstance(self.fabric, TreeFabric):
+        """None where this broker has links only."""
+        fabric = self.fabric.inner if isinstance(self.fabric, Gateway) else self.fabric
+        if isinstance(fabric, TreeFabric | RingFabric):
             return None
         from godwit.net.radio.node import air_of
 
-        medium = self.fabric.air if isinstance(self.fabric, Bridge) else self.fabric.medium
+        medium = fabric.air if isinstance(fabric, Bridge) else fabric.medium
         assert isinstance(medium, AdhocFabric)
         return air_of(self.config, medium)
 
     @property
     def stated(self) -> list[Filter]:
         """What this broker has told the others that it wants."""
-        if self.tree is not None:
-            return self.tree.stated
+        if self.linked is not None:
+            return self.linked.stated
         return self.air.fabric.stated if self.air is not None else []
+
+    def rights_of(self, session: str) -> tuple[Grant, Limits] | None:
+        """What the owner of a session may do now. Bridges are the broker's own, and may do what their table says."""
+        return (ALL, limits(self.config)) if is_bridge(session) else self.access.rights_of(session)
 
     def troubles(self) -> list[str]:
         """Why this broker should not be given more to do; none where it is healthy."""
         failure = self.store.failure
         own = [] if failure is None else [f"store: {failure}"]
+        if self.ring is not None and not self.ring.is_member:
+            own.append(f"ring: this broker has no cell yet: {self.ring.membership.problem}")
         if self.balance.leaving:
             own.append("stopping: clients are sent to other brokers")
         own += self.front.troubles()
@@ -182,7 +224,7 @@ class PeerService(Service):
 
     async def start(self) -> None:
         peers, links, dialler = self.parts.config.peers, self.parts.links, self.parts.dialler
-        if self.parts.tree is None:
+        if self.parts.linked is None:
             return
         where: Address | None = None
         if peers.listen:
@@ -219,6 +261,39 @@ class PeerService(Service):
         return [("peers", self._listens)] if self._listens else []
 
 
+class UplinkService(Service):
+    """Gateways of other sites: listens for them and dials them."""
+
+    def __init__(self, uplinks: Uplinks) -> None:
+        self.uplinks = uplinks
+
+    async def start(self) -> None:
+        listen = self.uplinks.config.sites.listen
+        if listen:
+            where = address(listen, "sites.listen", SITES_PORT)
+            await _bound(self.uplinks.start(), "sites.listen", where)
+        else:
+            await self.uplinks.start()
+
+    async def stop(self) -> None:
+        await self.uplinks.stop()
+
+    def addresses(self) -> list[tuple[str, str]]:
+        return [("sites", self.uplinks.listens)] if self.uplinks.listens else []
+
+
+def _uplinks(parts: Parts) -> Service | None:
+    return UplinkService(parts.uplinks) if parts.uplinks is not None else None
+
+
+BRIDGE = "/bridge-"
+"""Begins the names of bridges' sessions. No client's begins so and has no other slash (`access.session_name`)."""
+
+
+def is_bridge(session: str) -> bool:
+    return session.startswith(BRIDGE) and session.count("/") == 1
+
+
 T = TypeVar("T")
 
 MakeService = Callable[[Parts], Service | None]
@@ -231,9 +306,13 @@ class Server:
     `extras` are started last and stopped first, but for those that must be there for all clients.
     """
 
-    def __init__(self, config: Config, extras: tuple[MakeService, ...] = ()) -> None:
+    def __init__(
+        self, config: Config, extras: tuple[MakeService, ...] = (), again: Callable[[], Config] | None = None
+    ) -> None:
         self.config = config
         self.extras = extras
+        self.again = again or (lambda: config)
+        """Reads the configuration again."""
         self.parts: Parts | None = None
         self._store: SqliteStore | None = None
         self._asked = asyncio.Event()
@@ -249,9 +328,10 @@ class Server:
     async def _start(self) -> None:
         self._store = SqliteStore(self.config.folder, self.config.sync)
         parts = self.parts = await build(self.config, self._store)
+        parts.asks.stop, parts.asks.reload = self.ask_to_stop, self.reload
         # What the fabric numbers may be seen by others only once the disk knows that it may have been used.
         await self._store.flushed()
-        makers: tuple[MakeService, ...] = (PeerService, _radio, Fronts, *self.extras)
+        makers: tuple[MakeService, ...] = (PeerService, _radio, _uplinks, Fronts, *self.extras)
         made = [service for make in makers if (service := make(parts)) is not None]
         for service in sorted(made, key=lambda one: not one.is_there_for_all):
             parts.services.append(service)
@@ -295,18 +375,38 @@ class Server:
         """What listens where: clients first."""
         services = self.parts.services if self.parts is not None else []
         found = [pair for service in services for pair in service.addresses()]
-        return sorted(found, key=lambda pair: pair[0] in ("archive", "peers", "status"))
+        return sorted(found, key=lambda pair: pair[0] in ("archive", "peers", "status", "http", "console"))
 
-    def reload(self) -> None:
-        """Read the users file again; one that is wrong changes nothing."""
+    def reload(self) -> str:
+        """Read users, certificates and limits again; what is wrong changes nothing, and the answer says why."""
         if self.parts is None:
-            return
+            return "not started"
+        return "; ".join(filter(None, (self._reload_bounds(self.parts), self._reload_users(self.parts))))
+
+    def _reload_bounds(self, parts: Parts) -> str:
+        """Certificates, and `[limits]`, `[backlog]` and `[capacity]`; everything else is for the next start."""
         try:
-            self.parts.access.reload()
-            self.parts.broker.review(self.parts.access.rights_of)
-            log.info("users and grants are read again, and hold for whoever is connected or away")
+            told = self.again()
+            options, bounds, most = front_options(told), limits(told), capacity(told)
+            tls.read_again([table for table in (self.config.tls, self.config.peers.tls) if table is not None])
+        except ConfigError as error:
+            log.error("certificates and limits stay as they were: %s", error)
+            return str(error)
+        parts.front.options, parts.access.limits = options, bounds
+        parts.broker.bound(most)
+        log.info("certificates and limits are read again, and hold for clients that connect from now on")
+        return ""
+
+    def _reload_users(self, parts: Parts) -> str:
+        try:
+            parts.access.reload()
+            parts.broker.review(parts.rights_of)
+            _offer(parts.broker, parts.fabric, parts.access)
         except SecurityError as error:
             log.error("users and grants stay as they were: %s", error)
+            return str(error)
+        log.info("users and grants are read again, and hold for whoever is connected or away")
+        return ""
 
     def troubles(self) -> list[str]:
         return self.parts.troubles() if self.parts is not None else ["not started"]
@@ -319,7 +419,8 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         heartbeat_s=config.peers.heartbeat_s, idle_s=config.peers.idle_s, queue_b_max=config.peers.queue_bytes_max
     )
     links = Links(identity, club(config), options, encode=frames.encode, decode=frames.decode)
-    host = AsyncHost(identity.name, links)
+    uplinks = Uplinks(config, links_of(config, identity)) if config.sites.site else None
+    host = AsyncHost(identity.name, links if uplinks is None else Border(links, uplinks.links))
     store.run = host.run
     fabric = fabric_of(config, host, store)
     host.core = fabric
@@ -331,7 +432,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
 
     links.on_linked = linked
     links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
-    traced = config.archive is not None and config.archive.traces
+    traced = bool(config.telemetry.endpoint) or (config.archive is not None and config.archive.traces)
     neighbors = Neighbors(identity.name, store, time.time, habits(config, identity.name), fabric.is_known)
     broker = Broker(
         host,
@@ -345,6 +446,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         limits=limits(config),
         capacity=capacity(config),
         tracing=traced,
+        directory=CareOf(host, fabric, fabric) if isinstance(fabric, RingFabric) else None,
     )
     broker.tell_bounds(_tell_bound)
     if not fabric.sources(ANYTHING):
@@ -353,12 +455,18 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     broker.prepare_with(IndexLoader().prepared)
     remembered = Remembered(key_in(config.folder), store) if config.access.remember else None
     access = Access(config.access.users, limits(config), remembered)
-    if isinstance(fabric, TreeFabric | Bridge):
-        tree = fabric.tree if isinstance(fabric, Bridge) else fabric
-        tree.streams.sender.on_restored = _tell_restored
+    if not isinstance(fabric, Streamless):
+        woven = fabric.tree if isinstance(fabric, Bridge | Gateway) else fabric
+        woven.streams.sender.on_restored = _tell_restored
+    if uplinks is not None and isinstance(fabric, Gateway):
+        fabric.retained = broker.shelf
+        uplinks.attach(fabric, host)
+    _offer(broker, fabric, access)
     front = Front(broker, front_options(config), access.admit)
     # What others said, and what is on the disk now, may have made something to say to clients.
     links.on_read = store.after = front.flush
+    if uplinks is not None:
+        uplinks.links.on_read = front.flush
     balance = balance_of(config, host, broker, links)
     steer_with(balance, front)
     return Parts(
@@ -375,11 +483,33 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         access,
         front,
         [],
+        uplinks,
     )
 
 
-def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> TreeFabric | Bridge | Streamless:
-    """Over these links, over a radio, or over both."""
+def _offer(broker: Broker, fabric: object, access: Access) -> None:
+    """What users may publish here is what the site offers to others."""
+    offers = access.publishable()
+    broker.offer(offers)
+    if isinstance(fabric, Gateway):
+        fabric.offer(offers)
+
+
+def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> AnyFabric:
+    """Over these links, over a radio, or over both; with uplinks where this broker is a gateway."""
+    inner, sites = _fabric_inside(config, host, store), config.sites
+    if not sites.site or isinstance(inner, Streamless | RingFabric):
+        return inner
+    options = SiteOptions(site=sites.site, gateways=sites.gateways, takeover_s=sites.takeover_s)
+    return Gateway(inner, store, options)
+
+
+def _fabric_inside(
+    config: Config, host: AsyncHost, store: SqliteStore
+) -> TreeFabric | RingFabric | Bridge | Streamless:
+    if Fabric.DHT in config.fabrics:
+        first = not config.peers.connect and not config.peers.mdns
+        return RingFabric(host, store, RingOptions(place=config.ring.point(), located=config.ring.located, first=first))
     if Fabric.ADHOC not in config.fabrics:
         return TreeFabric(host, store, TreeOptions(incarnation=int(time.time())))
     # Most brokers are in no air, and start faster without what it needs.
@@ -420,9 +550,24 @@ def check(config: Config) -> None:
 
 
 def club(config: Config) -> Club:
-    peers = config.peers
-    serving, dialling = tls.for_peers(peers.tls) if peers.tls is not None else (None, None)
-    return Club(cluster=peers.cluster, secret=config.secret(), serving=serving, dialling=dialling)
+    peers, secret = config.peers, config.secret()
+    if peers.tls is None:
+        return Club(cluster=peers.cluster, secret=secret, insecure=peers.insecure)
+    clients = config.tls.client_authority if config.tls is not None else None
+    open_to_clients = clients is not None and tls.shared_authority(clients, peers.tls.authority)
+    if open_to_clients and not secret and not peers.tls.names:
+        raise ConfigError(
+            "peers.tls.authority signs the certificates of clients too (tls.client_authority), so that any client could"
+            " join as a broker; give peers.secret_file, peers.tls.names, or an authority of the brokers' own"
+        )
+    serving, dialling = tls.for_peers(peers.tls)
+    return Club(
+        cluster=peers.cluster,
+        secret=secret,
+        serving=serving,
+        dialling=dialling,
+        problem_of=partial(tls.problem_of, peers.tls),
+    )
 
 
 def tls_for_clients(config: Config) -> ssl.SSLContext | None:

@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from godwit.net.config import ConfigError, PeersTls, Tls
+
+_made: WeakKeyDictionary[ssl.SSLContext, tuple[Path, Path]] = WeakKeyDictionary()
+"""The files of each context in use."""
+
+
+def read_again(tables: Sequence[Tls | PeersTls]) -> None:
+    """Show the certificates that are in the files now, to whoever connects from now on. `ConfigError`, and nothing has
+    changed, where one of them cannot be used. Whom we trust stays as it was."""
+    for table in tables:
+        _context(ssl.PROTOCOL_TLS_SERVER, table.certificate, table.key, "tls")
+    files = {(table.certificate, table.key) for table in tables}
+    for context, (certificate, key) in list(_made.items()):
+        if (certificate, key) in files:
+            context.load_cert_chain(certificate, key, password=lambda: "")
 
 
 def for_clients(tls: Tls) -> ssl.SSLContext:
@@ -30,6 +47,40 @@ def for_peers(tls: PeersTls) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return serving, dialling
 
 
+def problem_of(tls: PeersTls, certificate: bytes) -> str:
+    """Why this certificate, in DER, is no broker's though the cluster's authority has signed it; empty where it is."""
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    shown = x509.load_der_x509_certificate(certificate)
+    called = [str(one.value) for one in shown.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    try:
+        uses = shown.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        uses = None
+    if uses is not None and ExtendedKeyUsageOID.SERVER_AUTH not in uses:
+        return f"the certificate of {called} is for clients only, so that it is no broker's"
+    try:
+        names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        called += names.get_values_for_type(x509.DNSName)
+    except x509.ExtensionNotFound:
+        pass
+    if tls.names and not any(fnmatchcase(one, pattern) for one in called for pattern in tls.names):
+        return f"the certificate of {called} is no broker's; peers.tls.names are {list(tls.names)}"
+    return ""
+
+
+def shared_authority(clients: Path, peers: Path) -> bool:
+    """Whether a certificate that signs clients also signs brokers."""
+    from cryptography import x509
+
+    try:
+        one, other = (set(x509.load_pem_x509_certificates(path.read_bytes())) for path in (clients, peers))
+    except (OSError, ValueError):
+        return False  # whoever loads them for TLS says what is wrong with them
+    return bool(one & other)
+
+
 def _context(protocol: int, certificate: Path, key: Path, table: str) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -40,6 +91,7 @@ def _context(protocol: int, certificate: Path, key: Path, table: str) -> ssl.SSL
         raise ConfigError(
             f"{table}: {certificate} and {key} must be a certificate and its key, in PEM without a passphrase: {error}"
         ) from None
+    _made[context] = certificate, key
     return context
 
 

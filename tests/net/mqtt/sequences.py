@@ -76,7 +76,24 @@ def out_of_place(version: int) -> Iterator[Sequence]:
 
 TOPICS_WRONG = ("", "+", "#", "a/+", "a/#", "a+", "a#b", "\0", "a\0b")
 TOPICS_RIGHT = ("/", "//", "a", "a/", "/a", " ", "a b", "ä/ö", "$a", "a/$b", "a" * 200, "/".join("a" * 100))
-FILTERS_WRONG = ("a#", "a/#/b", "#/", "a+", "+a", "a/+b/c", "##", "++", "a/##", "$share/g", "$share//a", "$share/g+/a")
+FILTERS_NOT_TAKEN = ("/".join("a" * 201), "$filter/pm25 >/a", "$filter/x/$share/g/a")
+"""Well-formed for MQTT, and refused in the answer."""
+FILTERS_WRONG = (
+    "",
+    "$share/g/",
+    "a#",
+    "a/#/b",
+    "#/",
+    "a+",
+    "+a",
+    "a/+b/c",
+    "##",
+    "++",
+    "a/##",
+    "$share/g",
+    "$share//a",
+    "$share/g+/a",
+)
 FILTERS_RIGHT = ("#", "+", "/", "+/+", "/+", "a/#", "+/#", "a/+/b/#", "$a/#", "$share/g/a", "$share/g/#", "a//b", " ")
 
 
@@ -95,11 +112,18 @@ def topics(version: int) -> Iterator[Sequence]:
 
 def filters(version: int) -> Iterator[Sequence]:
     nothing, failure = (b"\0", 0x8F) if version == FIVE else (b"", 0x80)
-    for pattern, right in [(one, True) for one in FILTERS_RIGHT] + [(one, False) for one in FILTERS_WRONG]:
+    for pattern in FILTERS_RIGHT:
         for qos in (0, 1, 2):
             said = packet(0x82, b"\0\7" + nothing + text(pattern) + bytes((qos,)))
-            granted = qos if right else failure
-            yield Sequence(f"SUBSCRIBE {qos} to {pattern!r}", version, said, (), granted)
+            yield Sequence(f"SUBSCRIBE {qos} to {pattern!r}", version, said, (), qos)
+    for pattern in FILTERS_NOT_TAKEN:
+        said = packet(0x82, b"\0\7" + nothing + text(pattern) + b"\0")
+        yield Sequence(f"SUBSCRIBE to {pattern[:20]!r}", version, said, (), failure)
+    for pattern in FILTERS_WRONG:
+        for first, behind in ((0x82, b"\0"), (0x82, b"\1"), (0x82, b"\2"), (0xA2, b"")):
+            wished = text("a") + behind + text(pattern) + behind
+            said = packet(first, b"\0\7" + nothing + wished)
+            yield Sequence(f"kind {first >> 4} with {behind.hex()} of {pattern!r}", version, said, ENDS)
     for options in (3, 0x40, 0x80, 0xC0):
         said = packet(0x82, b"\0\7" + nothing + text("a") + bytes((options,)))
         yield Sequence(f"SUBSCRIBE with options {options:#x}", version, said, ENDS)
@@ -126,6 +150,11 @@ def handshakes(version: int) -> Iterator[Sequence]:
         yield Sequence(
             f"PUBLISH with first byte {first:#x}", version, packet(first, text("a") + b"\0\1" + nothing), ENDS
         )
+    deep = text("/".join("a" * 201))
+    yield Sequence("QoS 0 to 201 levels", version, packet(0x30, deep + nothing), ENDS)
+    for first in (0x32, 0x34):
+        said, answer = packet(first, deep + b"\0\1" + nothing), bytes((0x40 + (first & 4) * 4, 2, 0, 1))
+        yield Sequence(f"{first:#x} to 201 levels", version, said, (answer,) if version == FIVE else ENDS)
     for count in (1, 2, 10):
         yield Sequence(f"{count} pings", version, b"\xc0\0" * count, (b"\xd0\0",) * count)
 

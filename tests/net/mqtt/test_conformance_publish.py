@@ -77,6 +77,31 @@ def test_what_was_not_acknowledged_goes_again_with_its_number(broker: Served, cl
         assert pings(second)
 
 
+@pytest.mark.mqtt("MQTT-4.4.0-1", "MQTT-4.6.0-5")
+def test_what_goes_again_goes_in_its_order(broker: Served, client: Raw) -> None:
+    """Some acknowledged in between, some only received; nothing that was acknowledged comes again."""
+    first = listening(broker, "line", "line", **KEPT)
+    for number in range(1, 13):
+        client.send(publish("line", b"%d" % number, 1 + number % 2, number))
+        client.packet()
+    sent = [heard(first) for _ in range(12)]
+    numbers = {int(one.payload): one.packet_id or 0 for one in sent}
+    first.send(*(packet(0x40, numbers[number].to_bytes(2, "big")) for number in (2, 6, 10)))
+    first.send(*(packet(0x50, numbers[number].to_bytes(2, "big")) for number in (1, 7)))
+    assert [first.raw()[0] for _ in range(2)] == [0x62, 0x62]
+    drop(broker, first, "line")
+    with again(broker, "line") as second:
+        said = [second.packet() for _ in range(9)]
+        again_said = [int(one.payload) for one in said if isinstance(one, mqtt5.PublishPacket)]
+        released = {one.packet_id for one in said if isinstance(one, mqtt5.PubRelPacket)}
+        assert again_said == [3, 4, 5, 8, 9, 11, 12]
+        assert released == {numbers[1], numbers[7]}
+        assert [one.packet_id for one in said if isinstance(one, mqtt5.PublishPacket)] == [
+            numbers[number] for number in again_said
+        ]
+        assert pings(second)
+
+
 @pytest.mark.mqtt("MQTT-3.3.1-3")
 def test_a_repetition_from_the_publisher_is_none_for_the_subscriber(broker: Served, client: Raw) -> None:
     with listening(broker, "fresh", "fresh") as listener:
@@ -139,18 +164,29 @@ def test_retain_is_passed_on_only_where_asked_for(broker: Served, client: Raw) -
 @pytest.mark.parametrize("topic", ["#", "a/#", "a/+/b", "+", "a+"])
 def test_a_topic_name_has_no_wildcards(client: Raw, topic: str) -> None:
     client.send(packet(0x30, text(topic) + b"\0"))
-    assert goodbye(client) == 0x90
+    assert goodbye(client) == MALFORMED
 
 
 @pytest.mark.mqtt("MQTT-4.7.3-1")
-def test_a_topic_name_has_at_least_one_character(client: Raw) -> None:
-    client.send(packet(0x30, text("") + b"\0"))
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_topic_name_has_at_least_one_character(client: Raw, qos: int) -> None:
+    number = b"\0\1" if qos else b""
+    client.send(packet(0x30 | qos << 1, text("") + number + b"\0"))
+    assert goodbye(client) == PROTOCOL_ERROR
+
+
+@pytest.mark.mqtt("MQTT-4.7.3-1")
+def test_a_will_and_a_response_have_a_topic(broker: Served, client: Raw) -> None:
+    with Raw(broker.port) as raw:
+        raw.send(packet(0x10, text("MQTT") + b"\5\6\0\0\0" + text("c") + b"\0" + text("") + text("x")))
+        assert raw.raw()[:1] in (b"", b"\x20")
+        assert raw.is_closed()
+    client.send(packet(0x30, text("a") + b"\3\x08" + text("")))
     assert goodbye(client) == PROTOCOL_ERROR
 
 
 @pytest.mark.mqtt(
     "MQTT-3.3.2-3",
-    "MQTT-3.3.2-4",
     "MQTT-3.3.2-15",
     "MQTT-3.3.2-16",
     "MQTT-3.3.2-17",
@@ -170,6 +206,36 @@ def test_what_is_said_beside_the_payload_is_passed_on_as_it_is(broker: Served, c
         found = heard(listener)
         assert found.topic == "rich/x"
         assert {name: getattr(found, name) for name in rich} == rich
+
+
+@pytest.mark.mqtt("MQTT-3.3.2-4")
+@pytest.mark.parametrize("said", [b"", b"\1\0", b"\1\1"])
+def test_the_payload_format_indicator_is_passed_on_whatever_way_a_publication_takes(
+    broker: Served, client: Raw, said: bytes
+) -> None:
+    """At each QoS, while a client is away, as the last retained one, and as a will: absent, 0 or 1, as it was."""
+    properties = bytes((len(said),)) + said
+    away = listening(broker, "format", "format/#", **KEPT)
+    for qos in (0, 1, 2):
+        number = bytes((0, qos)) if qos else b""
+        client.send(packet(0x30 | qos << 1, text(f"format/{qos}") + number + properties + b"x"))
+        delivered = away.raw()
+        assert delivered[2 + len(text("format/0")) + (2 if qos else 0) :] == properties + b"x"
+        if qos:
+            client.packet()
+    drop(broker, away, "format")
+    client.send(packet(0x35, text("format/kept") + b"\0\7" + properties + b"x"))
+    client.packet()
+    will = b"\x0e\0\0\0" + text("mortal") + properties + text("format/will") + text("x")
+    with Raw(broker.port) as mortal:
+        mortal.send(packet(0x10, text("MQTT") + b"\5" + will))
+        mortal.packet()
+        drop(broker, mortal, "mortal")
+    with again(broker, "format") as back, listening(broker, "late", "format/kept", options=0) as late:
+        endings = [back.raw() for _ in range(4)] + [late.raw()]
+        assert all(one.endswith(properties + b"x") for one in endings), endings
+    client.send(publish("format/kept", b"", retain=True))
+    connected(broker, "format").socket.close()
 
 
 @pytest.mark.mqtt("MQTT-3.3.2-5", "MQTT-3.3.2-6")
@@ -279,6 +345,39 @@ def test_qos_2_is_not_published_twice_before_it_is_released(broker: Served, clie
         client.packet()
         client.send(publish("once", b"end"))
         assert [heard(listener).payload for _ in range(2)] == [b"x", b"end"]
+
+
+@pytest.mark.mqtt("MQTT-4.13.1-1")
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize(("qos", "answer"), [(1, 0x50), (1, 0x70), (2, 0x40), (2, 0x70)])
+def test_an_acknowledgement_of_another_kind_than_is_due_is_a_protocol_error(
+    broker: Served, client: Raw, qos: int, answer: int, old: bool
+) -> None:
+    with Raw(broker.port) as listener:
+        if old:
+            listener.connect3("wrong")
+            listener.send(packet(0x82, b"\0\1" + text("wrong") + b"\2"))
+        else:
+            listener.connect("wrong")
+            listener.send(subscribe("wrong"))
+        assert listener.raw()[0] == 0x90
+        client.send(publish("wrong", b"x", qos, 1))
+        listener.send(packet(answer, listener.raw()[2 + len(text("wrong")) :][:2]))
+        if old:
+            assert listener.is_closed()
+        else:
+            assert goodbye(listener) == PROTOCOL_ERROR
+
+
+def test_a_second_pubrec_is_answered_again_and_an_early_pubcomp_is_not_taken(broker: Served, client: Raw) -> None:
+    with listening(broker, "steps", "steps") as listener:
+        client.send(publish("steps", b"x", 2, 1))
+        number = (heard(listener).packet_id or 0).to_bytes(2, "big")
+        for _ in range(2):
+            listener.send(packet(0x50, number))
+            assert listener.raw() == packet(0x62, number)
+        listener.send(packet(0x40, number))
+        assert goodbye(listener) == PROTOCOL_ERROR
 
 
 @pytest.mark.mqtt("MQTT-4.3.3-4", "MQTT-4.3.3-5", "MQTT-4.3.3-6", "MQTT-4.4.0-1", "MQTT-3.6.2-1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import mqtt5
 import pytest
@@ -25,6 +25,8 @@ from tests.net.mqtt.saying import (
 from tests.net.mqtt.serving import Raw, Served, served
 
 REFUSED = 0x8F
+DEEP = "/".join("a" * 201)
+"""A topic filter as MQTT has them, and deeper than this broker takes."""
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +81,7 @@ def test_reserved_options_are_malformed(client: Raw, options: int) -> None:
 
 @pytest.mark.mqtt("MQTT-3.8.4-1", "MQTT-3.8.4-5", "MQTT-3.8.4-6", "MQTT-3.8.4-7", "MQTT-3.9.3-1", "MQTT-3.9.3-2")
 def test_each_topic_filter_has_its_answer_in_its_place(client: Raw) -> None:
-    wishes = b"".join(text(name) + bytes((qos,)) for name, qos in (("a", 0), ("b#", 1), ("c", 1), ("d", 2)))
+    wishes = b"".join(text(name) + bytes((qos,)) for name, qos in (("a", 0), (DEEP, 1), ("c", 1), ("d", 2)))
     client.send(packet(0x82, b"\0\1\0" + wishes))
     assert codes(client) == [0, REFUSED, 1, 2]
 
@@ -93,6 +95,27 @@ def test_the_same_topic_filter_replaces_the_subscription(client: Raw) -> None:
     (delivery,) = [one for one in found if isinstance(one, mqtt5.PublishPacket)]
     assert int(delivery.qos) == 0
     assert pings(client)
+
+
+@pytest.mark.mqtt("MQTT-3.8.4-4")
+@pytest.mark.parametrize("options", [1, 0b100001, 2])
+def test_replacing_a_subscription_loses_nothing(broker: Served, client: Raw, options: int) -> None:
+    """Neither what waits for the client nor what is published meanwhile."""
+    with listening(broker, "replacing", "replaced", options=1, receive_max=1) as listener:
+        for number in range(1, 6):
+            client.send(publish("replaced", b"%d" % number, 1, number))
+            client.packet()
+        listener.send(subscribe("replaced", options=options, number=2))
+        for number in range(6, 11):
+            client.send(publish("replaced", b"%d" % number, 1, number))
+            client.packet()
+        found: list[int] = []
+        while len(found) < 10:
+            said = listener.packet()
+            if isinstance(said, mqtt5.PublishPacket):
+                found.append(int(said.payload))
+                listener.send(packet(0x40, (said.packet_id or 0).to_bytes(2, "big")))
+        assert found == list(range(1, 11))
 
 
 @pytest.mark.mqtt("MQTT-3.8.4-8")
@@ -149,10 +172,19 @@ def test_a_delivery_that_has_begun_is_completed_after_unsubscribing(broker: Serv
 
 
 @pytest.mark.mqtt("MQTT-4.7.1-1", "MQTT-4.7.1-2", "MQTT-4.7.3-1", "MQTT-4.8.2-1", "MQTT-4.8.2-2")
+@pytest.mark.parametrize("ask", [subscribe, unsubscribe])
 @pytest.mark.parametrize(
-    "pattern", ["a#", "#/a", "a/#/b", "a+", "+a/b", "$share//a", "$share/+/a", "$share/g#/a", "$share/g"]
+    "pattern",
+    ["", "a#", "#/a", "a/#/b", "a+", "+a/b", "$share//a", "$share/+/a", "$share/g#/a", "$share/g", "$share/g/"],
 )
-def test_bad_topic_filters_are_refused_and_the_connection_stays(client: Raw, pattern: str) -> None:
+def test_what_is_no_topic_filter_is_malformed(client: Raw, ask: Callable[..., bytes], pattern: str) -> None:
+    """Reason 0x8F is for topic filters that are correctly formed (3.9.3, table 3-8)."""
+    client.send(ask("right", pattern))
+    assert goodbye(client) == MALFORMED
+
+
+@pytest.mark.parametrize("pattern", [DEEP, "$filter/pm25 >/a", "$filter/pm25 > 1/$share/g/a"])
+def test_what_is_one_and_is_not_taken_is_refused_and_the_connection_stays(client: Raw, pattern: str) -> None:
     client.send(subscribe(pattern))
     assert codes(client) == [REFUSED]
     assert pings(client)

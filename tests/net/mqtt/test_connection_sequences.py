@@ -101,6 +101,7 @@ def test_the_table_is_long_enough() -> None:
     assert len({(one.version, one.name) for one in TABLE}) == len(TABLE)
 
 
+@pytest.mark.mqtt("MQTT-4.13.1-1")
 @pytest.mark.parametrize("version", [THREE, FIVE])
 @pytest.mark.parametrize("over", [over_tcp, over_websocket])
 def test_every_sequence_has_the_end_that_the_standard_says(broker: Served, version: int, over: object) -> None:

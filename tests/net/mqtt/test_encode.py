@@ -20,7 +20,7 @@ properties = st.builds(
     st.none() | texts,
     st.none() | topics,
     st.none() | st.binary(max_size=20),
-    st.booleans(),
+    st.none() | st.booleans(),
 )
 
 
@@ -49,7 +49,7 @@ def expected(delivery: Delivery, topic: str, alias: int | None) -> mqtt5.Publish
         retain=delivery.retain,
         packet_id=delivery.number or None,
         duplicate=delivery.again,
-        payload_format_indicator=int(said.payload_is_text),
+        payload_format_indicator=int(bool(said.payload_is_text)),
         message_expiry_interval=None if publication.expires is None else int(publication.expires - NOW),
         content_type=said.content_type,
         response_topic=said.response_topic,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
 from collections.abc import Iterator
 
 import mqtt5
 import pytest
 from tests.net.mqtt.serving import Raw, Served, served
+from tests.net.nonsense import UPGRADE, masked
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
@@ -73,6 +75,7 @@ def test_text_is_not_mqtt(broker: Served) -> None:
         socket.send(HELLO)
         heard(socket, 1)
         socket.send("hello")
+        assert isinstance(heard(socket, 1)[0], mqtt5.DisconnectPacket)
         with pytest.raises(ConnectionClosed) as closed:
             socket.recv(10)
         assert closed.value.rcvd is not None
@@ -86,7 +89,7 @@ def test_a_protocol_error_is_told_before_the_frame_that_closes(broker: Served) -
         socket.send(b"\x30\x06\0\3a/#\0")
         goodbye = heard(socket, 1)[0]
         assert isinstance(goodbye, mqtt5.DisconnectPacket)
-        assert goodbye.reason_code == mqtt5.DisconnectReasonCode.TOPIC_NAME_INVALID
+        assert goodbye.reason_code == mqtt5.DisconnectReasonCode.MALFORMED_PACKET
         with pytest.raises(ConnectionClosed):
             socket.recv(10)
 
@@ -169,3 +172,54 @@ def test_whoever_pings_without_reading_the_answers_is_not_read_either(broker: Se
             while sent < 64 * 1024 * 1024:
                 sent += raw.send(frame * 500)
         assert sent < 32 * 1024 * 1024
+
+
+def framed(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Opcode and content of each frame of a server."""
+    while data:
+        size, start = (data[1], 2) if data[1] < 126 else (int.from_bytes(data[2:4], "big"), 4)
+        yield data[0] & 15, data[start : start + size]
+        data = data[start + size :]
+
+
+@pytest.mark.parametrize("expiry_s", [0, 100])
+@pytest.mark.parametrize("talk", [0, 300])
+@pytest.mark.parametrize("opcode", [1, 2])
+@pytest.mark.parametrize("end", [b"", masked(8, b"\x03\xe8"), b"\xff\xff\xff"])
+def test_who_says_all_at_once_hears_what_was_wrong_whatever_follows(
+    broker: Served, expiry_s: int, talk: int, opcode: int, end: bytes
+) -> None:
+    """Its CONNECT may still wait for the disk, and the last frame of a WebSocket may be ready already: our answers go
+    before that all the same."""
+    hello = mqtt5.ConnectPacket("hasty", clean_start=True, session_expiry_interval=expiry_s).write()
+    said = masked(2, b"\xf0\0") + masked(opcode, b"\xc0\0") * talk + end
+    with socket.create_connection(("127.0.0.1", broker.websocket_port), 60) as wire:
+        wire.sendall(UPGRADE + masked(2, hello) + said)
+        found = b""
+        while data := wire.recv(65_536):
+            found += data
+    frames = list(framed(found.partition(b"\r\n\r\n")[2]))
+    assert [opcode for opcode, _ in frames] == [2] * (len(frames) - 1) + [8]
+    words = b"".join(data for _, data in frames[:-1])
+    size = mqtt5.read(memoryview(words))[1]
+    assert (words[0], words[size]) == (0x20, 0xE0)
+
+
+def test_who_talks_on_after_its_mistake_hears_why_it_is_hung_up_on(broker: Served) -> None:
+    """It can go on talking, to nobody. Where its next word met a closed connection, the system would answer by a reset,
+    and most clients then throw away what they have not read yet."""
+    with socket.create_connection(("127.0.0.1", broker.websocket_port), 60) as wire:
+        wire.sendall(UPGRADE + masked(2, HELLO))
+        found = b""
+        while b"\r\n\r\n" not in found or b"\x20" not in found.partition(b"\r\n\r\n")[2]:
+            found += wire.recv(65_536)
+        wire.sendall(masked(2, b"\xf0\0"))
+        for _ in range(20):
+            wire.sendall(masked(2, bytes(1_000)))
+            time.sleep(0.005)
+        found = b""
+        while data := wire.recv(65_536):
+            found += data
+    assert found[0] == 0x82
+    assert found[2] == 0xE0
+    assert found[-4:-2] == b"\x88\2"

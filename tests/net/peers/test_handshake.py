@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.net.identity import Identity
-from godwit.net.peers.frames import VERSION, Control, Hello, Known, Peer, Ping, Proof, Refused, encode_control
+from godwit.net.peers import seal
+from godwit.net.peers.frames import VERSION, Control, Hello, Kind, Known, Peer, Ping, Proof, Refused, encode_control
 from godwit.net.peers.handshake import TRANSITIONS, Handshake, RefusedError, SelfError, SpareError, State
+from godwit.net.peers.seal import Exchange
 from godwit.protocols.host import RemoteError
 
 NONCES = (bytes(16), bytes(range(16)))
@@ -31,26 +33,27 @@ def side(name: str, *, dialled: bool, secret: bytes = b"", cluster: str = "c", *
 
 
 def greeted(one: Handshake, other: Handshake) -> tuple[str, str]:
-    """How it ends at each side, both speaking at once; where one refuses, the other hears its reason."""
+    """How it ends at each side; where one refuses, the other hears its reason."""
     ends = ["", ""]
-    saying = [[one.hello], [other.hello]]
+    saying: list[list[bytes]] = [[one.hello], []]
     for _ in range(3):
         for at, hearer in ((0, other), (1, one)):
             for body in [saying[at].pop(0) for _ in list(saying[at])]:
                 if not ends[1 - at]:
-                    ends[1 - at], answer = heard(hearer, body)
-                    saying[1 - at] += [answer] if answer else []
-    return ends[1] or one.state.value, ends[0] or other.state.value
+                    ends[1 - at], answers = heard(hearer, body)
+                    saying[1 - at] += answers
+    return ends[0] or one.state.value, ends[1] or other.state.value
 
 
-def heard(hearer: Handshake, body: bytes) -> tuple[str, bytes]:
+def heard(hearer: Handshake, body: bytes) -> tuple[str, tuple[bytes, ...]]:
     try:
-        _, answer = hearer.receive(body)
+        _, answers = hearer.receive(hearer.opened(Kind.CONTROL, body))
     except RefusedError as error:
-        return str(error), b""
+        return str(error), ()
     except RemoteError as error:
-        return str(error), encode_control(Refused(str(error)))
-    return "", answer
+        return str(error), (hearer.sealed(Kind.CONTROL, encode_control(Refused(str(error)))),)
+    hearer.answered()
+    return "", answers
 
 
 @pytest.mark.parametrize("secret", [b"", b"sesame"])
@@ -81,40 +84,149 @@ def test_clusters_do_not_mix() -> None:
 
 def test_another_version_is_named() -> None:
     one = side("a", dialled=True)
-    theirs = msgspec.structs.replace(msgspec.msgpack.decode(side("b", dialled=False).hello, type=Hello), version=9)
+    theirs = msgspec.structs.replace(hello_of("b"), version=9)
     with pytest.raises(RemoteError, match=rf"version of 'a' is {VERSION}, of 'b' 9; update the older"):
         one.receive(encode_control(theirs))
 
 
+def hello_of(name: str, **said: object) -> Hello:
+    """As a listener would answer that has no secret."""
+    other = side(name, dialled=False, **said)  # type: ignore[arg-type]
+    _, (hello,) = other.receive(side("somebody", dialled=True).hello)
+    return msgspec.msgpack.decode(hello, type=Hello)
+
+
 def test_a_later_version_may_say_more_in_its_hello() -> None:
-    fields = msgspec.msgpack.decode(side("b", dialled=False).hello)
+    fields = msgspec.msgpack.decode(encode_control(hello_of("b")))
     one = side("a", dialled=True)
     one.receive(msgspec.msgpack.encode({**fields, "colour": "green"}))
     assert one.state is State.PROVING
 
 
+def test_a_broker_of_before_is_told_to_be_updated() -> None:
+    """Version 4 says hello unasked, knows no share, and reads what it does not know as nothing."""
+    fields = msgspec.msgpack.decode(encode_control(hello_of("b")))
+    del fields["share"]
+    for dialled in (True, False):
+        with pytest.raises(RemoteError, match=rf"version of 'a' is {VERSION}, of 'b' 4; update the older"):
+            side("a", dialled=dialled, secret=b"sesame").receive(msgspec.msgpack.encode({**fields, "version": 4}))
+
+
 def test_two_brokers_of_one_name_are_told_and_a_broker_that_met_itself_knows() -> None:
     with pytest.raises(RemoteError, match=r"two brokers are named 'a'; each needs a name of its own"):
-        side("a", dialled=True).receive(side("a", dialled=False).hello)
+        side("a", dialled=False).receive(side("a", dialled=True).hello)
     with pytest.raises(SelfError):
-        side("a", dialled=True, own_nonces=NONCES).receive(side("a", dialled=False).hello)
+        side("a", dialled=False, own_nonces=NONCES).receive(side("a", dialled=True).hello)
+
+
+def test_nobody_can_say_to_a_dialler_that_it_has_met_itself() -> None:
+    """It would never dial that address again."""
+    one = side("a", dialled=True, own_nonces=NONCES)
+    theirs = msgspec.structs.replace(hello_of("b"), nonce=one.nonce)
+    one.receive(encode_control(theirs))
+    assert one.state is State.PROVING
+
+
+def met(secret: bytes = b"s", other: bytes = b"s") -> tuple[Handshake, Handshake, bytes, bytes]:
+    """Two that have said hello; and the proof that the dialler says, and what it would say with that secret instead."""
+    one, two = side("a", dialled=True, secret=secret), side("b", dialled=False, secret=other)
+    _, (hello,) = two.receive(one.hello)
+    two.answered()
+    _, (proof,) = one.receive(hello)
+    one.answered()
+    return one, two, hello, proof
+
+
+def test_a_stranger_gets_no_proof_of_anything() -> None:
+    """Whoever dials proves first: a broker that is dialled says its name and a share that says nothing."""
+    _, two, _, proof = met(b"guessed", b"sesame")
+    with pytest.raises(RemoteError, match="differ"):
+        two.receive(proof)
+    assert two.state is State.PROVING
 
 
 def test_a_proof_serves_one_meeting_in_one_direction() -> None:
     """What a listener has seen or gets by repeating our own words does not let it in."""
-    one, other = side("a", dialled=True, secret=b"s"), side("b", dialled=False, secret=b"s")
-    _, proof_of_one = one.receive(other.hello)
+    one, two, _, proof = met()
     with pytest.raises(RemoteError, match="differ"):
-        one.receive(proof_of_one)
-    _, proof_of_other = other.receive(one.hello)
-    later = Handshake(Identity("a", "d", 1), cluster="c", secret=b"s", dialled=True, nonce=b"another")
-    later.receive(other.hello)
+        one.receive(proof)
+    _, later, _, _ = met()
     with pytest.raises(RemoteError, match="differ"):
-        later.receive(proof_of_other)
+        later.receive(proof)
+    two.receive(proof)
+    assert two.state is State.ADMITTED
+
+
+def test_what_was_overheard_is_no_test_of_a_guess() -> None:
+    """An eavesdropper has both hellos and both proofs. With the right guess and with a wrong one it gets keys that are
+    strange alike: to tell them apart it would need what neither has said."""
+    one, _, hello, proof = met(b"sesame", b"sesame")
+    said = seal.heard(one.hello, hello)
+    shares = [msgspec.msgpack.decode(body, type=Hello).share for body in (one.hello, hello)]
+    mac = msgspec.msgpack.decode(proof, type=Proof).mac
+    for guess in (b"sesame", b"barley"):
+        listening = Exchange(guess, dialled=False).keys(shares[0], said)
+        dialling = Exchange(guess, dialled=True).keys(shares[1], said)
+        assert mac not in (listening.proof(True), dialling.proof(True))
+
+
+def test_a_share_says_nothing_of_the_secret_and_is_new_each_time() -> None:
+    shares = {Exchange(b"sesame", dialled=True).share for _ in range(8)}
+    assert len(shares) == 8
+
+
+@pytest.mark.parametrize(
+    "share", [b"", b"B", b"B" + bytes(32), b"B" + b"\xff" * 32, b"A" + bytes(32), b"B" + b"\1" + bytes(31)]
+)
+def test_a_share_that_is_none_is_refused(share: bytes) -> None:
+    one = side("a", dialled=True, secret=b"sesame")
+    with pytest.raises(RemoteError):
+        one.receive(encode_control(msgspec.structs.replace(hello_of("b"), share=share)))
+    assert one.state is State.GREETING
+
+
+def admitted() -> tuple[Handshake, Handshake]:
+    one, two, _, proof = met()
+    _, (answer,) = two.receive(proof)
+    two.answered()
+    one.receive(answer)
+    one.answered()
+    assert (one.state, two.state) == (State.ADMITTED, State.ADMITTED)
+    return one, two
+
+
+def test_what_is_said_after_the_proofs_is_sealed_and_opens_in_its_order() -> None:
+    one, two = admitted()
+    for said, heard_by in ((one, two), (two, one)):
+        sealed = [said.sealed(Kind.MESSAGE, b"event %d" % i) for i in range(3)]
+        assert all(b"event" not in body for body in sealed)
+        assert [heard_by.opened(Kind.MESSAGE, body) for body in sealed] == [b"event %d" % i for i in range(3)]
+
+
+@pytest.mark.parametrize("spoil", ["changed", "repeated", "left out", "own", "of another kind", "in the clear"])
+def test_what_somebody_on_the_wire_makes_of_it_does_not_open(spoil: str) -> None:
+    one, two = admitted()
+    first, second = (one.sealed(Kind.MESSAGE, body) for body in (b"first", b"second"))
+    kind, body = Kind.MESSAGE, first
+    match spoil:
+        case "changed":
+            body = bytes((first[0] ^ 1,)) + first[1:]
+        case "repeated":
+            two.opened(kind, first)
+        case "left out":
+            body = second
+        case "own":
+            body = two.sealed(kind, b"mine")
+        case "of another kind":
+            kind = Kind.CONTROL
+        case "in the clear":
+            body = encode_control(Ping())
+    with pytest.raises(RemoteError, match="changed, left out or repeated"):
+        two.opened(kind, body)
 
 
 SAMPLES: dict[type[Control], Control] = {
-    Hello: msgspec.msgpack.decode(side("b", dialled=False).hello, type=Hello),
+    Hello: hello_of("b"),
     Proof: Proof(b""),
     Refused: Refused("no"),
     Ping: Ping(),

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import struct
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.net.certificates import Authority
 from tests.net.stations import QUICK, Station, played, until
 
-from godwit.net.peers.frames import Kind, framed
+from godwit.net.config import PeersTls
+from godwit.net.peers.frames import Kind, Peer, framed
 from godwit.net.peers.links import Club, LinkOptions
+from godwit.net.tls import problem_of
 from godwit.protocols.host import Message
 from godwit.protocols.routing.messages import Ack
 from godwit.protocols.topology.election import Heartbeat
@@ -202,7 +208,7 @@ async def answered(address: str, data: bytes) -> bytes:
     ("data", "reason"),
     [
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"a frame of 1,195,725,856 bytes; between 1 and 65,536 are allowed"),
-        (struct.pack(">IB", 5, 9) + b"what", b"a frame of kind 9; there are 0 and 1"),
+        (struct.pack(">IB", 5, 9) + b"what", b"a frame of kind 9; there are 0 to 2"),
         (framed(Kind.CONTROL, b"\xc1 nonsense"), b"malformed control frame"),
         (framed(Kind.MESSAGE, b"too early"), b"a message came while greeting"),
         (b"", b"no complete greeting within 0.5 s"),
@@ -249,7 +255,7 @@ def test_a_malformed_message_costs_that_link_only() -> None:
         b.dialler.dial(address)
         c.dialler.dial(address)
         await until(lambda: a.peers == {"b", "c"})
-        b.links.up["a"].write(framed(Kind.MESSAGE, b"\xc1"))
+        b.links.up["a"].write(Kind.MESSAGE, b"\xc1")
         await until(lambda: ("unlinked", "b") in a.changes)
         await until(lambda: "b" in a.peers)
         assert ("unlinked", "c") not in a.changes
@@ -333,6 +339,152 @@ def test_tls_wants_a_certificate_of_the_cluster(tmp_path: Path) -> None:
             await station.stop()
 
     played(scene)
+
+
+async def tampered(address: str, spoil: Callable[[bytes], bytes]) -> tuple[asyncio.Server, str]:
+    """A wire to that address on which somebody sits who may change what the listener says."""
+    host, _, port = address.rpartition(":")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+
+        async def pump(
+            source: asyncio.StreamReader, sink: asyncio.StreamWriter, change: Callable[[bytes], bytes]
+        ) -> None:
+            while data := await source.read(65_536):
+                sink.write(change(data))
+            sink.close()
+
+        with contextlib.suppress(OSError, asyncio.CancelledError):
+            await asyncio.gather(pump(reader, far_writer, bytes), pump(far_reader, writer, spoil))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    return server, f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def test_what_somebody_on_the_wire_adds_is_not_taken_and_costs_the_link(caplog: pytest.LogCaptureFixture) -> None:
+    forged = framed(Kind.MESSAGE, msgspec.msgpack.encode(beat(666)))
+    injecting = False
+
+    def spoil(data: bytes) -> bytes:
+        return data + forged if injecting else data
+
+    async def scene() -> None:
+        nonlocal injecting
+        a, b = (Station(name, Club(secret=b"sesame")) for name in "ab")
+        address = await a.listen()
+        a.links.address = ""
+        server, wire = await tampered(address, spoil)
+        b.dialler.dial(wire)
+        await until(lambda: a.peers and b.peers)
+        a.links.send("b", beat(1))
+        await until(lambda: b.heard == [("a", beat(1))])
+        injecting = True
+        a.links.send("b", beat(2))
+        await until(lambda: ("unlinked", "a") in b.changes)
+        injecting = False
+        await until(lambda: b.peers == {"a"})
+        assert ("a", beat(666)) not in b.heard
+        for station in (a, b):
+            await station.stop()
+        server.close()
+
+    with caplog.at_level(logging.WARNING):
+        played(scene)
+    assert any("changed, left out or repeated" in record.getMessage() for record in caplog.records)
+
+
+def test_somebody_on_the_wire_reads_nothing_of_what_is_said() -> None:
+    seen = bytearray()
+
+    def look(data: bytes) -> bytes:
+        seen.extend(data)
+        return data
+
+    async def scene() -> None:
+        a, b = (Station(name, Club(secret=b"sesame")) for name in "ab")
+        address = await a.listen()
+        a.links.address = ""
+        server, wire = await tampered(address, look)
+        b.dialler.dial(wire)
+        await until(lambda: a.peers and b.peers)
+        a.links.send("b", Heartbeat("a private word", 1, 1, 0))
+        await until(lambda: b.heard)
+        for station in (a, b):
+            await station.stop()
+        server.close()
+
+    played(scene)
+    assert b"private" not in seen
+    assert b"sesame" not in seen
+
+
+def test_whoever_guesses_the_secret_is_soon_not_answered() -> None:
+    async def scene() -> None:
+        a, guesser = Station("a", Club(secret=b"sesame")), Station("g", Club(secret=b"barley"))
+        guesser.dialler.dial(await a.listen())
+        await until(lambda: a.links.guests._now("127.0.0.1", a.links.loop.time()) < 1)
+        assert not a.links.guests.may_greet("127.0.0.1", a.links.loop.time())
+        assert a.links.guests.may_greet("192.0.2.1", a.links.loop.time())
+        await guesser.stop()
+        await a.stop()
+
+    played(scene)
+
+
+def test_a_broker_that_dials_itself_knows_and_lets_it_be() -> None:
+    async def scene() -> None:
+        a = Station("a", Club(secret=b"sesame"))
+        address = await a.listen()
+        a.dialler.dial(address)
+        await until(lambda: address in a.dialler._own)
+        assert not a.peers
+        await a.stop()
+
+    played(scene)
+
+
+def test_in_the_clear_nobody_is_dialled_beyond_this_machine() -> None:
+    async def scene() -> None:
+        a, open_one, secret_one = Station("a"), Station("o", Club(insecure=True)), Station("s", Club(secret=b"sesame"))
+        for station, learned in ((a, False), (open_one, True), (secret_one, True)):
+            assert station.dialler.learn(Peer("far", "192.0.2.1:7883")) is learned
+            assert station.dialler.learn(Peer("near", "127.0.0.1:1"))
+            await station.stop()
+
+    played(scene)
+
+
+def test_a_certificate_of_the_same_authority_that_is_a_clients_does_not_join_as_a_broker(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours = Authority(tmp_path / "ours")
+    settings = PeersTls(certificate=Path(), key=Path(), authority=ours.ca, names=("*.brokers",))
+
+    def club(name: str, clients_only: bool = False) -> Club:
+        ours.files(name, clients_only=clients_only)
+        serving, dialling = ours.context(name, server=True), ours.context(name, server=False)
+        return Club(serving=serving, dialling=dialling, problem_of=partial(problem_of, settings))
+
+    async def scene() -> None:
+        a, b = Station("a", club("a.brokers")), Station("b", club("b.brokers"))
+        device, other = Station("d", club("d.brokers", clients_only=True)), Station("o", club("van-7"))
+        address = await a.listen()
+        for station in (device, other):
+            station.dialler.dial(address)
+        await until(lambda: len({record.getMessage() for record in caplog.records}) >= 2)
+        b.dialler.dial(address)
+        await until(lambda: b.peers == {"a"})
+        await asyncio.sleep(0.2)
+        assert a.peers == {"b"}
+        for station in (a, b, device, other):
+            await station.stop()
+
+    with caplog.at_level(logging.WARNING):
+        played(scene)
+    told = " ".join(record.getMessage() for record in caplog.records)
+    assert "van-7" in told
+    assert "is no broker's" in told
 
 
 def test_a_stopped_broker_lets_its_last_words_leave() -> None:

@@ -115,6 +115,12 @@ def checked_flags(fields: Fields, flags: int) -> int:
     return flags
 
 
+def check_count(count: int, what: str) -> None:
+    """Of the topic filters that were read so far."""
+    if count > TOPIC_FILTERS_MAX:
+        raise PacketError(f"{what}: more than {TOPIC_FILTERS_MAX} topic filters", QUOTA_EXCEEDED)
+
+
 def wish_of(pattern: str, options: int, *, reserved: int) -> Wish:
     if options & reserved:
         raise PacketError(f"SUBSCRIBE: reserved bits of the options are set: {options:#04x}")
@@ -132,6 +138,10 @@ PROTOCOL_ERROR = 0x82
 UNSUPPORTED_VERSION = 0x84
 TOPIC_NAME_INVALID = 0x90
 PACKET_TOO_LARGE = 0x95
+QUOTA_EXCEEDED = 0x97
+
+TOPIC_FILTERS_MAX = 4_096
+"""In one packet: reading more would keep everybody else waiting."""
 
 LENGTH_MAX = 268_435_455
 """The largest remaining length that four bytes can say."""
@@ -233,7 +243,7 @@ def topic_of(data: bytes, what: str) -> str:
     if not data:
         raise PacketError(f"{what}: an empty topic name", PROTOCOL_ERROR)
     if b"#" in data or b"+" in data:
-        raise PacketError(f"{what}: a topic name with a wildcard in it", TOPIC_NAME_INVALID)
+        raise PacketError(f"{what}: a topic name with a wildcard in it")
     return text_of(data, what)
 
 

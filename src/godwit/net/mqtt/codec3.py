@@ -21,8 +21,10 @@ from godwit.net.mqtt.codec import (
     PacketError,
     Subscribe,
     Unsubscribe,
+    Wish,
     binary_field,
     body_of,
+    check_count,
     checked_flags,
     length_field,
     text_field,
@@ -106,8 +108,9 @@ def checked_publish_flags(first: int) -> int:
 
 
 def _read_subscribe(fields: Fields) -> Packet:
-    packet_id, wishes = fields.packet_id(), []
+    packet_id, wishes = fields.packet_id(), list[Wish]()
     while fields.position < fields.end:
+        check_count(len(wishes) + 1, "SUBSCRIBE")
         wishes.append(wish_of(fields.text(), fields.byte(), reserved=0xFC))
     if not wishes:
         raise PacketError("SUBSCRIBE: no topic filter", PROTOCOL_ERROR)
@@ -122,8 +125,9 @@ def _read_suback(fields: Fields) -> Packet:
 
 
 def _read_unsubscribe(fields: Fields) -> Packet:
-    packet_id, patterns = fields.packet_id(), []
+    packet_id, patterns = fields.packet_id(), list[str]()
     while fields.position < fields.end:
+        check_count(len(patterns) + 1, "UNSUBSCRIBE")
         patterns.append(fields.text())
     if not patterns:
         raise PacketError("UNSUBSCRIBE: no topic filter", PROTOCOL_ERROR)

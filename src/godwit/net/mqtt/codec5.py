@@ -14,14 +14,15 @@ import mqtt5
 from godwit.net.mqtt.codec import (
     MALFORMED,
     PROTOCOL_ERROR,
-    TOPIC_NAME_INVALID,
     Fields,
     Kind,
     Packet,
     PacketError,
     Subscribe,
     Unsubscribe,
+    Wish,
     body_of,
+    check_count,
     checked_flags,
     topic_of,
     wish_of,
@@ -32,8 +33,11 @@ RESPONSE_TOPIC = 0x08
 SUBSCRIPTION_IDENTIFIER = 0x0B
 USER_PROPERTY = 0x26
 
+PAYLOAD_FORMAT = 0x01
+PACKET_SIZE_MAX = 0x27
+
 PROPERTIES: dict[int, Callable[[Fields], object]] = {
-    0x01: Fields.byte,  # payload format indicator
+    PAYLOAD_FORMAT: Fields.byte,
     0x02: Fields.number32,  # message expiry interval
     0x03: Fields.text,  # content type
     RESPONSE_TOPIC: Fields.text,
@@ -56,14 +60,14 @@ PROPERTIES: dict[int, Callable[[Fields], object]] = {
     0x24: Fields.byte,  # maximum QoS
     0x25: Fields.byte,  # retain available
     USER_PROPERTY: Fields.pair,
-    0x27: Fields.number32,  # maximum packet size
+    PACKET_SIZE_MAX: Fields.number32,
     0x28: Fields.byte,  # wildcard subscription available
     0x29: Fields.byte,  # subscription identifiers available
     0x2A: Fields.byte,  # shared subscription available
 }
 """How the value of each property is read (section 2.2.2.2)."""
 
-BOOLEANS = (0x01, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2A)
+BOOLEANS = (PAYLOAD_FORMAT, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2A)
 """Properties that are one byte, 0 or 1."""
 
 
@@ -99,7 +103,7 @@ def _read(data: bytes) -> Packet:
 def _named(text: str) -> PacketError:
     """What the package says, with the reason code that fits."""
     if text == "Invalid topic":
-        return PacketError("a topic name with a wildcard in it", TOPIC_NAME_INVALID)
+        return PacketError("a topic name with a wildcard in it")
     against_rules = text.startswith("Duplicate value") or text.endswith(("must be != 0", "if topic is empty"))
     return PacketError(text[:1].lower() + text[1:], PROTOCOL_ERROR if against_rules else MALFORMED)
 
@@ -115,14 +119,43 @@ def properties(fields: Fields) -> list[tuple[int, object]]:
         value = PROPERTIES.get(name, _unknown)(inner)
         if name in BOOLEANS and value not in (0, 1):
             raise PacketError(f"{fields.what}: property {name:#04x} is {value}, neither 0 nor 1", PROTOCOL_ERROR)
-        if name == RESPONSE_TOPIC and isinstance(value, str) and ("#" in value or "+" in value):
-            raise PacketError(f"{fields.what}: a response topic with a wildcard in it", PROTOCOL_ERROR)
+        if name == RESPONSE_TOPIC and isinstance(value, str) and (not value or "#" in value or "+" in value):
+            raise PacketError(f"{fields.what}: a response topic that is empty or has a wildcard", PROTOCOL_ERROR)
         found.append((name, value))
     return found
 
 
 def _unknown(fields: Fields) -> object:
     raise PacketError(f"{fields.what}: a property that is not known: {fields.data[fields.position - 1]:#04x}")
+
+
+def payload_is_text(data: bytes) -> bool | None:
+    """The payload format indicator of a PUBLISH, or of the will in a CONNECT, both as they were read; None where it is
+    not said, which the package does not tell from 0."""
+    fields = body_of(data)
+    if data[0] >> 4 == Kind.PUBLISH:
+        fields.binary()
+        fields.skip(2 if data[0] & 6 else 0)
+    else:
+        _skip_to_payload(fields)
+        fields.binary()
+    return next((bool(value) for name, value in properties(fields) if name == PAYLOAD_FORMAT), None)
+
+
+def packet_max_of(data: bytes) -> int | None:
+    """The largest packet that a client takes, as far as its CONNECT can be read; None where it does not say."""
+    try:
+        found = _skip_to_payload(body_of(data))
+    except PacketError:
+        return None
+    return next((int(str(value)) for name, value in found if name == PACKET_SIZE_MAX), None)
+
+
+def _skip_to_payload(fields: Fields) -> list[tuple[int, object]]:
+    """The properties of a CONNECT; what follows is its payload."""
+    fields.binary()
+    fields.skip(4)
+    return properties(fields)
 
 
 def _walk_connect(fields: Fields) -> None:
@@ -179,8 +212,9 @@ _WALKS: dict[int, Callable[[Fields], None]] = {
 
 
 def _read_subscribe(fields: Fields) -> Packet:
-    packet_id, found, wishes = fields.packet_id(), properties(fields), []
+    packet_id, found, wishes = fields.packet_id(), properties(fields), list[Wish]()
     while fields.position < fields.end:
+        check_count(len(wishes) + 1, "SUBSCRIBE")
         wishes.append(wish_of(fields.text(), fields.byte(), reserved=0xC0))
     if not wishes:
         raise PacketError("SUBSCRIBE: no topic filter", PROTOCOL_ERROR)
@@ -188,9 +222,10 @@ def _read_subscribe(fields: Fields) -> Packet:
 
 
 def _read_unsubscribe(fields: Fields) -> Packet:
-    packet_id, patterns = fields.packet_id(), []
+    packet_id, patterns = fields.packet_id(), list[str]()
     _user(properties(fields), "UNSUBSCRIBE")
     while fields.position < fields.end:
+        check_count(len(patterns) + 1, "UNSUBSCRIBE")
         patterns.append(fields.text())
     if not patterns:
         raise PacketError("UNSUBSCRIBE: no topic filter", PROTOCOL_ERROR)

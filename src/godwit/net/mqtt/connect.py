@@ -58,13 +58,16 @@ def _common_name(tls: ssl.SSLObject | ssl.SSLSocket) -> str | None:
     return next((str(pair[1]) for pair in pairs if pair[0] == "commonName"), None)
 
 
-def opening_of(client: str, packet: mqtt5.ConnectPacket, admitted: Admitted, options: Options, now: float) -> Opening:
+def opening_of(
+    client: str, packet: mqtt5.ConnectPacket, admitted: Admitted, options: Options, now: float, is_text: bool | None
+) -> Opening:
+    """`is_text`: what the will says of its payload."""
     return Opening(
         client=client,
         clean=packet.clean_start,
         expiry_s=expiry_of(packet.session_expiry_interval, options),
         inflight_max=min(packet.receive_max, options.inflight_out_max),
-        will=will_of(client, packet.will, now) if packet.will is not None else None,
+        will=will_of(client, packet.will, now, is_text) if packet.will is not None else None,
         previous=_property(packet, PREVIOUS),
         token=_property(packet, TOKEN),
         grant=admitted.grant,
@@ -81,7 +84,7 @@ def expiry_of(interval_s: int, options: Options) -> float:
     return min(inf if interval_s == FOREVER else float(interval_s), options.session_expiry_max_s)
 
 
-def will_of(client: str, will: mqtt5.Will, now: float) -> Will:
+def will_of(client: str, will: mqtt5.Will, now: float, is_text: bool | None) -> Will:
     """Its message expiry counts from `now`; whoever publishes it moves that on, as it moves `time`."""
     interval_s = will.message_expiry_interval
     publication = Publication(
@@ -93,18 +96,18 @@ def will_of(client: str, will: mqtt5.Will, now: float) -> Will:
         will.retain,
         now,
         None if interval_s is None else now + interval_s,
-        properties_of(will),
+        properties_of(will, is_text),
     )
     return Will(publication, float(will.will_delay_interval))
 
 
-def properties_of(said: mqtt5.Will | mqtt5.PublishPacket) -> Properties:
+def properties_of(said: mqtt5.Will | mqtt5.PublishPacket, is_text: bool | None) -> Properties:
     properties = Properties(
         tuple(said.user_properties),
         said.content_type,
         said.response_topic,
         said.correlation_data,
-        bool(said.payload_format_indicator),
+        is_text,
     )
     return PLAIN if properties == PLAIN else properties
 
@@ -147,7 +150,7 @@ def welcome(
 
 
 def farewell(code: int, text: str, version: int, packet_max: int) -> bytes:
-    """The CONNACK that does not let a client in."""
+    """The CONNACK that does not let a client in; nothing where it takes no packet so large."""
     if version < 5:
         return bytes((0x20, 2, 0, codec3.return_code(code)))
     reference = text if code == USE_ANOTHER_SERVER else None
@@ -155,8 +158,11 @@ def farewell(code: int, text: str, version: int, packet_max: int) -> bytes:
         reason = ConnAckReasonCode(code)
     except ValueError:
         reason = ConnAckReasonCode.UNSPECIFIED_ERROR
-    said = mqtt5.ConnAckPacket(reason_code=reason, reason_str=shortened(text), server_reference=reference).write()
-    return said if len(said) <= packet_max else mqtt5.ConnAckPacket(reason_code=reason).write()
+    forms = (
+        mqtt5.ConnAckPacket(reason_code=reason, reason_str=shortened(text), server_reference=reference).write(),
+        mqtt5.ConnAckPacket(reason_code=reason).write(),
+    )
+    return next((one for one in forms if len(one) <= packet_max), b"")
 
 
 def shortened(text: str) -> str | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
 from functools import partial
 from math import inf
@@ -23,11 +23,12 @@ from typing import cast
 
 import mqtt5
 
-from godwit.net.access import Admitted, session_name
+from godwit.net.access import Admitted, session_name, user_of
 from godwit.net.mqtt import codec3, codec5
 from godwit.net.mqtt.codec import (
     PACKET_TOO_LARGE,
     PROTOCOL_ERROR,
+    TOPIC_NAME_INVALID,
     UNSUPPORTED_VERSION,
     Kind,
     Packet,
@@ -52,16 +53,18 @@ from godwit.net.mqtt.connect import (
 )
 from godwit.net.mqtt.encode import PINGRESP, Teller
 from godwit.net.mqtt.framing import PLAIN, length_at, run_end
-from godwit.net.mqtt.front import SHARE_S, TICK_S, Front
+from godwit.net.mqtt.front import SHARE_S, TICK_S, Arrival, Front
 from godwit.net.mqtt.options import Bucket, Hold
-from godwit.net.mqtt.subscribe import conditions_of, subscription_of
+from godwit.net.mqtt.subscribe import check_filter, conditions_of, lasting_of, since_of, subscription_of
 from godwit.net.mqtt.writer import PACKET_ANY, WRITE_HIGH_BYTES, Delivering
 from godwit.protocols.broker.api import Opening, Reason, RefusedError
 from godwit.protocols.broker.broker import Granted
+from godwit.protocols.broker.interest.subscribers import BROKERS_OWN
 from godwit.protocols.broker.publication import PLAIN as NO_PROPERTIES
-from godwit.protocols.broker.publication import Publication
-from godwit.protocols.broker.session.state import Session
+from godwit.protocols.broker.publication import Properties, Publication
+from godwit.protocols.broker.session.state import Item, Session
 from godwit.protocols.broker.streams.frames import Transport
+from godwit.protocols.broker.topics import LEVELS_MAX
 
 log = logging.getLogger("godwit.mqtt")
 
@@ -71,6 +74,9 @@ VERSIONS = {3: "3.1", 4: "3.1.1", 5: "5"}
 
 RECEIVE_MAX_EXCEEDED = 0x93
 TOPIC_ALIAS_INVALID = 0x94
+
+
+NOT_IN_PLACE = "some brokers that would match it do not answer; try again"
 
 
 class Asked:
@@ -117,16 +123,16 @@ class Requests(Delivering):
         """With properties, or not well-formed."""
         packet = codec5.read(data) if self.version == 5 else codec3.read(data)
         assert isinstance(packet, mqtt5.PublishPacket)
-        if packet.response_topic == "":
-            raise PacketError("PUBLISH: an empty response topic", PROTOCOL_ERROR)
-        self._add(self._topic(packet), packet.payload, int(packet.qos), data[0], packet.packet_id or 0, packet)
+        properties = properties_of(packet, codec5.payload_is_text(data)) if self.version == 5 else NO_PROPERTIES
+        number, expiry_s = packet.packet_id or 0, packet.message_expiry_interval
+        self._add(self._topic(packet), packet.payload, int(packet.qos), data[0], number, properties, expiry_s)
 
     def _topic(self, packet: mqtt5.PublishPacket) -> str:
         alias = packet.topic_alias
         if alias is None:
             return packet.topic
-        if alias > self.front.options.topic_alias_max:
-            text = f"PUBLISH: topic alias {alias}, at most {self.front.options.topic_alias_max} was announced"
+        if alias > self.options.topic_alias_max:
+            text = f"PUBLISH: topic alias {alias}, at most {self.options.topic_alias_max} was announced"
             raise PacketError(text, TOPIC_ALIAS_INVALID)
         known = self._aliases_in
         if known is None:
@@ -140,12 +146,22 @@ class Requests(Delivering):
         return known[alias]
 
     def _add(
-        self, topic: str, payload: bytes, qos: int, first: int, number: int, rich: mqtt5.PublishPacket | None = None
+        self,
+        topic: str,
+        payload: bytes,
+        qos: int,
+        first: int,
+        number: int,
+        properties: Properties = NO_PROPERTIES,
+        interval_s: int | None = None,
     ) -> None:
         """To what is offered to the broker when all that was read is looked through."""
         assert self._session is not None
+        if topic.count("/") >= LEVELS_MAX and (self.version < 5 or not qos):
+            # Nothing else tells it that this goes nowhere: neither QoS 0 nor version 3.1.1 has an answer that could.
+            raise PacketError(f"PUBLISH: a topic of more than {LEVELS_MAX} levels", TOPIC_NAME_INVALID)
         self.front.counts.publishes_in += 1
-        broker, interval_s = self.front.broker, rich.message_expiry_interval if rich is not None else None
+        broker = self.front.broker
         publication = Publication(
             self._client,
             self._session.next_sequence(),
@@ -155,7 +171,7 @@ class Requests(Delivering):
             bool(first & 1),
             broker.clock(),
             None if interval_s is None else broker.steady() + interval_s,
-            NO_PROPERTIES if rich is None else properties_of(rich),
+            properties,
         )
         if qos:
             self._expect(number)
@@ -164,9 +180,9 @@ class Requests(Delivering):
     def _expect(self, number: int) -> None:
         """An acknowledgement is due. A client of 5 was told how many may be; one of 3.1.1 is not read meanwhile."""
         self._incoming.add(number)
-        if len(self._incoming) > self.front.options.inflight_max:
+        if len(self._incoming) > self.options.inflight_max:
             if self.version == 5:
-                text = f"more than {self.front.options.inflight_max} publications unacknowledged"
+                text = f"more than {self.options.inflight_max} publications unacknowledged"
                 raise PacketError(text, RECEIVE_MAX_EXCEEDED)
             self.stop_reading(Hold.INFLIGHT)
 
@@ -181,6 +197,8 @@ class Requests(Delivering):
             raise PacketError(f"{Kind(kind).name}: the packet identifier is 0", PROTOCOL_ERROR)
         broker, session = self.front.broker, self._session
         assert session is not None
+        if kind != Kind.PUBREL:
+            self._check_step(kind, session.queue.flying.get(number))
         if kind == Kind.PUBREL:
             self._offer()
             if number not in session.queue.incoming:
@@ -191,6 +209,14 @@ class Requests(Delivering):
                 self.send(self._teller.release(number, known=False))
         else:
             broker.acknowledged(session, number)
+
+    def _check_step(self, kind: int, item: Item | None) -> None:
+        """That this is what is due for a delivery which is under way over this connection."""
+        if item is None or not item.out:
+            return
+        due = Kind.PUBACK if item.qos == 1 else Kind.PUBCOMP if item.received else Kind.PUBREC
+        if kind != due and not (kind == Kind.PUBREC and item.received):
+            raise PacketError(f"{Kind(kind).name}: {due.name} is due for packet {item.number}", PROTOCOL_ERROR)
 
     def _other(self, packet: Packet) -> None:
         match packet:
@@ -205,6 +231,7 @@ class Requests(Delivering):
             case Subscribe():
                 self._subscribe(packet)
             case Unsubscribe():
+                self._check_filters(packet.patterns, "UNSUBSCRIBE")
                 self._offer()
                 assert self._session is not None
                 reasons = self.front.broker.unsubscribe(self._session, packet.patterns)
@@ -212,7 +239,13 @@ class Requests(Delivering):
             case mqtt5.PingReqPacket():
                 self.send(PINGRESP)
 
+    def _check_filters(self, patterns: Sequence[str], what: str) -> None:
+        self._teller.check_answer(what, len(patterns))
+        for pattern in patterns:
+            check_filter(pattern, what)
+
     def _subscribe(self, packet: Subscribe) -> None:
+        self._check_filters([wish.pattern for wish in packet.wishes], "SUBSCRIBE")
         self._offer()
         self._asked = Asked(packet, conditions_of(packet), len(self._pieces))
         self._go_on_subscribing()
@@ -229,7 +262,23 @@ class Requests(Delivering):
             if perf_counter() > end and len(asked.answers) < len(asked.packet.wishes):
                 return
         self._asked = None
-        said = self._teller.subscribed(asked.packet.packet_id, asked.answers)
+        answered = zip(asked.packet.wishes, asked.answers, strict=True)
+        keys = [wish.pattern for wish, granted in answered if granted.reason < Reason.UNSPECIFIED]
+        self.front.broker.in_place(session, keys, partial(self._subscribed, asked, session, keys))
+
+    def _subscribed(self, asked: Asked, session: Session, keys: list[str], in_place: bool) -> None:
+        """Whoever may send something knows of it by now, or cannot be told: then the client is not told that it will
+        get everything."""
+        if not in_place:
+            refused = Granted(Reason.IMPLEMENTATION_SPECIFIC, 0, NOT_IN_PLACE)
+            asked.answers = [refused if one.reason < Reason.UNSPECIFIED else one for one in asked.answers]
+            self.front.broker.unsubscribe(session, keys)
+            log.warning("subscriptions of %r refused: %s", self._client, NOT_IN_PLACE, extra={"client": self._client})
+        if self.ended or self._session is not session:
+            return
+        answered = zip(asked.packet.wishes, asked.answers, strict=True)
+        answers = [self.front.broker.renewed(session, wish.pattern, one) for wish, one in answered]
+        said = self._teller.subscribed(asked.packet.packet_id, answers)
         if session.durable:
             self._once_safe(said)
         elif not self.ended:
@@ -239,13 +288,18 @@ class Requests(Delivering):
 
     def _granted(self, wish: Wish, asked: Asked) -> Granted:
         assert self._session is not None
-        most = self.front.options.filters_per_packet_max
+        most = self.options.filters_per_packet_max
         if len(asked.answers) >= most:
             return Granted(Reason.QUOTA_EXCEEDED, 0, f"more than {most} topic filters in one packet; send several")
         try:
-            wanted = subscription_of(wish, asked.conditions, asked.packet.subscription_id)
+            packet, now_s = asked.packet, self.front.broker.clock()
+            wanted = subscription_of(
+                wish, asked.conditions, packet.subscription_id, lasting_of(packet), since_of(packet), now_s
+            )
         except RefusedError as error:
             return self._told(wish, Granted(error.reason, 0, error.text))
+        if wanted.topics.startswith(BROKERS_OWN) and not user_of(self._client):
+            return self._told(wish, Granted(Reason.NOT_AUTHORIZED, 0, f"{BROKERS_OWN} is for clients with a user name"))
         (granted,) = self.front.broker.subscribe(self._session, (wanted,))
         return self._told(wish, granted)
 
@@ -273,6 +327,9 @@ class Requests(Delivering):
 
 MESSAGE_RATE_TOO_HIGH = 0x96
 KEEP_ALIVE_TIMEOUT = 0x8D
+MAXIMUM_CONNECT_TIME = 0xA0
+LEASE_MAX_S = 30 * 24 * 3600.0
+"""Whoever has a token for longer shows it again after so long at the latest: a timer takes no longer time."""
 HELD_BYTES_MAX = 64 * 1024
 """What is read ahead of a client that is not in yet."""
 
@@ -321,25 +378,31 @@ class Connection(Requests):
 
     __slots__ = (
         "_admission",
+        "_broken",
         "_bytes_left",
         "_connect",
         "_expiry_s",
         "_id",
+        "_knocked_s",
+        "_lease",
         "_missing",
         "_opening",
         "_packets_left",
         "_rest",
         "_share",
         "_straight",
+        "_stranger",
         "_unread",
+        "_will_is_text",
         "heard",
         "patience",
+        "since_s",
         "state",
     )
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
-        options = front.options
+        options = self.options
         self.state = State.NEW
         self.heard = front.tick
         """The tick at which the client last said something."""
@@ -347,12 +410,22 @@ class Connection(Requests):
         """How many ticks of silence are too many; 0: any number is fine."""
         self._id = ""
         """As the client calls itself; `_client` is what the brokers call its session."""
+        self.since_s = 0.0
+        """When the client was let in, in seconds since 1970."""
+        self._knocked_s = 0.0
+        self._stranger = False
+        """Its session was not here when it knocked."""
         self._admission: asyncio.Future[None] | None = None
+        self._lease: asyncio.TimerHandle | None = None
+        """Ends the connection when what its client showed holds no longer."""
         self._connect: mqtt5.ConnectPacket | None = None
+        self._will_is_text: bool | None = None
         self._opening: Opening | None = None
         self._expiry_s: float | None = None
         self._rest = bytearray()
         """A packet that has begun, or all that came before the client is in."""
+        self._broken = ""
+        """Why nothing can be read after what came so far."""
         self._missing = 0
         """How many more bytes make it whole, as far as is known."""
         self._unread: bytearray | None = None
@@ -365,8 +438,7 @@ class Connection(Requests):
         self._bytes_left = self._bucket(options.bytes_per_s)
 
     def _bucket(self, rate_per_s: float) -> Bucket | None:
-        front = self.front
-        return Bucket(rate_per_s, front.options.burst_s, front.loop.time()) if rate_per_s < inf else None
+        return Bucket(rate_per_s, self.options.burst_s, self.front.loop.time()) if rate_per_s < inf else None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are asyncio's only by what they can do.
@@ -400,6 +472,31 @@ class Connection(Requests):
         elif self.state is not State.GONE:
             self._wait_with(data)
 
+    def eof_received(self) -> bool:
+        """The client says no more. What it has said counts, a goodbye above all, and may be waiting for its turn; the
+        connection ends after that. Whoever is not known yet is not waited for."""
+        self._last = True
+        return self._is_behind or self._hanging_up
+
+    @property
+    def is_known(self) -> bool:
+        """Somebody has looked at who it is."""
+        return self.state is State.OPENING or self.state is State.OPEN
+
+    @property
+    def _is_behind(self) -> bool:
+        """It has said something that was not looked at."""
+        waits = self.state is State.OPENING and bool(self._rest)
+        return waits or self._unread is not None or self._asked is not None
+
+    def _end_if_last(self) -> None:
+        if self._is_behind or self.state is State.GONE:
+            return
+        if self._broken:
+            self._fail(PacketError(self._broken))
+        elif self._last:
+            self.hang_up()
+
     def _look_at(self, data: bytes) -> None:
         """Within one share of a turn; what is left over waits until the others have had theirs."""
         began = perf_counter()
@@ -432,6 +529,7 @@ class Connection(Requests):
             self._look_at(bytes(unread))
         if self._unread is None and self._asked is None:
             self.go_on_reading(Hold.TURN)
+        self._end_if_last()
 
     def _wait_with(self, data: bytes) -> None:
         self._rest += data
@@ -451,7 +549,7 @@ class Connection(Requests):
             self._fail(error)
 
     def _charge(self, packets: int, size: int) -> None:
-        options = self.front.options
+        options = self.options
         if self._packets_left is not None and not self._packets_left.take(packets, self.front.loop.time()):
             raise PacketError(f"more than {options.packets_per_s:g} packets a second", MESSAGE_RATE_TOO_HIGH)
         if self._bytes_left is not None and not self._bytes_left.take(size, self.front.loop.time()):
@@ -459,7 +557,7 @@ class Connection(Requests):
 
     def _take_packets(self, data: bytes) -> None:
         position, end = 0, len(data)
-        packet_max, left = self.front.options.packet_bytes_max, self._share
+        packet_max, left = self.options.packet_bytes_max, self._share
         if self.state is State.NEW:
             packet_max = min(packet_max, CONNECT_BYTES_MAX)
         while position < end:
@@ -531,13 +629,17 @@ class Connection(Requests):
         # In the form that it may understand best, should it be none of ours.
         self.version = min(max(version, 3), 5)
         check_protocol(name, version)
+        if self.version == 5:
+            # Also a CONNECT that is refused for what is wrong with it gets no larger answer than it asks for.
+            self.packet_max = codec5.packet_max_of(data) or PACKET_ANY
         packet = codec5.read(data) if self.version == 5 else codec3.read(data)
         assert isinstance(packet, mqtt5.ConnectPacket)
         self._connect = packet
+        self._will_is_text = codec5.payload_is_text(data) if self.version == 5 and packet.will is not None else None
         self.packet_max = packet.max_packet_size or PACKET_ANY
         self._teller = Teller(self.version, self.packet_max, packet.request_problem_info)
-        self._aliases_out_max = min(packet.topic_alias_max, self.front.options.topic_alias_max)
-        refusal = refusal_of(packet, self.version, self.front.options)
+        self._aliases_out_max = min(packet.topic_alias_max, self.options.topic_alias_max)
+        refusal = refusal_of(packet, self.version, self.options)
         if refusal is not None:
             self._refuse(*refusal)
             return
@@ -575,14 +677,29 @@ class Connection(Requests):
             return
         assert self._connect is not None
         self._client = session_name(admitted.user, self._id)
+        if admitted.lasts_s is not None:
+            self._lease = self.front.loop.call_later(min(admitted.lasts_s, LEASE_MAX_S), self._expire)
         refusal = self.front.steer(self._client, self.follows, self.over)
         if refusal is not None:
             self._refuse(int(refusal[0]), refusal[1])
             return
         broker = self.front.broker
-        self._opening = opening_of(self._client, self._connect, admitted, self.front.options, broker.clock())
+        will_is_text = self._will_is_text
+        self._opening = opening_of(self._client, self._connect, admitted, self.options, broker.clock(), will_is_text)
         self.state = State.OPENING
+        self._knocked_s, self._stranger = self.front.loop.time(), self._client not in broker.sessions
         broker.open(self._opening, self)
+
+    def _expire(self) -> None:
+        if self.state is State.OPEN:
+            self.closed_with(MAXIMUM_CONNECT_TIME, "the token has expired; come again with a newer one")
+        else:
+            self._refuse(int(Reason.NOT_AUTHORIZED), "the token has expired")
+
+    @property
+    def address(self) -> str:
+        """Of the network, as far as it is known."""
+        return self._peer()
 
     def _peer(self) -> str:
         where = self.transport.get_extra_info("peername") if self.transport is not None else None
@@ -616,7 +733,8 @@ class Connection(Requests):
         log.info(
             "refused %r from %s: %s (0x%02x)", self._client, self._peer(), text, code, extra=self._who(reason=code)
         )
-        self.send(farewell(code, text, self.version, self.packet_max))
+        if said := farewell(code, text, self.version, self.packet_max):
+            self.send(said)
         self._go()
 
     def opened(self, session: Session, present: bool) -> None:
@@ -625,7 +743,7 @@ class Connection(Requests):
         assert self._connect is not None
         self._session = session
         self._opening = None
-        packet, options = self._connect, self.front.options
+        packet, options = self._connect, self.options
         name = self.front.broker.host.name
         said = welcome(packet, self.version, options, self._id, name, session.carried.token, present=present)
         if not said:
@@ -638,6 +756,12 @@ class Connection(Requests):
         self.send(said)
         self.front.counts.connected += 1
         self._tell_connected(present)
+        self.since_s = self.front.broker.clock()
+        came = self._stranger and bool(session.standing.came_from)
+        waited_s = self.front.loop.time() - self._knocked_s
+        if came:
+            self.front.timings.handoff.add(waited_s)
+        self.front.on_opened(Arrival(session, came, waited_s))
         keep_alive_s = keep_alive_of(packet, self.version, options)
         self.patience = int(1.5 * keep_alive_s / TICK_S) + 1 if keep_alive_s else 0
         # What it said meanwhile must wait for the next turn: the broker is in the middle of something.
@@ -665,6 +789,7 @@ class Connection(Requests):
         if waiting:
             self._look_at(waiting)
         self.go_on_reading(Hold.OPENING)
+        self._end_if_last()
 
     def go_on_delivering(self) -> None:
         if self._session is not None:
@@ -680,7 +805,7 @@ class Connection(Requests):
             assert self._connect is not None
             if interval_s and not self._connect.session_expiry_interval:
                 raise PacketError("DISCONNECT: a session expiry, where CONNECT had none", PROTOCOL_ERROR)
-            self._expiry_s = expiry_of(interval_s, self.front.options)
+            self._expiry_s = expiry_of(interval_s, self.options)
         self._offer()
         self._go()
         self._leave(will=int(packet.reason_code) != 0)
@@ -706,6 +831,13 @@ class Connection(Requests):
             self._refuse(error.code, error.text)
         else:
             self._go()
+
+    def break_off(self, text: str) -> None:
+        """What comes next is no MQTT, as the transport has found."""
+        if self.state is State.OPENING or self._is_behind:
+            self._broken = text
+        elif self.state is not State.GONE:
+            self._fail(PacketError(text))
 
     def closed_with(self, code: int, text: str) -> None:
         """As `closed`, for reasons of ours; the broker is told at once."""
@@ -741,6 +873,8 @@ class Connection(Requests):
         """Tell the broker, once, that this connection is over."""
         if self.state is State.ADMITTING and self._admission is not None:
             self._admission.cancel()  # nobody waits for a password to be checked any more
+        if self._lease is not None:
+            self._lease.cancel()
         self.state = State.GONE
         session, self._session = self._session, None
         opening, self._opening = self._opening, None

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 import mqtt5
 
 from godwit.net.mqtt import codec3
-from godwit.net.mqtt.codec import binary_field, length_field, text_field
+from godwit.net.mqtt.codec import PACKET_TOO_LARGE, PacketError, binary_field, length_field, text_field
 from godwit.net.mqtt.connect import USE_ANOTHER_SERVER, shortened
 from godwit.protocols.broker.api import Delivery, Reason
 from godwit.protocols.broker.broker import Granted
+from godwit.protocols.broker.lasting.words import APPEARED, CHANGE, CHANGED, GONE, NUMBER, VIEW
 from godwit.protocols.broker.publication import PLAIN, Properties, Publication
 
 Form = tuple[bytes, bytes]
@@ -36,7 +37,7 @@ class Forms:
         if delivery.publication is not self._publication:
             self._publication = delivery.publication
             self._forms.clear()
-        key = (version == 5, delivery.qos, delivery.retain, delivery.identifiers, alias, known)
+        key = (version == 5, delivery.qos, delivery.retain, delivery.identifiers, delivery.view, alias, known)
         form = self._forms.get(key)
         if form is None:
             form = self._forms[key] = self._form(delivery, version, alias, known)
@@ -47,7 +48,8 @@ class Forms:
 
     def _form(self, delivery: Delivery, version: int, alias: int, known: bool) -> Form:
         publication = delivery.publication
-        topic = text_field("" if known else publication.topic)
+        is_old = version < 5 and bool(delivery.view)
+        topic = text_field("" if known else _lasting_topic(publication) if is_old else publication.topic)
         properties = self._properties(delivery, alias) if version == 5 else b""
         first = 0x30 | delivery.qos << 1 | delivery.retain
         size = len(topic) + (2 if delivery.qos else 0) + len(properties) + len(publication.payload)
@@ -70,10 +72,20 @@ class Forms:
         return length_field(len(data)) + data
 
 
+CHANGES = {APPEARED: "in", CHANGED: "on", GONE: "out"}
+"""What changed, for clients whose version knows no user properties."""
+
+
+def _lasting_topic(publication: Publication) -> str:
+    """`$lasting/<in, on or out>/<number>/<view>/<topic>`."""
+    told = dict(reversed(publication.properties.user))
+    return f"$lasting/{CHANGES[told[CHANGE]]}/{told[NUMBER]}/{told[VIEW]}/{publication.topic}"
+
+
 def _properties(properties: Properties) -> list[bytes]:
     parts = []
-    if properties.payload_is_text:
-        parts.append(b"\x01\x01")
+    if properties.payload_is_text is not None:
+        parts.append(bytes((1, properties.payload_is_text)))
     if properties.content_type is not None:
         parts.append(b"\x03" + text_field(properties.content_type))
     if properties.response_topic is not None:
@@ -137,8 +149,18 @@ class Teller:
             return codec3.write(mqtt5.SubAckPacket(number, [mqtt5.SubAckReasonCode(min(c, 128)) for c in codes]))
         reasons = [mqtt5.SubAckReasonCode(code) for code in codes]
         text = "; ".join(one.text for one in granted if one.reason != Reason.OK and one.text)
-        said = mqtt5.SubAckPacket(number, reasons, reason_str=shortened(text) if self.problems else None).write()
+        told = [one for each in granted for one in each.properties]
+        if not self.problems:
+            return mqtt5.SubAckPacket(number, reasons).write()
+        said = mqtt5.SubAckPacket(number, reasons, reason_str=shortened(text), user_properties=told).write()
         return said if len(said) <= self.packet_max else mqtt5.SubAckPacket(number, reasons).write()
+
+    def check_answer(self, what: str, count: int) -> None:
+        """That the client takes an answer to so many topic filters (MQTT-3.1.2-24)."""
+        size = 3 + count
+        if self.version == 5 and 1 + len(length_field(size)) + size > self.packet_max:
+            text = f"{what}: the answer to {count} topic filters would be larger than the {self.packet_max} bytes taken"
+            raise PacketError(text, PACKET_TOO_LARGE)
 
     def unsubscribed(self, number: int, reasons: Sequence[Reason]) -> bytes:
         if self.version < 5:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from godwit.net.mqtt.codec import topic_of
 from godwit.net.mqtt.encode import Forms
 from godwit.net.mqtt.framing import with_properties, without_properties
 from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
+from godwit.net.ops.histogram import Histogram
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.publication import Publication
@@ -22,15 +28,31 @@ from godwit.protocols.broker.topics import LEVELS_MAX
 if TYPE_CHECKING:
     from godwit.net.mqtt.connection import Connection
 
+log = logging.getLogger("godwit.mqtt")
+
 Steer = Callable[[str, bool, Transport], tuple[Reason, str] | None]
 """`steer(client, follows, over)`: why a client is not let in though it is who it says. Where it should go instead is
 told only to one that `follows`."""
 
+
+class Arrival(msgspec.Struct, frozen=True):
+    """A client that was let in."""
+
+    session: Session
+    came: bool
+    """Its session was not here when it knocked, and is now: it came from another broker."""
+    waited_s: float
+    """From when the broker knew who it is until it was in."""
+
+
 TICK_S = 0.5
+
+"""How exactly silence is measured: one timer looks after all connections."""
 
 TROUBLED_S = 60.0
 """So long after a publication has failed the broker says that it is not well."""
-"""How exactly silence is measured: one timer looks after all connections."""
+
+NO_ROOM = "no file descriptors are left, and clients that knock are turned away; allow the broker more (LimitNOFILE)"
 
 SHARE_S, TURN_S = 0.002, 0.004
 """What one client may cost in one turn of the loop, and what all together may of whom something was left over. Whoever
@@ -69,6 +91,20 @@ class Route:
         return len(fives) + len(threes)
 
 
+class Timings:
+    """How long clients wait, for operators."""
+
+    def __init__(self) -> None:
+        self.delivery = Histogram()
+        self.handoff = Histogram()
+        self.skipped = 0
+        """Deliveries since one was timed."""
+
+
+SAMPLED = 16
+"""Of so many deliveries one is timed: it costs what the others need not pay."""
+
+
 class Front:
     """One per broker, for all its listeners. Call `begin` in the running loop, and `end` before it stops."""
 
@@ -77,7 +113,9 @@ class Front:
         self.options = options or Options()
         self.authenticate = authenticate
         self.counts = Counts()
+        self.timings = Timings()
         self.steer: Steer = lambda client, follows, over: None
+        self.on_opened: Callable[[Arrival], None] = lambda arrival: None
         self.connections: set[Connection] = set()
         self.forms = Forms(broker.steady)
         self.tick = 0
@@ -94,6 +132,7 @@ class Front:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failed_s, self._failure = 0.0, ""
+        self._crowded = False
 
     def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
         """As the broker does; where that fails the broker is not well, whoever was concerned."""
@@ -106,7 +145,21 @@ class Front:
     def troubles(self) -> list[str]:
         """Why nobody should publish here."""
         lately = self._failure and self.loop.time() - self._failed_s < TROUBLED_S
-        return [f"publishing failed: {self._failure}"] if lately else []
+        found = [f"publishing failed: {self._failure}"] if lately else []
+        return [*found, NO_ROOM] if self._crowded else found
+
+    def _look_for_room(self) -> None:
+        """The loop turns away who knocks when there are no descriptors left, and tells nobody."""
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+            crowded = False
+        except OSError as error:
+            crowded = error.errno in (errno.EMFILE, errno.ENFILE)
+        if crowded and not self._crowded:
+            log.error("%s", NO_ROOM, extra={"connections": self.counts.connections})
+        elif self._crowded and not crowded:
+            log.warning("there are file descriptors again", extra={"connections": self.counts.connections})
+        self._crowded = crowded
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -205,6 +258,7 @@ class Front:
 
     def _look_around(self) -> None:
         self.tick += 1
+        self._look_for_room()
         self._timer = self.loop.call_later(TICK_S, self._look_around)
         for connection in list(self.connections):
             if connection.patience and self.tick - connection.heard > connection.patience:

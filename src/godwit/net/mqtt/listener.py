@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Callable
+from functools import partial
 
 from godwit.net.mqtt.connection import Connection
 from godwit.net.mqtt.front import Front
+from godwit.net.mqtt.secure import Secured
 from godwit.net.mqtt.websocket import WebSocket
 
 BACKLOG = 4_096
@@ -42,16 +44,15 @@ class Listener:
             self._answer(),
             self.host,
             self.port,
-            ssl=self.tls,
-            ssl_handshake_timeout=None if self.tls is None else self.front.options.connect_wait_s,
             backlog=BACKLOG,
             reuse_address=True,
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
     def _answer(self) -> Callable[[], asyncio.Protocol]:
-        front = self.front
-        return (lambda: WebSocket(front)) if self.websocket else (lambda: Connection(front))
+        front, tls = self.front, self.tls
+        plain = partial(WebSocket if self.websocket else Connection, front)
+        return plain if tls is None else lambda: Secured(front, tls, plain)
 
     async def close(self) -> None:
         """No more clients; those that are in stay."""

@@ -75,6 +75,8 @@ class Counts(msgspec.Struct):
     publishes_in: int = 0
     malformed: int = 0
     """Connections that ended for what their client sent."""
+    handshakes_failed: int = 0
+    """Connections with which there was no TLS."""
     dropped: dict[str, int] = {}
     """Publications not delivered, by reason."""
 

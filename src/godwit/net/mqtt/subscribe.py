@@ -4,6 +4,10 @@ sport/+/score                               a topic filter
 $share/<group>/<topic filter>               shared among the group
 $filter/<condition>/<topic filter>          with a condition on the content, percent-encoded
 $share/<group>/$filter/<condition>/<topic filter>
+$lasting/<topic filter>                     told what is and what changes (docs/lasting.md)
+$lasting/$filter/<condition>/<topic filter>
+$since/<time>/<topic filter>                first what was published since then, as -2h or 2026-11-17T08:00:00Z
+$since/<time>/$filter/<condition>/<topic filter>
 """
 
 from __future__ import annotations
@@ -11,15 +15,44 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import unquote
 
+import msgspec
+
 from godwit.net.mqtt.codec import PROTOCOL_ERROR, PacketError, Subscribe, Wish
-from godwit.protocols.broker.api import Reason, RefusedError, RetainHandling, Subscription
-from godwit.protocols.broker.topics import problem_of_filter
+from godwit.net.mqtt.moments import moment
+from godwit.protocols.broker.api import Lasting, Reason, RefusedError, RetainHandling, Subscription
+from godwit.protocols.broker.topics import problem_of_filter, problem_of_form
 
 FILTER = "filter"
 """The user property of SUBSCRIBE that carries a condition for all topic filters of the packet."""
 
+LASTING = "lasting"
+"""The user property of SUBSCRIBE that makes all subscriptions of the packet last."""
+
 SHARE_PREFIX = "$share/"
 FILTER_PREFIX = "$filter/"
+LASTING_PREFIX = "$lasting/"
+SINCE_PREFIX = "$since/"
+
+SINCE = "since"
+"""The user property of SUBSCRIBE by which all subscriptions of the packet want what was published before."""
+
+SENSES = {"overlap": Lasting.OVERLAP, "cover": Lasting.COVER}
+QUIET = "quiet"
+
+
+def check_filter(pattern: str, what: str) -> None:
+    """That it is a topic filter at all, whoever may have it: one that is none costs the connection (MQTT 5, 4.7, 4.8
+    and 4.13.1). What only this broker makes of it, a condition, is refused in the answer."""
+    if pattern.startswith(SINCE_PREFIX):
+        pattern = pattern[len(SINCE_PREFIX) :].partition("/")[2]
+    try:
+        _, topics = _split_share(pattern.removeprefix(LASTING_PREFIX))
+    except RefusedError as error:
+        raise PacketError(f"{what}: {error.text}") from None
+    if topics.startswith(FILTER_PREFIX):
+        topics = topics[len(FILTER_PREFIX) :].partition("/")[2] or "none"
+    if problem := problem_of_form(topics):
+        raise PacketError(f"{what}: {problem}")
 
 
 def conditions_of(packet: Subscribe) -> list[str]:
@@ -30,9 +63,38 @@ def conditions_of(packet: Subscribe) -> list[str]:
     return found
 
 
-def subscription_of(wish: Wish, conditions: Iterable[str], identifier: int) -> Subscription:
+def lasting_of(packet: Subscribe) -> list[str] | None:
+    """The words of its `lasting`; None where it has none."""
+    said = [value for name, value in packet.user_properties if name == LASTING]
+    return " ".join(said).replace(",", " ").lower().split() if said else None
+
+
+def since_of(packet: Subscribe) -> str | None:
+    """Since when it wants what was published; None where it does not."""
+    return next((value for name, value in packet.user_properties if name == SINCE), None)
+
+
+def subscription_of(
+    wish: Wish,
+    conditions: Iterable[str],
+    identifier: int,
+    lasting: list[str] | None = None,
+    since: str | None = None,
+    now_s: float = 0.0,
+) -> Subscription:
     """What the broker is asked for; `RefusedError` where the topic filter is none."""
-    group, rest = _split_share(wish.pattern)
+    if wish.pattern.startswith(SINCE_PREFIX):
+        encoded, _, rest = wish.pattern[len(SINCE_PREFIX) :].partition("/")
+        said = since or unquote(encoded)
+        plain = msgspec.structs.replace(wish, pattern=rest)
+        wanted = subscription_of(plain, conditions, identifier, lasting, said, now_s)
+        return msgspec.structs.replace(wanted, key=wish.pattern)
+    if wish.pattern.startswith(LASTING_PREFIX):
+        rest, lasting = wish.pattern[len(LASTING_PREFIX) :], lasting or []
+    else:
+        rest = wish.pattern
+    sense, quiet = _sense(lasting)
+    group, rest = _split_share(rest)
     if group and wish.no_local:
         raise PacketError(f"SUBSCRIBE: no-local on the shared subscription {wish.pattern!r}", PROTOCOL_ERROR)
     condition, topics = _split_filter(rest)
@@ -51,7 +113,27 @@ def subscription_of(wish: Wish, conditions: Iterable[str], identifier: int) -> S
         wish.retain_as_published,
         RetainHandling(wish.retain_handling),
         identifier,
+        sense,
+        quiet,
+        None if since is None else _moment(since, now_s),
     )
+
+
+def _moment(since: str, now_s: float) -> float:
+    try:
+        return moment(since, now_s)
+    except ValueError as error:
+        raise _invalid(f"since: {error}") from None
+
+
+def _sense(words: list[str] | None) -> tuple[Lasting, bool]:
+    if words is None:
+        return Lasting.NO, False
+    for word in words:
+        if word not in SENSES and word != QUIET:
+            raise _invalid(f"lasting: {word!r} is none of overlap, cover, quiet; leave it empty for overlap")
+    senses = [SENSES[word] for word in words if word != QUIET]
+    return senses[-1] if senses else Lasting.OVERLAP, QUIET in words
 
 
 def _split_share(pattern: str) -> tuple[str, str]:

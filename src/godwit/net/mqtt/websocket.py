@@ -17,13 +17,18 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
-from godwit.net.mqtt.connection import Connection
+from godwit.net.mqtt.connection import CLOSE_WAIT_S, CONNECT_BYTES_MAX, HELD_BYTES_MAX, Connection
 from godwit.net.mqtt.front import Front
 
 log = logging.getLogger("godwit.mqtt")
 
 SUBPROTOCOLS = ("mqtt", "mqttv3.1")
 """The second is what clients of version 3.1 say."""
+
+REQUEST_END = b"\r\n\r\n"
+
+PACKETS_IN_FRAME = 4
+"""So many of the largest packets may come in one frame."""
 
 
 def chosen(protocol: ServerProtocol, offered: Any) -> Subprotocol:
@@ -67,10 +72,13 @@ class Inside(asyncio.Transport):
         self._outside.write(bytes(data))
 
     def close(self) -> None:
-        self._outside.close()
+        self._outside.end()
 
     def can_write_eof(self) -> bool:
-        return False  # a closing frame says so instead
+        return self._transport.can_write_eof()
+
+    def write_eof(self) -> None:
+        self._outside.end()
 
     def abort(self) -> None:
         self._transport.abort()
@@ -94,18 +102,22 @@ class Inside(asyncio.Transport):
 class WebSocket(asyncio.Protocol):
     """The handshake and the frames; what is in them goes to a `Connection`."""
 
-    __slots__ = ("_front", "_full", "_inner", "_protocol", "_timer", "transport")
+    __slots__ = ("_before", "_ended", "_front", "_full", "_inner", "_protocol", "_timer", "transport")
 
     def __init__(self, front: Front) -> None:
         self._front = front
-        # A frame may hold many packets, so its size says nothing that the connection would not check.
+        # A frame is kept until it is whole, whoever sends it: of somebody who is not known yet that must not be much.
         self._protocol = ServerProtocol(
             subprotocols=[Subprotocol(name) for name in SUBPROTOCOLS],
             select_subprotocol=chosen,
-            max_size=front.options.packet_bytes_max * 16,
+            max_size=min(front.options.packet_bytes_max, CONNECT_BYTES_MAX) + HELD_BYTES_MAX,
         )
+        self._before = b""
+        """The last bytes of a request that has not ended."""
         self._inner: Connection | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._ended = False
+        """The last frame was sent, and nothing that comes is looked at."""
         self._full = False
         """More waits to be written than the transport likes."""
         self.transport: asyncio.Transport | None = None
@@ -142,12 +154,32 @@ class WebSocket(asyncio.Protocol):
             self.transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
+        # The package wants the request answered before it sees a frame, and who is in a hurry sends both at once.
+        if self._protocol.state is State.CONNECTING:
+            joined = self._before + data
+            end = joined.find(REQUEST_END)
+            self._before = joined[-len(REQUEST_END) + 1 :]
+            if end >= 0:
+                size = end + len(REQUEST_END) - (len(joined) - len(data))
+                self._receive(data[:size])
+                data = data[size:]
+        if data:
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
+        if self._ended:
+            return
+        if self._inner is not None and self._inner.is_known:
+            self._protocol.max_message_size = self._front.options.packet_bytes_max * PACKETS_IN_FRAME
         self._protocol.receive_data(data)
         self._take()
 
-    def eof_received(self) -> None:
+    def eof_received(self) -> bool:
+        if self._ended:
+            return False
         self._protocol.receive_eof()
         self._take()
+        return not self._ended and self._inner is not None
 
     def _take(self) -> None:
         for event in self._protocol.events_received():
@@ -155,7 +187,18 @@ class WebSocket(asyncio.Protocol):
                 self._greet(event)
             elif isinstance(event, Frame):
                 self._take_frame(event)
-        self._send()
+        if self._protocol.state in (State.CONNECTING, State.OPEN) or self._inner is None:
+            self._send()
+        else:
+            self._finish(self._inner)
+
+    def _finish(self, inner: Connection) -> None:
+        """No more frames come, and the last one that goes is ready. What came before counts first, and our answers to
+        that go before it."""
+        if self._protocol.close_rcvd is None and self._protocol.close_sent is not None:
+            inner.break_off(self._protocol.close_sent.reason or "what came is no frame of a WebSocket")
+        elif not inner.eof_received():
+            self.end()
 
     def _greet(self, request: Request) -> None:
         self._shaken()
@@ -183,24 +226,34 @@ class WebSocket(asyncio.Protocol):
         if self._protocol.state is State.OPEN:
             self._protocol.send_binary(data)
             self._send()
+        elif self.transport is not None and not self._ended and not self.transport.is_closing():
+            # The last frame is ready and has not gone: this goes before it.
+            self.transport.write(Frame(Opcode.BINARY, data).serialize(mask=False))
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """Say the last frame and close our half: a client that still talks must be able to read it. Whoever closes too
+        ends the connection; whoever does not is not waited for."""
         if self._protocol.state is State.OPEN:
             self._protocol.send_close(CloseCode.NORMAL_CLOSURE)
-        self._send()
-        if self.transport is not None:
-            self.transport.close()
+        transport = self.transport
+        if self._ended or transport is None or transport.is_closing():
+            return
+        self._ended = True
+        transport.write(b"".join(self._protocol.data_to_send()))
+        if self._protocol.close_rcvd is not None or not transport.can_write_eof():
+            transport.close()
+        else:
+            transport.write_eof()
+            transport.resume_reading()
+            self._timer = self._front.loop.call_later(CLOSE_WAIT_S, transport.abort)
 
     def _send(self) -> None:
-        for data in self._protocol.data_to_send():
-            if self.transport is None:
-                return
-            if data:
-                self.transport.write(data)
-            else:
-                self.transport.close()
-        if self.transport is not None and self._protocol.close_expected() and not self.transport.is_closing():
-            self.transport.close()
+        if self._ended or self.transport is None or self.transport.is_closing():
+            return
+        pieces = self._protocol.data_to_send()
+        self.transport.write(b"".join(pieces))
+        if b"" in pieces:
+            self.end()
 
     def _shaken(self) -> None:
         if self._timer is not None:

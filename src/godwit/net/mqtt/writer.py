@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from godwit.net.mqtt.encode import Teller
-from godwit.net.mqtt.front import TICK_S, Front
+from godwit.net.mqtt.front import SAMPLED, TICK_S, Front
 from godwit.net.mqtt.options import Hold
 from godwit.protocols.broker.api import Delivery, Reason
 from godwit.protocols.broker.session.state import Session
@@ -20,19 +20,24 @@ class Output(asyncio.Protocol):
     __slots__ = (
         "_awaited",
         "_gated",
+        "_hanging_up",
         "_held",
+        "_last",
         "_moved",
         "_pieces",
         "_pieces_bytes",
         "ended",
         "front",
         "held_bytes",
+        "options",
         "paused",
         "transport",
     )
 
     def __init__(self, front: Front) -> None:
         self.front = front
+        self.options = front.options
+        """As they were when this client came: it was told of them."""
         self.transport: asyncio.Transport | None = None
         self.ended = False
         """Nothing more is sent."""
@@ -44,6 +49,10 @@ class Output(asyncio.Protocol):
         self._pieces_bytes = 0
         self._gated = False
         """Nothing leaves before the disk has what the first of it says."""
+        self._hanging_up = False
+        """It is to be hung up on once that has left."""
+        self._last = False
+        """The client says no more: all that came is what there is to be looked at."""
         self._awaited = False
         """Somebody has more for the client, and waits until it takes that."""
         self._moved = 0
@@ -84,7 +93,10 @@ class Output(asyncio.Protocol):
 
     def ungate(self) -> None:
         self._gated = False
-        self.flush()
+        if self._hanging_up:
+            self.hang_up()
+        else:
+            self.flush()
 
     def flush(self) -> None:
         if self._gated:
@@ -135,7 +147,7 @@ class Output(asyncio.Protocol):
 
     def look_at_output(self) -> None:
         """A client that takes nothing for long is not there any more."""
-        if (self.front.tick - self._moved) * TICK_S > self.front.options.stall_s:
+        if (self.front.tick - self._moved) * TICK_S > self.options.stall_s:
             self.front.counts.drop("client closed for not reading")
             self.hang_up(at_once=True)
 
@@ -143,14 +155,18 @@ class Output(asyncio.Protocol):
         """Write what was said, and close; or do not even wait for that."""
         if self.transport is None:
             return
-        if not at_once and not self.ended and not self._gated:
+        if self._gated and not at_once:
+            self.ended = self._hanging_up = True
+            return
+        if not at_once and (self._hanging_up or not self.ended):
+            self._hanging_up = False
             self.flush()
             # What the transport does not take any more would keep the connection open for a client that does not read.
             at_once = self.paused
         self.ended = True
         if at_once:
             self.transport.abort()
-        elif self.transport.can_write_eof() and not self.transport.is_closing():
+        elif self.transport.can_write_eof() and not self.transport.is_closing() and not self._last:
             # What the client still says would make the system answer with a reset, which overtakes our last words: so
             # only our half is closed. The client closes the other when it has read them, or loses our patience.
             self.transport.write_eof()
@@ -225,17 +241,22 @@ class Delivering(Output):
             assert self._aliases_out is not None
             self._aliases_out[delivery.publication.topic] = alias
         self.send(packet)
+        timings = self.front.timings
+        timings.skipped += 1
+        if timings.skipped >= SAMPLED and not (delivery.retain or delivery.again):
+            timings.skipped = 0
+            timings.delivery.add(self.front.broker.clock() - delivery.publication.time)
 
     def _hold(self, data: bytes) -> None:
         """Whoever asks and asks and does not read the answers is not read either."""
         super()._hold(data)
-        options = self.front.options
+        options = self.options
         if self.held_bytes > options.output_bytes_max + options.packet_bytes_max:
             self.stop_reading(Hold.OUTPUT)
 
     def _release(self, size: int) -> None:
         super()._release(size)
-        if self._stopped & Hold.OUTPUT and self.held_bytes <= self.front.options.output_bytes_max // 2:
+        if self._stopped & Hold.OUTPUT and self.held_bytes <= self.options.output_bytes_max // 2:
             self.go_on_reading(Hold.OUTPUT)
 
     def _alias(self, topic: str) -> tuple[int, bool]:
@@ -271,7 +292,7 @@ class Delivering(Output):
 
     def _acknowledged(self, number: int) -> None:
         self._incoming.discard(number)
-        if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.front.options.inflight_max // 2:
+        if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.options.inflight_max // 2:
             self.go_on_reading(Hold.INFLIGHT)
 
     @property

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterable
 from functools import partial
 
-from godwit.net.address import Address
-from godwit.net.config import Config, Redirect, address, is_loopback
+from godwit.net.address import Address, is_loopback
+from godwit.net.config import Config, Redirect, address
 from godwit.net.host import AsyncHost
 from godwit.net.mqtt.front import Front
 from godwit.net.peers.dialler import PORT

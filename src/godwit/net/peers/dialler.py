@@ -11,7 +11,7 @@ from random import Random
 import msgspec
 
 from godwit.net.address import Address, AddressError
-from godwit.net.peers.frames import Kind, Known, Peer, encode_control, framed
+from godwit.net.peers.frames import Known, Peer, encode_control
 from godwit.net.peers.handshake import RefusedError, SelfError, SpareError
 from godwit.net.peers.links import Link, Links
 from godwit.protocols.broker.store import Store
@@ -116,6 +116,8 @@ class Dialler:
             return False
         if address in self._own or peer.name == self.links.identity.name:
             return False
+        if not self.links.club.reaches(Address.parse(address).host):
+            return False
         entry = self.book.get(address)
         if (entry is None and self._makes_room(peer.name)) or (entry is not None and peer.name and not entry.name):
             self._note(address, peer.name)
@@ -149,7 +151,7 @@ class Dialler:
 
     def _tell_book(self, link: Link) -> None:
         known = [Peer(entry.name, address) for address, entry in self.book.items() if entry.name]
-        link.write(framed(Kind.CONTROL, encode_control(Known(tuple(known)))))
+        link.control(encode_control(Known(tuple(known))))
 
     def _admitted(self, link: Link) -> None:
         """A peer is here: note where it is, tell it of the others, and the others of it."""

@@ -9,7 +9,7 @@ import msgspec
 from godwit.protocols.host import NodeId, RemoteError
 
 PROTOCOL = "godwit-peers"
-VERSION = 4
+VERSION = 6
 
 HEAD_B = 5
 GREETING_B_MAX = 64 * 1024
@@ -21,11 +21,14 @@ class Kind(IntEnum):
     """Between the links themselves: `Control`."""
     MESSAGE = 1
     """For the fabric, and of no concern here."""
+    PACKED = 2
+    """The same, compressed as both have agreed: what came before on this connection is known to both."""
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True):
-    """The first frame in both directions. `address` is where the sender can be dialled: `:port` where it does not know
-    its own host, empty where it cannot be dialled. `needed`: it may be cut off from the others without this link."""
+    """The first frame in both directions; whoever was dialled answers the other's. `address` is where the sender can be
+    dialled: `:port` where it does not know its own host, empty where it cannot be. `needed`: it may be cut off from the
+    others without this link."""
 
     protocol: str
     version: int
@@ -36,10 +39,15 @@ class Hello(msgspec.Struct, frozen=True, tag=True):
     nonce: bytes
     address: str = ""
     needed: bool = False
+    share: bytes = b""
+    """Of the key exchange (SPAKE2), where there is a secret: it says nothing of the secret."""
+    packs: tuple[str, ...] = ()
+    """Ways to compress that the sender understands. Nothing is compressed unless both know one."""
 
 
 class Proof(msgspec.Struct, frozen=True, tag=True):
-    """The second: an HMAC over both hellos, which only those who know the cluster's secret can make."""
+    """The second, of the dialler first: an HMAC over both hellos, with a key on which only two can agree who know the
+    cluster's secret. What its sender says from then on is sealed."""
 
     mac: bytes
 
@@ -115,5 +123,5 @@ class Reader:
     def _check(self, size: int, kind: int) -> None:
         if not 1 <= size <= self.size_max:
             raise RemoteError(f"a frame of {size:,} bytes; between 1 and {self.size_max:,} are allowed")
-        if kind not in (Kind.CONTROL, Kind.MESSAGE):
-            raise RemoteError(f"a frame of kind {kind}; there are {Kind.CONTROL:d} and {Kind.MESSAGE:d}")
+        if kind not in (Kind.CONTROL, Kind.MESSAGE, Kind.PACKED):
+            raise RemoteError(f"a frame of kind {kind}; there are {Kind.CONTROL:d} to {Kind.PACKED:d}")

@@ -1,7 +1,14 @@
 """How two brokers get to know each other, without sockets: each says hello, then proves that it knows the secret.
 
-The proof covers both hellos, names and disks included, so that it can neither be repeated nor serve somebody else. What
-follows is neither hidden nor signed: where others can reach the wire, use TLS.
+    dialler                              listener
+    Hello, with its share        ->
+                                 <-      Hello, with its share
+    Proof                        ->
+                                 <-      Proof, where the other's was right
+    everything sealed            <->     everything sealed
+
+The proof covers both hellos, names and disks included, so that it can neither be repeated nor serve somebody else. A
+stranger gets no proof of anything: whoever dials goes first. Without a secret, proofs are empty and nothing is sealed.
 """
 
 from __future__ import annotations
@@ -9,7 +16,6 @@ from __future__ import annotations
 import hmac
 from collections.abc import Container
 from enum import StrEnum
-from hashlib import sha256
 
 import msgspec
 
@@ -19,6 +25,7 @@ from godwit.net.peers.frames import (
     VERSION,
     Control,
     Hello,
+    Kind,
     Known,
     Ping,
     Proof,
@@ -26,6 +33,7 @@ from godwit.net.peers.frames import (
     decode_control,
     encode_control,
 )
+from godwit.net.peers.seal import Exchange, Keys, heard
 from godwit.protocols.host import RemoteError
 
 NAME_MAX = 255
@@ -33,7 +41,7 @@ NAME_MAX = 255
 
 class State(StrEnum):
     GREETING = "greeting"
-    """Our hello is sent, the peer's has not come."""
+    """The peer's hello has not come; ours is sent where we dialled."""
     PROVING = "proving"
     """Hellos are exchanged; the peer has not proved that it belongs here."""
     ADMITTED = "admitted"
@@ -57,12 +65,17 @@ class SpareError(RemoteError):
     """Nothing is wrong: another link to the same broker is kept."""
 
 
+class WrongSecretError(RemoteError):
+    """The peer does not know the cluster's secret."""
+
+
 class RefusedError(RemoteError):
     """The peer does not want this link, for a reason that it gave and knows."""
 
 
 class Handshake:
-    """One side of one connection: send `hello` first, then whatever `receive` returns, until `state` is admitted."""
+    """One side of one connection: send `hello` first where this one dialled, then whatever `receive` returns, until
+    `state` is admitted. `seal` and `open` whatever is sent and received."""
 
     def __init__(
         self,
@@ -74,6 +87,7 @@ class Handshake:
         nonce: bytes,
         address: str = "",
         needed: bool = False,
+        packs: tuple[str, ...] = (),
         own_nonces: Container[bytes] = (),
     ) -> None:
         self.state = State.GREETING
@@ -81,16 +95,42 @@ class Handshake:
         self.nonce = nonce
         self.needed = needed
         self.peer: Hello | None = None
+        self.refused_nonce = b""
+        """Of a hello that was our own."""
         self._secret = secret
         self._own_nonces = own_nonces
         self._mine = Hello(
-            PROTOCOL, VERSION, cluster, identity.name, identity.disk, identity.incarnation, nonce, address, needed
+            PROTOCOL,
+            VERSION,
+            cluster,
+            identity.name,
+            identity.disk,
+            identity.incarnation,
+            nonce,
+            address,
+            needed,
+            packs=packs,
         )
-        self.hello = encode_control(self._mine)
-        self._theirs = b""
+        self._exchange: Exchange | None = None
+        self._keys: Keys | None = None
+        self._proved = self._seals = self._opens = False
+        self.hello = self._said_hello() if dialled else b""
 
-    def receive(self, body: bytes) -> tuple[Control, bytes]:
-        """Take a control frame; what it was, and the body of the frame to send in answer, or nothing.
+    @property
+    def agreed(self) -> str:
+        """How both may compress what they say; empty: not at all."""
+        theirs = self.peer.packs if self.peer is not None else ()
+        return next((one for one in self._mine.packs if one in theirs), "")
+
+    def _said_hello(self) -> bytes:
+        """Whoever was dialled says it later: a stranger that says nothing costs nothing."""
+        if self._secret:
+            self._exchange = Exchange(self._secret, dialled=self.dialled)
+            self._mine = msgspec.structs.replace(self._mine, share=self._exchange.share)
+        return encode_control(self._mine)
+
+    def receive(self, body: bytes) -> tuple[Control, tuple[bytes, ...]]:
+        """Take a control frame; what it was, and the bodies of frames to send in answer.
 
         `RemoteError` where the peer must not go on; tell it why.
         """
@@ -98,26 +138,55 @@ class Handshake:
         state = TRANSITIONS[self.state].get(type(control))
         if state is None:
             raise RemoteError(f"{type(control).__name__} came while {self.state}")
-        answer = b""
+        answers: tuple[bytes, ...] = ()
         match control:
             case Refused():
                 self.state = state
                 raise (SpareError if control.spare else RefusedError)(f"refused: {control.reason}")
             case Hello():
                 self._check_hello(control)
-                self.peer, self._theirs = control, body
-                answer = encode_control(Proof(self._mac(self.dialled)))
+                self.peer = control
+                answers = self._greet(control, body)
             case Proof():
                 self._check_proof(control)
+                self._opens = self._keys is not None
+                answers = () if self.dialled else (self._proof(),)
         self.state = state
-        return control, answer
+        return control, answers
+
+    def _greet(self, theirs: Hello, body: bytes) -> tuple[bytes, ...]:
+        answers: tuple[bytes, ...] = ()
+        if not self.dialled:
+            self.hello = self._said_hello()
+            answers = (self.hello,)
+        if self._exchange is not None:
+            hellos = (self.hello, body) if self.dialled else (body, self.hello)
+            self._keys = self._exchange.keys(theirs.share, heard(*hellos))
+        return (*answers, self._proof()) if self.dialled else answers
+
+    def _proof(self) -> bytes:
+        self._proved = True
+        return encode_control(Proof(self._keys.proof(self.dialled) if self._keys is not None else b""))
+
+    def sealed(self, kind: Kind, body: bytes) -> bytes:
+        """What is sent for this body: as it is until our proof is on its way."""
+        return self._keys.seal(self.dialled, kind, body) if self._seals and self._keys is not None else body
+
+    def answered(self) -> None:
+        """Call it when what `receive` returned is on its way: what follows our proof is sealed."""
+        self._seals = self._proved
+
+    def opened(self, kind: int, body: bytes) -> bytes:
+        """What was sent; `RemoteError` where it was not our peer that sent it."""
+        return self._keys.open(not self.dialled, kind, body) if self._opens and self._keys is not None else body
 
     def _check_hello(self, theirs: Hello) -> None:
         """Reasons are read at both ends, so they name both."""
         mine = self._mine
         if theirs.protocol != mine.protocol:
             raise RemoteError(f"{mine.name!r} speaks {mine.protocol!r} here, not {theirs.protocol!r}")
-        if theirs.nonce in self._own_nonces:
+        if not self.dialled and theirs.nonce in self._own_nonces:
+            self.refused_nonce = theirs.nonce
             raise SelfError("this is the address of this broker itself")
         if not 0 < len(theirs.name) <= NAME_MAX:
             raise RemoteError(f"a broker's name of {len(theirs.name)} characters; right would be 1 to {NAME_MAX}")
@@ -129,21 +198,14 @@ class Handshake:
         ):
             if my != their:
                 raise RemoteError(f"{what} of {mine.name!r} is {my!r}, of {theirs.name!r} {their!r}; {advice}")
+        if bool(self._secret) != bool(theirs.share):
+            one, other = (mine.name, theirs.name) if self._secret else (theirs.name, mine.name)
+            raise RemoteError(f"{one!r} has a cluster secret and {other!r} has none; give both the same")
 
     def _check_proof(self, proof: Proof) -> None:
-        if hmac.compare_digest(proof.mac, self._mac(not self.dialled)):
-            return
-        assert self.peer is not None
-        mine, theirs = repr(self._mine.name), repr(self.peer.name)
-        if not proof.mac or not self._secret:
-            one, other = (mine, theirs) if self._secret else (theirs, mine)
-            raise RemoteError(f"{one} has a cluster secret and {other} has none; give both the same")
-        raise RemoteError(f"the cluster secrets of {mine} and {theirs} differ; give both the same")
-
-    def _mac(self, dialler: bool) -> bytes:
-        """What the dialler, or the other, has to show; empty where there is no secret."""
-        if not self._secret:
-            return b""
-        hellos = (self.hello, self._theirs) if self.dialled else (self._theirs, self.hello)
-        said = msgspec.msgpack.encode((PROTOCOL, dialler, *(sha256(hello).digest() for hello in hellos)))
-        return hmac.digest(self._secret, said, "sha256")
+        wanted = self._keys.proof(not self.dialled) if self._keys is not None else b""
+        if not hmac.compare_digest(proof.mac, wanted):
+            assert self.peer is not None
+            raise WrongSecretError(
+                f"the cluster secrets of {self._mine.name!r} and {self.peer.name!r} differ; give both the same"
+            )

@@ -13,10 +13,11 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from godwit.net.address import is_loopback
 from godwit.net.identity import Identity
 from godwit.net.peers.frames import (
     Control,
@@ -31,8 +32,13 @@ from godwit.net.peers.frames import (
     encode_control,
     framed,
 )
-from godwit.net.peers.handshake import Handshake, SelfError, SpareError, State
+from godwit.net.peers.guests import Guests
+from godwit.net.peers.handshake import Handshake, SelfError, SpareError, State, WrongSecretError
+from godwit.net.peers.pace import WAIT_S, Pace, Traffic
 from godwit.protocols.host import Message, NodeId, RemoteError
+
+if TYPE_CHECKING:
+    from godwit.net.peers.packing import Packer
 
 # One connection between two brokers, from the first byte to the last.
 
@@ -52,6 +58,8 @@ class LinkOptions(msgspec.Struct, frozen=True, kw_only=True):
     frame_b_max: int = 64 * MIB
     queue_b_max: int = 64 * MIB
     """What may wait for one slow peer; what does not fit is dropped and counted."""
+    packs: tuple[str, ...] = ()
+    """Ways to compress that are offered: `zstd`, or none."""
     strangers_max: int = 64
     """Connections at a time that have not been admitted yet."""
 
@@ -72,11 +80,16 @@ class Link(asyncio.Protocol):
         self.heard_s = self.said_s = self.loop.time()
         self.remote_host = ""
         self.dropped = 0
+        self.is_own = False
+        """The other end is this very broker."""
         self._transport: asyncio.Transport | None = None
         self._reader = Reader()
         self._queue: list[bytes] = []
         self._queue_b = 0
         self._paused = False
+        self._later: asyncio.TimerHandle | None = None
+        self.traffic = Traffic()
+        self._packer: Packer | None = None
 
     @property
     def peer(self) -> Hello:
@@ -104,9 +117,18 @@ class Link(asyncio.Protocol):
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.control(self.handshake.hello)
+        if self.handshake.hello:
+            self.control(self.handshake.hello)
         self.links.met(self)
+        self._look_at_certificate(transport.get_extra_info("ssl_object"))
         self.loop.call_later(self.links.options.greeting_s, self._greeted_or_gone)
+
+    def _look_at_certificate(self, tls: ssl.SSLObject | None) -> None:
+        """TLS has verified who signed it; whether it was for a broker is our affair."""
+        shown = tls.getpeercert(binary_form=True) if tls is not None else None
+        problem = self.links.club.problem_of(shown) if shown else ""
+        if problem:
+            self.refuse(RemoteError(problem))
 
     def _greeted_or_gone(self) -> None:
         if not self.admitted.done():
@@ -114,15 +136,23 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.heard_s = self.loop.time()
+        self.traffic.wire_in += len(data)
         try:
             for kind, body in self._reader.feed(data):
                 if self._transport is None or self._transport.is_closing():
                     return
+                body = self.handshake.opened(kind, body)
                 if kind == Kind.MESSAGE:
                     self._take_message(body)
+                elif kind == Kind.PACKED:
+                    self._take_message(self._unpacked(body))
                 else:
                     self._take_control(body)
         except RemoteError as error:
+            if isinstance(error, SelfError):
+                self.links.met_itself(self)
+            if isinstance(error, WrongSecretError):
+                self.links.guests.was_wrong(self.remote_host, self.loop.time())
             if self.handshake.state is State.REFUSED:
                 self._end(error)
             else:
@@ -133,40 +163,100 @@ class Link(asyncio.Protocol):
         if self.handshake.state is not State.ADMITTED:
             raise RemoteError(f"a message came while {self.handshake.state}")
         self.links.received += 1
+        self.traffic.plain_in += len(body)
         self.links.on_message(self.peer.name, self.links.decode(body))
 
+    def _unpacked(self, body: bytes) -> bytes:
+        if self._packer is None:
+            raise RemoteError("a compressed frame, though nothing of that kind was agreed on")
+        return self._packer.unpack(body, self.links.options.frame_b_max)
+
+    def message(self, body: bytes) -> bool:
+        """Send a message, compressed where that was agreed; False where there is no room for it."""
+        if self._packer is None:
+            sent = self.write(Kind.MESSAGE, body)
+        elif self._queue_b + len(body) > self.links.options.queue_b_max and self._queue_b:
+            self.dropped += 1
+            sent = False  # before it is compressed: the other end must see all that was
+        else:
+            self._enqueue(Kind.PACKED, self._packer.pack(body))
+            self._flush()
+            sent = True
+        self.traffic.plain_out += len(body) if sent else 0
+        return sent
+
     def _take_control(self, body: bytes) -> None:
-        control, answer = self.handshake.receive(body)
-        if answer:
+        if not self.address and self.handshake.state is State.GREETING and not self.links.may_greet(self):
+            raise RemoteError("too many greetings from this address; try again later")
+        control, answers = self.handshake.receive(body)
+        for answer in answers:
             self.control(answer)
+        self.handshake.answered()
         if isinstance(control, Proof):
             self._reader.size_max = self.links.options.frame_b_max
+            if self.handshake.agreed:
+                from godwit.net.peers.packing import Packer
+
+                self._packer = Packer()
+            self.traffic = self.links.traffic.setdefault(self.peer.name, self.traffic)
             self.links.admit(self)
         elif isinstance(control, Known):
             self.links.on_known(control.peers)
 
     def control(self, body: bytes) -> None:
-        self.write(framed(Kind.CONTROL, body))
+        self.write(Kind.CONTROL, body)
 
-    def write(self, frame: bytes) -> bool:
+    def write(self, kind: Kind, body: bytes) -> bool:
         """Send a frame, or queue it while the peer is slow; False where there is no room. The loop itself gathers what
         is written in one of its turns."""
-        if self._queue_b + len(frame) > self.links.options.queue_b_max and self._queue_b:
+        if self._queue_b + len(body) > self.links.options.queue_b_max and self._queue_b:
             self.dropped += 1
             return False
-        self._queue.append(frame)
-        self._queue_b += len(frame)
+        self._enqueue(kind, body)
         self._flush()
         return True
+
+    def _enqueue(self, kind: Kind, body: bytes) -> None:
+        """What is sealed must leave in its order, and none of it may be dropped."""
+        frame = framed(kind, self.handshake.sealed(kind, body))
+        self._queue.append(frame)
+        self._queue_b += len(frame)
 
     def _flush(self) -> None:
         if self._paused or self._transport is None or self._transport.is_closing():
             return
-        data = b"".join(self._queue)
-        self._queue.clear()
-        self._queue_b = 0
-        self.said_s = self.loop.time()
-        self._transport.write(data)
+        pace = self.pace
+        data = b"".join(self._queue) if pace is None else self._due(pace)
+        if pace is None:
+            self._queue.clear()
+            self._queue_b = 0
+        if data:
+            self.said_s = self.loop.time()
+            self.traffic.wire_out += len(data)
+            self._transport.write(data)
+
+    @property
+    def pace(self) -> Pace | None:
+        return self.links.pace_of(self.peer.name) if self.handshake.state is State.ADMITTED else None
+
+    def _due(self, pace: Pace) -> bytes:
+        """What may leave now, byte by byte, so that the other end hears something all the time; the rest follows."""
+        now, due = self.loop.time(), bytearray()
+        room_b = pace.room_b(now)
+        while self._queue and room_b > 0:
+            part, rest = self._queue[0][:room_b], self._queue[0][room_b:]
+            self._queue[:1] = [rest] if rest else []
+            room_b -= len(part)
+            due += part
+        pace.spend(len(due), now)
+        self._queue_b -= len(due)
+        if self._queue and self._later is None:
+            self._later = self.loop.call_later(WAIT_S, self._flush_later)
+        return bytes(due)
+
+    def _flush_later(self) -> None:
+        self._later = None
+        self._flush()
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -179,12 +269,14 @@ class Link(asyncio.Protocol):
     def refuse(self, error: RemoteError) -> None:
         """Say why, as far as the peer still listens, and hang up."""
         refused = Refused(str(error), isinstance(error, SpareError))
-        self._queue.append(framed(Kind.CONTROL, encode_control(refused)))
+        self._enqueue(Kind.CONTROL, encode_control(refused))
         self._paused = False
         self._flush()
         self._end(error)
 
     def _end(self, error: RemoteError) -> None:
+        if self.is_own:
+            error = SelfError(str(error))
         self.is_spare = isinstance(error, SpareError)
         if not isinstance(error, SpareError | SelfError):
             self.links.tell(self.address or self.remote_host, str(error))
@@ -218,16 +310,26 @@ log = logging.getLogger("godwit.links")
 
 TOLD_MAX = 256
 
-PING = framed(Kind.CONTROL, encode_control(Ping()))
+PING = encode_control(Ping())
 
 
 class Club(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may be a peer: brokers of this cluster that know its secret, and, with TLS, have a certificate of its CA."""
+    """Who may be a peer: brokers of this cluster that know its secret, and, with TLS, have a certificate of its CA.
+
+    With neither, brokers of this machine only, unless it is `insecure`.
+    """
 
     cluster: str = "godwit"
     secret: bytes = b""
     serving: ssl.SSLContext | None = None
     dialling: ssl.SSLContext | None = None
+    problem_of: Callable[[bytes], str] = lambda certificate: ""
+    """Why a certificate of that CA, in DER, is no broker's; empty where it is one's."""
+    insecure: bool = False
+
+    def reaches(self, host: str) -> bool:
+        """Whether links may lead there: in the clear they stay on this machine."""
+        return bool(self.secret or self.dialling or self.insecure or is_loopback(host))
 
 
 class Links:
@@ -262,10 +364,17 @@ class Links:
         """Called when a link has come up or gone down."""
         self.has_room: Callable[[Link], bool] = lambda link: True
         """Asked for a peer that has proved who it is, before there is a link with it."""
+        self.refusal: Callable[[Link], str] = lambda link: ""
+        """Why a peer that has proved who it is gets no link here, whatever it tries."""
+        self.pace_of: Callable[[NodeId], Pace | None] = lambda peer: None
+        """How fast may be spoken to a peer."""
+        self.traffic: dict[NodeId, Traffic] = {}
+        """By peer, since the start."""
         self.sent = self.received = 0
         self.dropped: Counter[str] = Counter()
         self._all: set[Link] = set()
-        self._nonces: set[bytes] = set()
+        self.guests = Guests()
+        self._nonces: dict[bytes, Link] = {}
         self._told: dict[str, str] = {}
         self._servers: list[asyncio.Server] = []
         self._due_s = self.loop.time() + options.heartbeat_s / 2
@@ -297,6 +406,7 @@ class Links:
             nonce=os.urandom(16),
             address=self.address,
             needed=needed,
+            packs=self.options.packs,
             own_nonces=self._nonces,
         )
         return Link(self, handshake, address)
@@ -304,10 +414,20 @@ class Links:
     def met(self, link: Link) -> None:
         """A connection is there; whether its peer is admitted is still open."""
         self._all.add(link)
-        self._nonces.add(link.handshake.nonce)
+        self._nonces[link.handshake.nonce] = link
         strangers = sum(1 for each in self._all if each.handshake.state is not State.ADMITTED)
         if strangers > self.options.strangers_max and not link.address:
             link.refuse(RemoteError("too many peers greet at a time; try again"))
+
+    def met_itself(self, link: Link) -> None:
+        """The other end is a link of ours: it must not believe anybody else who says so."""
+        other = self._nonces.get(link.handshake.refused_nonce)
+        if other is not None:
+            other.is_own = True
+
+    def may_greet(self, link: Link) -> bool:
+        """Without a secret a greeting costs nothing."""
+        return not self.club.secret or self.guests.may_greet(link.remote_host, self.loop.time())
 
     def send(self, to: NodeId, message: Message) -> None:
         link = self.up.get(to)
@@ -325,7 +445,7 @@ class Links:
         if len(body) >= self.options.frame_b_max:
             self.dropped["too large"] += 1
             log.error("a message of %s bytes to %s is not sent: too large", f"{len(body):,}", link.peer.name)
-        elif link.write(framed(Kind.MESSAGE, body)):
+        elif link.message(body):
             self.sent += 1
         else:
             self.dropped["queue full"] += 1
@@ -342,6 +462,8 @@ class Links:
 
     def admit(self, link: Link) -> None:
         """The peer has proved who it is; of several links to it one stays."""
+        if reason := self.refusal(link):
+            raise RemoteError(reason)
         held = self.up.get(link.peer.name)
         if held is None and not self.has_room(link):
             raise SpareError("all links that this broker may have are taken; others have room")
@@ -371,7 +493,7 @@ class Links:
 
     def lost(self, link: Link) -> None:
         self._all.discard(link)
-        self._nonces.discard(link.handshake.nonce)
+        self._nonces.pop(link.handshake.nonce, None)
         if link.handshake.peer is not None and self.up.get(link.peer.name) is link:
             self._unlink(link)
             log.info("link with %s is down", link.peer.name, extra={"peer": link.peer.name})
@@ -407,7 +529,7 @@ class Links:
                 log.warning("%s has been silent for %.1f s", name, now - link.heard_s)
                 link.abort()
             elif now - link.said_s > options.heartbeat_s / 2:
-                link.write(PING)
+                link.control(PING)
 
     async def close(self) -> None:
         """Accept nobody any more and end all links, letting what is queued leave."""

@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from godwit.net.store.batch import NUMBERS
+from godwit.net.store.migration import FORMATS
 from godwit.net.store.sqlite import APPLICATION, FILE, SCHEMA, StoreError, is_served
 from godwit.protocols.broker.streams.sequence import LEAP
 
@@ -81,7 +82,7 @@ def _is_ours(path: Path) -> bool:
             (verdict,) = connection.execute("PRAGMA quick_check").fetchone()
     except sqlite3.Error:
         return False
-    return bool(application == APPLICATION and schema == SCHEMA and verdict == "ok")
+    return bool(application == APPLICATION and schema in (*FORMATS, SCHEMA) and verdict == "ok")
 
 
 def _reading(path: Path) -> sqlite3.Connection:

@@ -24,12 +24,14 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
 
+from godwit.net.ops.histogram import Histogram
 from godwit.net.store.batch import CREATE, GET, LOAD, NUMBERS, Batch
+from godwit.net.store.migration import FORMATS, UnfinishedError, migrate
 
 log = logging.getLogger("godwit.store")
 
 FILE, LOCK = "godwit.db", "lock"
-SCHEMA = 4
+SCHEMA = 5
 APPLICATION = int.from_bytes(b"gdwt", "big")
 """SQLite's mark in the file by which it is known to be ours."""
 
@@ -96,6 +98,7 @@ class SqliteStore:
         self.on_write: Callable[[], None] = lambda: None
         self.commits = 0
         self.changes = 0
+        self.took = Histogram()
         self._loop = asyncio.get_running_loop()
         self._lock = _locked(folder)
         try:
@@ -310,6 +313,7 @@ class SqliteStore:
         connection = self._connection
         if not self._is_there():
             return LostError("was deleted or replaced while the broker runs")
+        begun_s = time.monotonic()
         try:
             connection.execute("BEGIN IMMEDIATE")
             for text, many, values in batch.statements():
@@ -319,6 +323,7 @@ class SqliteStore:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             return error
+        self.took.add(time.monotonic() - begun_s)
         return None
 
     def _is_there(self) -> bool:
@@ -400,7 +405,9 @@ def _prepare(connection: sqlite3.Connection, path: Path, sync: Sync) -> None:
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables and application != APPLICATION:
         raise StoreError(f"{path}: a database of another program; name another data directory")
-    if tables and schema != SCHEMA:
+    if tables and schema in FORMATS:
+        _bring_up_to_date(connection, path, schema)
+    elif tables and schema != SCHEMA:
         raise StoreError(f"{path}: written by another version: format {schema}, this godwit reads {SCHEMA}")
     full = "FULL" if sync is Sync.POWER else "NORMAL"
     for setting in (f"application_id = {APPLICATION}", f"user_version = {SCHEMA}"):
@@ -409,6 +416,17 @@ def _prepare(connection: sqlite3.Connection, path: Path, sync: Sync) -> None:
     connection.execute(CREATE)
     for setting in (f"synchronous = {full}", "wal_autocheckpoint = 4000", "cache_size = -32000", "busy_timeout = 1000"):
         connection.execute(f"PRAGMA {setting}")
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path, schema: int) -> None:
+    try:
+        migrate(connection, schema, SCHEMA)
+    except UnfinishedError as error:
+        raise StoreError(
+            f"{path}: format {schema}, and {error}; run the version that wrote it once more, with its peers, until"
+            " 'godwit top' shows that nothing is unconfirmed and no session moves"
+        ) from None
+    log.info("%s: brought from format %d to %d", path, schema, SCHEMA)
 
 
 def _waits() -> int:

@@ -1,0 +1,114 @@
+"""A ring of real broker processes on this machine: clients roam, brokers are killed with kill -9, others join.
+
+    python benchmarks/ring_real.py --brokers 64 --walkers 500 --kill 10 --add 10 --seconds 60
+    python benchmarks/ring_real.py --brokers 5 --walkers 20 --kill 1 --add 1 --seconds 10     # tries it
+
+The account is that of `godwit demo`: what was published, owed, delivered, lost, twice and out of order. Beside it stand
+links, memory and idle processor time of the brokers. Exit status 1 where the account is not clean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+
+from godwit.commands.demo.play import Plan, Play
+from godwit.net.processes import BrokerProcess, agreed, rested, ring
+
+IDLE_S = 10.0
+AT_ONCE = 4
+"""So many processes start at the same time: a machine has few cores."""
+
+
+class RingPlay(Play):
+    """Several brokers die, and new ones join, while everybody walks."""
+
+    def __init__(self, plan: Plan, brokers: list[BrokerProcess], newcomers: list[BrokerProcess], kill: int) -> None:
+        super().__init__(plan, brokers)
+        self.newcomers = newcomers
+        self.kill = kill
+
+    async def _break_one(self) -> None:
+        await asyncio.sleep(self.plan.seconds * 0.2)
+        await started(self.newcomers)
+        self.say(f"{len(self.newcomers)} brokers have started beside the others")
+        victims = self.random.sample(self.brokers, self.kill)
+        await asyncio.gather(*(victim.kill() for victim in victims))
+        self.say(f"{', '.join(victim.name for victim in victims)} are killed (kill -9)")
+        await asyncio.sleep(self.plan.down_s)
+        await started(victims)
+        self.say("they are back")
+
+
+async def started(brokers: list[BrokerProcess]) -> None:
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def start(broker: BrokerProcess) -> None:
+        async with limit:
+            await broker.start()
+
+    await asyncio.gather(*(start(broker) for broker in brokers))
+
+
+def spread_over_the_map(count: int, dice: Random) -> list[str]:
+    return [f"{dice.uniform(36, 60):.4f},{dice.uniform(-10, 30):.4f}" for _ in range(count)]
+
+
+async def idle(brokers: list[BrokerProcess]) -> float:
+    """Milliseconds of processor time a second and broker, when nobody does anything."""
+    await rested(brokers)
+    before_s = sum(broker.processor_s() for broker in brokers)
+    await asyncio.sleep(IDLE_S)
+    return 1000 * (sum(broker.processor_s() for broker in brokers) - before_s) / IDLE_S / len(brokers)
+
+
+async def performed(told: argparse.Namespace, folder: Path) -> bool:
+    names = [f"b{at:03d}" for at in range(told.brokers + told.add)]
+    every = ring(names, spread_over_the_map(len(names), Random(told.seed)), folder)
+    brokers, newcomers = every[: told.brokers], every[told.brokers :]
+    plan = Plan(seconds=told.seconds, walkers=told.walkers, seed=told.seed, down_s=3.0)
+    play = RingPlay(plan, brokers, newcomers, told.kill)
+    try:
+        await started(brokers)
+        await agreed(brokers)
+        print(f"{len(brokers)} brokers are up, each with a cell, after {play.now_s():.0f} s", flush=True)
+        idle_ms = await idle(brokers)
+        verdict = await play.run()
+        await agreed(every)
+        reports = [await broker.report() for broker in every]
+        links = [sum(peer.linked for peer in report.peers) for report in reports]
+        memory_mb = [broker.memory_b() / 2**20 for broker in every]
+    finally:
+        await asyncio.gather(*(broker.kill() for broker in every))
+    for at_s, text in play.happenings:
+        print(f"{at_s:7.1f} s  {text}")
+    handoffs = sorted(play.handoffs_s) or [0.0]
+    print(
+        f"{verdict.published} published, {verdict.matched} owed, {verdict.delivered} delivered, {verdict.lost} lost, "
+        f"{verdict.duplicated} twice, {verdict.out_of_order} out of order, {verdict.unwanted} unwanted; "
+        f"{len(handoffs)} handoffs, median {1000 * handoffs[len(handoffs) // 2]:.1f} ms"
+    )
+    print("| brokers | links, most | idle ms/s a broker | MB a broker | lost | twice | out of order |")
+    print("|---|---|---|---|---|---|---|")
+    print(
+        f"| {len(every)} | {max(links)} | {idle_ms:.1f} | {sum(memory_mb) / len(memory_mb):.0f} | {verdict.lost} "
+        f"| {verdict.duplicated} | {verdict.out_of_order} |"
+    )
+    return verdict.is_clean
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    for name, value in (("brokers", 64), ("walkers", 500), ("kill", 10), ("add", 10), ("seconds", 60), ("seed", 1)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="godwit-ring-") as folder:
+        return 0 if asyncio.run(performed(told, Path(folder))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Disks of earlier formats, brought to today's as they are opened; in one transaction, so that a crash leaves the old.
+
+Formats 3 and 4 differ from 5 in two kinds of rows. What a session carries had nine parts and has twelve; some disks of
+format 4 have today's already. Which brokers are known was a list, without the names of their disks.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+import msgspec
+
+from godwit.net.store.batch import NUMBERS
+from godwit.protocols.broker.messages import Content
+from godwit.protocols.broker.streams.outbox import Row
+
+FORMATS = (3, 4)
+"""Those that can be brought to today's."""
+
+ROWS = 'SELECT owner, number, value FROM "rows" WHERE kind = ?'
+CHANGE = 'UPDATE "rows" SET value = ? WHERE kind = ? AND owner = ? AND number = ?'
+
+FIRST = [0, ""]
+"""A session that is older than all that know of ages."""
+CARRIED_BEFORE = 9
+
+_decode = msgspec.msgpack.Decoder().decode
+_content = msgspec.msgpack.Decoder(Content).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class UnfinishedError(Exception):
+    """Something on the disk is half done in a way that only the version which wrote it can end; the text says what."""
+
+
+def migrate(connection: sqlite3.Connection, schema: int, to: int) -> None:
+    """Bring a disk of one of `FORMATS` to today's, or raise `UnfinishedError` and change nothing."""
+    assert schema in FORMATS, schema
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _check_outbox(connection)
+        _change(connection, "meta", _known)
+        _change(connection, "sessions", _session)
+        connection.execute(f"PRAGMA user_version = {to}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _check_outbox(connection: sqlite3.Connection) -> None:
+    rows = connection.execute(ROWS, (NUMBERS["outbox"],)).fetchall()
+    unread = sum(not owner and not _can_be_said(value) for owner, _, value in rows)
+    if unread:
+        raise UnfinishedError(f"{unread} messages wait for other brokers that this version cannot say any more")
+
+
+def _can_be_said(row: bytes) -> bool:
+    try:
+        _content(msgspec.msgpack.decode(row, type=Row).body)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _change(connection: sqlite3.Connection, table: str, changed: Callable[[str, bytes], bytes | None]) -> None:
+    for owner, number, value in connection.execute(ROWS, (NUMBERS[table],)).fetchall():
+        new = changed(owner, value)
+        if new is not None:
+            connection.execute(CHANGE, (new, NUMBERS[table], owner, number))
+
+
+def _known(owner: str, value: bytes) -> bytes | None:
+    """The other brokers; of none of them the disk has been heard."""
+    if owner != "brokers":
+        return None
+    names = _decode(value)
+    return _encode(dict.fromkeys(names, 0)) if isinstance(names, list) else None
+
+
+def _session(owner: str, value: bytes) -> bytes | None:
+    standing, carried, upstreams = _decode(value)
+    if len(carried) > CARRIED_BEFORE:
+        return None
+    client = owner.partition("\0")[0]
+    expiry_s, token, clean, started, strange, unheard, claims, memory, passages = carried
+    if memory is not None:
+        raise UnfinishedError(f"two sessions of {client!r} are becoming one")
+    carried = [expiry_s, token, token, clean, started, FIRST, strange, unheard, claims, None, passages]
+    for way in upstreams:
+        if way.get("born") or any(way.get("lines", ())):
+            raise UnfinishedError(f"two sessions of {client!r} are becoming one")
+        way["born"], way["lines"] = FIRST, [FIRST]
+    return _encode([standing, carried, upstreams])
