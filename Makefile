@@ -9,7 +9,7 @@ CORE := .venv/core.stamp
 DEV := .venv/dev.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench features walk house lock
+.PHONY: help demo test check audit soak bench features walk house lock
 # Targets given together share one environment and two cores: one after the other.
 .NOTPARALLEL:
 
@@ -23,12 +23,21 @@ demo: $(CORE) ## three brokers, people who roam between them, one broker killed:
 test: $(DEV) ## check, then all tests
 	@# The index is compiled meanwhile, once, where otherwise several tests at a time would each compile it.
 	@$(BIN)/python -m tools.warm & $(MAKE) --no-print-directory check && wait
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 2 --dist loadgroup
+	@# Tests wait more than they compute: with a process for each of two cores, half of the time of both goes unused.
+	@$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
 
-check: $(DEV) ## style (ruff) and types (mypy --strict)
+check: $(DEV) ## style (ruff), types (mypy --strict), and dependencies against the lock
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
+	@$(BIN)/python -m tools.audit
+
+audit: $(DEV) ## what is known against the locked versions; needs a network, and installs pip-audit for the moment
+	@$(BIN)/uv export --quiet --format requirements-txt --all-extras --no-emit-workspace > .venv/locked.txt
+	@$(BIN)/uv tool run pip-audit --disable-pip --require-hashes -r .venv/locked.txt
+
+soak: $(DEV) ## everything at once for an hour: load, floods, kills, clock steps, a full disk; ARGS="--minutes 5"
+	@$(BIN)/python -m tests.net.soaking $(ARGS)
 
 bench: $(DEV) ## speed of matching, simulator and broker beside baselines measured in the same run; ARGS=--quick
 	@$(BIN)/python benchmarks/simulator.py $(filter --quick,$(ARGS))

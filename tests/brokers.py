@@ -17,13 +17,13 @@ FREE = ("--listen", "127.0.0.1:0", "--peers-listen", "127.0.0.1:0")
 class Process:
     """One `godwit serve`, started when this is made and ended by `end`."""
 
-    def __init__(self, folder: Path, name: str, *more: str) -> None:
+    def __init__(self, folder: Path, name: str, *more: str, python: str | Path = sys.executable) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
         arguments = ["--name", name, "--data", str(folder / name), *more]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "godwit", "serve", *arguments], stdout=subprocess.PIPE, stderr=log, text=True
+                [python, "-m", "godwit", "serve", *arguments], stdout=subprocess.PIPE, stderr=log, text=True
             )
         self.block: list[str] = []
         assert self.process.stdout is not None

@@ -28,20 +28,32 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("spark"))
+# For every Spark that tests start, also by commands in processes of their own. With SPARK_CONF_DIR no Java could take
+# Spark's classes from an archive (`godwit.pipeline.classes`).
+SETTINGS = Path(__file__).with_name("spark") / "spark-defaults.conf"
+os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file '{SETTINGS}' pyspark-shell"
+
+
+FIRST_HALF = ("audit", "gathering", "io", "match", "mobility")
+"""Rooms of `tests/pipeline` that take as long together as all else that needs Spark."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever needs Spark goes to one worker, since a second session takes longer to start than it saves."""
+    """Whatever needs Spark is in two groups, of a session each, so that two workers end together.
+
+    The larger groups are handed out first; tests that belong to none come after them, one by one.
+    """
+    rooms = tuple(Path(__file__).parent / "pipeline" / name for name in FIRST_HALF)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            is_first = any(item.path.is_relative_to(room) for room in rooms)
+            item.add_marker(pytest.mark.xdist_group("spark 1" if is_first else "spark 2"))
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One Spark session for all tests: to start one takes longer than most of them."""
+    """One Spark session for all tests of a worker: to start one takes longer than most of them."""
     pytest.importorskip("pyspark")
     from godwit.pipeline.session import QUIET, Options, start
 

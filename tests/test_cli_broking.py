@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
 import pty
 import select
+import socket
 import subprocess
 import sys
 import termios
@@ -19,6 +21,7 @@ from tests.brokers import FREE, Process, running
 from typer.testing import CliRunner, Result
 
 from godwit.cli import app
+from godwit.client.query import Change, Query
 from godwit.commands.status_page import page
 from godwit.commands.top import fetched
 from godwit.net.ops.report import ClientRow, HandoffReport, NeighborRow, PeerRow, Report
@@ -268,3 +271,37 @@ def test_a_listener_without_a_name_leaves_no_session_behind(broker: Process) -> 
             called("pub", "once", "now", "-b", broker.at("mqtt"))
     while {row.client for row in fetched(f"{broker.at('status')}/status").clients} - before:
         pass
+
+
+def test_a_question_that_is_asked_once_ends_though_what_has_changed_is_not_told(broker: Process) -> None:
+    """Something that the program knows has changed, and with --quiet it is not told so."""
+    asked = ["query", "once = 1", "--client", "once", "--keep", "60", "--once", "--quiet", "-b", broker.at("mqtt")]
+    for payload in ('{"once": 1, "n": 1}', '{"once": 1, "n": 2}'):
+        assert called("pub", "once/a", payload, "--retain", "-b", broker.at("mqtt")).exit_code == 0
+        told = called(*asked, *(["--resume"] if "2" in payload else []))
+        assert told.exit_code == 0, told.output
+        assert ("once/a" in told.stdout) == ("2" not in payload)
+
+
+def test_a_question_that_is_asked_once_ends_where_nobody_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        told = called("query", "--once", "--wait", "0.5", "-b", f"127.0.0.1:{deaf.getsockname()[1]}")
+    assert told.exit_code == 2
+    assert "no answer" in told.output or "timed out" in told.output or "0.5 s" in told.output
+
+
+def test_a_question_that_is_asked_once_says_where_that_may_not_be_all(
+    broker: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has said that there is more to come, and does not say it."""
+
+    async def never(query: Query) -> dict[str, Change]:
+        await asyncio.sleep(60)
+        return {}
+
+    assert called("pub", "slow/a", '{"slow": 1}', "--retain", "-b", broker.at("mqtt")).exit_code == 0
+    monkeypatch.setattr(Query, "now", never)
+    told = called("query", "slow = 1", "--once", "--wait", "1", "-b", broker.at("mqtt"))
+    assert told.exit_code == 2
+    assert "slow/a" in told.stdout
+    assert "has not said that this is all" in told.output

@@ -41,3 +41,11 @@ def test_only_brokers_can_be_asked_for_a_part() -> None:
     answer = CliRunner().invoke(app, ["pipeline", "ingest", "archive", "--out", "o", "--filter", "pm25 > 150"])
     assert answer.exit_code == 2
     assert "--filter and --topics are for sources such as godwit://host:port" in answer.stderr
+
+
+def test_what_is_to_be_shipped_reaches_the_session() -> None:
+    pytest.importorskip("pyspark")
+    words = ["match", "events", "wishes", "--out", "o", "--ship", "all", "--master", "sc://127.0.0.1:1"]
+    answer = CliRunner().invoke(app, ["pipeline", *words])
+    assert answer.exit_code == 2
+    assert "--ship is for sessions of this machine" in answer.stderr

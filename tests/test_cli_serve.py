@@ -151,7 +151,7 @@ def test_a_configuration_can_be_checked_without_being_run(tmp_path: Path) -> Non
         (["--sync", "perhaps"], "sync: 'perhaps'; right would be process or power"),
         (["--handoff", "magic"], "handoff: 'magic'; right would be durable, reactive or proactive"),
         (["--users", "none.toml"], "access.users: none.toml: No such file or directory"),
-        (["--peers-listen", "0.0.0.0:7883"], "peers.listen: 0.0.0.0:7883 can be reached from other machines"),
+        (["--peers-listen", "0.0.0.0:7883"], "peers.listen: 0.0.0.0:7883 is not on this machine alone"),
         (["--mqtts", "127.0.0.1:8883"], "listen.mqtts and listen.wss need a table [tls]"),
         (["--data", "/proc/none"], "/proc/none: "),
         (["--listen", "192.0.2.1:1883"], "listen.mqtt: 192.0.2.1:1883: this machine has no such address"),

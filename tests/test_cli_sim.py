@@ -52,6 +52,15 @@ def test_options_come_first_and_a_summary_at_the_end() -> None:
     assert re.search(r"^  Heartbeat +\d+", summary, re.MULTILINE)
 
 
+def test_programs_get_the_summary_and_nothing_else() -> None:
+    words = simulated(PARTITION, "--until", 30)
+    result = simulated(PARTITION, "--until", 30, "--json")
+    told = json.loads(result.stdout)
+    assert told["digest"] == digest_of(words)
+    assert told["delivered"] <= told["matched"]
+    assert "events published" in result.stderr
+
+
 def test_the_digest_is_the_seeds_and_nobody_elses(tmp_path: Path) -> None:
     plain = digest_of(simulated(PARTITION, "--until", 25))
     looked_at = simulated(

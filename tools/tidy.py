@@ -18,7 +18,7 @@ PACKAGE = "godwit"
 ROWS = (
     ("__main__",),
     ("cli", "commands", "console"),
-    ("lab", "pipeline"),
+    ("lab", "pipeline", "collection"),
     ("sim", "net", "client"),
     ("protocols",),
     ("tables",),
@@ -27,7 +27,7 @@ ROWS = (
 )
 """The house from the top floor down; a room may use itself and every floor below."""
 
-BESIDE = {("cli", "commands"), ("cli", "console"), ("client", "net"), ("filters", "events")}
+BESIDE = {("cli", "commands"), ("cli", "console"), ("commands", "console"), ("client", "net"), ("filters", "events")}
 """The only doors between rooms of one floor, each one way."""
 
 STOREYS = {
@@ -36,7 +36,7 @@ STOREYS = {
         ("handoff",),
         ("registry",),
         ("dispatch",),
-        ("fabric",),
+        ("fabric", "lasting"),
         ("interest",),
         ("session",),
         ("streams", "balance"),

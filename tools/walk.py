@@ -27,6 +27,8 @@ BEGIN, END = "<!-- counted by tools/walk.py: begin -->", "<!-- counted by tools/
 SOURCE = f"{Path(godwit.__file__).parent}/"
 WORLD = ("sim/brokers/", "sim/engine.py", "sim/streams.py", "protocols/broker/store.py", "protocols/broker/steady.py")
 """What stands for the network, the disk and the clock where the broker runs in the simulator: it is not walked."""
+MACHINE = "tables/compiled/doors.py"
+"""Machine code that numba compiled is entered through it; what was compiled ahead has no such door."""
 SYNTHETIC = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 """They stand in the function that is being read anyway."""
 
@@ -72,7 +74,7 @@ class Trail:
         name = code.co_filename.removeprefix(SOURCE)
         if code.co_name == "put" and name.endswith("broker/store.py") and not self._delivered:
             self.rows.append(frame.f_locals["table"])
-        if not name.startswith(self.world):
+        if name != MACHINE and not name.startswith(self.world):
             self.hops.append((name, code.co_qualname))
 
     def figures(self) -> Figures:

@@ -1,7 +1,8 @@
-"""Have the compiled index made before tests ask for it: `python -m tools.warm`, beside the checks of `make test`.
+"""Have made before tests ask for it what they would wait for: `python -m tools.warm`, beside the checks of `make test`.
 
 Numba keeps machine code on disk for the processes that come after. Without this, both workers of the suite would
-compile the same functions in the middle of some test.
+compile the same functions in the middle of some test. Java keeps Spark's classes (`godwit.pipeline.classes`); some
+twenty Javas are started by tests, and each saves half of its start.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 CHECKED = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1"}
 """Every access is checked: a mode with machine code of its own, for `tests/tables/compiled/test_checks.py`."""
@@ -17,7 +20,10 @@ MANY = 3_000
 
 
 def main() -> int:
+    if not CHECKED.items() <= os.environ.items():
+        subprocess.run([sys.executable, "deploy/machine.py"], check=False)
     make()
+    keep_classes()
     if CHECKED.items() <= os.environ.items():
         return 0
     return subprocess.run([sys.executable, "-m", "tools.warm"], env={**os.environ, **CHECKED}, check=False).returncode
@@ -40,6 +46,45 @@ def make() -> None:
     index.match_batch(batch)
     index.count_batch(batch)
     assert MANY not in index
+
+
+def keep_classes() -> None:
+    """Run a small stream and a small batch in a session, and wait for what its Java leaves at its end."""
+    try:
+        import pyspark  # noqa: F401
+    except ModuleNotFoundError:
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from godwit.pipeline import classes
+    from godwit.pipeline.ingest import IngestOptions, run_stream
+    from godwit.pipeline.mobility.job import MobilityOptions
+    from godwit.pipeline.mobility.job import run as learn
+    from godwit.pipeline.session import QUIET, Options, java, make_java_ready, start
+    from godwit.pipeline.streaming.queries import Pace
+
+    make_java_ready()
+    taken = java()
+    if taken is None or not classes.option(taken).startswith(classes.LEAVING):
+        return
+    quick = {"spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    spark = start(Options(master="local[2]", memory="1g", settings=quick))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "archive").mkdir()
+        told = {"broker": ["b"], "publisher": ["p"], "sequence": [1], "time_s": [0.0], "attributes": ["{}"]}
+        pq.write_table(pa.table(told), folder / "archive" / "1.parquet")
+        run_stream(spark, IngestOptions(archives=(f"{folder}/archive",), out=f"{folder}/events"), Pace())
+        (folder / "positions.csv").write_text("subscriber,time_s,lat,lon\nc,0,0,0\nc,60,1,1\n")
+        (folder / "sites.csv").write_text("site,lat,lon\na,0,0\nb,1,1\n")
+        positions, sites = f"{folder}/positions.csv", f"{folder}/sites.csv"
+        learn(spark, MobilityOptions(positions=positions, sites=sites, out=f"{folder}/moves"))
+        gateway = spark.sparkContext._gateway
+        assert gateway is not None
+        spark.stop()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from godwit.client.errors import RefusedError as RefusedError
     from godwit.client.errors import TakenOverError as TakenOverError
     from godwit.client.errors import UnreachableError as UnreachableError
+    from godwit.client.query import Change as Change
+    from godwit.client.query import Query as Query
     from godwit.client.received import Received as Received
     from godwit.client.received import Subscription as Subscription
     from godwit.client.thread import SyncClient as SyncClient
@@ -39,6 +41,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AddressError": "godwit.net.address",
+    "Change": "godwit.client.query",
     "Client": "godwit.client.client",
     "ClientError": "godwit.client.errors",
     "Event": "godwit.events",
@@ -49,6 +52,7 @@ _HOME = {
     "GodwitError": "godwit.errors",
     "Index": "godwit.tables.matching.index",
     "Place": "godwit.events",
+    "Query": "godwit.client.query",
     "Received": "godwit.client.received",
     "RefusedError": "godwit.client.errors",
     "Subscription": "godwit.client.received",
@@ -88,9 +92,18 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'godwit' has no attribute {name!r}")
-    value: object = getattr(import_module(_HOME[name]), name)
+    try:
+        value: object = getattr(import_module(_HOME[name]), name)
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(_advice(name, missing.name or ""), name=missing.name) from None
     globals()[name] = value
     return value
+
+
+def _advice(name: str, missing: str) -> str:
+    """What to install for a name that `godwit-client` alone does not have."""
+    wanted = "'godwit-client[filters]'" if missing == "sqlglot" else "godwit"
+    return f"godwit.{name} needs {missing}, which is not installed: pip install {wanted}"
 
 
 def __dir__() -> list[str]:

@@ -15,13 +15,20 @@ from godwit.commands.explain import filters
 from godwit.commands.explore.explore import explore
 from godwit.commands.help import Tasks
 from godwit.commands.lab.experiments import lab
+from godwit.commands.lasting.collect import collect
+from godwit.commands.lasting.query import get, query
 from godwit.commands.match.match import match
 from godwit.commands.neighbors import neighbors
+from godwit.commands.operators.admin import admin
+from godwit.commands.operators.console import console
 from godwit.commands.pipeline.jobs import jobs
 from godwit.commands.pubsub import pub, sub
 from godwit.commands.serve import password, serve
 from godwit.commands.sim.options import sim
+from godwit.commands.token import token
 from godwit.commands.top import top
+from godwit.commands.upkeep.prepare import prepare
+from godwit.commands.upkeep.ready import ready
 
 app = typer.Typer(
     name="godwit",
@@ -33,10 +40,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(admin, name="admin")
 app.add_typer(filters, name="filter")
 app.add_typer(lab, name="lab")
 app.add_typer(jobs, name="pipeline")
 app.add_typer(neighbors, name="neighbors")
+app.add_typer(token, name="token")
 
 
 def _version(wanted: bool) -> None:
@@ -57,10 +66,16 @@ command(app)(backup)
 command(app)(restore)
 command(app)(match)
 command(app)(city)
+command(app)(console)
 command(app)(demo)
 command(app)(explore)
+command(app)(prepare)
+command(app)(ready)
 command(app)(pub)
 command(app)(sub)
+command(app)(query)
+command(app)(get)
+command(app, extra="collection")(collect)
 command(app)(top)
 app.command()(password)
 command(app)(serve)
@@ -69,4 +84,4 @@ command(app)(sim)
 
 def main() -> None:
     """The console script."""
-    app()
+    app(prog_name="godwit")

@@ -96,4 +96,11 @@ def test_a_missing_library_is_told_with_the_part_of_the_installation_that_brings
 
     result = CliRunner().invoke(app_of(failing, extra="lab"), ["failing", "bread"])
     assert (result.exit_code, result.stderr) == (2, "godwit: failing needs scipy, which comes with godwit[lab]\n")
+    assert CliRunner().invoke(app_of(failing), ["failing", "bread"]).stderr == result.stderr
+
+
+def test_a_missing_library_that_no_part_brings_is_an_error_of_ours() -> None:
+    def failing(options: Wanted) -> int:
+        raise ModuleNotFoundError("No module named 'bread'", name="bread")
+
     assert isinstance(CliRunner().invoke(app_of(failing), ["failing", "bread"]).exception, ModuleNotFoundError)

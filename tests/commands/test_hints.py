@@ -13,10 +13,6 @@ def test_a_text_in_double_quotes_is_explained(condition: str) -> None:
     assert hint == "\"taxi\" in double quotes is an attribute of that name; a text stands in single quotes: 'taxi'"
 
 
-def test_a_rate_that_brokers_do_not_keep_is_told() -> None:
-    assert "brokers do not keep to rate(...) yet" in of_condition("a = 1 AND rate(2)")[0]
-
-
 @pytest.mark.parametrize("condition", ["kind = 'taxi'", '"my speed" > 50', "note = 'say \"x\"'", ""])
 def test_what_may_be_meant_is_left_alone(condition: str) -> None:
     assert of_condition(condition) == []

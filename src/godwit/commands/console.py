@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import msgspec
 import typer
 
 if TYPE_CHECKING:
@@ -89,6 +91,11 @@ def errors_told() -> Iterator[None]:
     except KeyboardInterrupt:
         Reports().say("interrupted")
         raise typer.Exit(130) from None
+
+
+def print_json(told: object) -> None:
+    """For programs, on stdout: one object over several lines."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(told)).decode() + "\n")
 
 
 def printable(text: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from godwit.commands import hints
 from godwit.commands.command import command
-from godwit.commands.console import Reports, printable
+from godwit.commands.console import Reports, print_json, printable
 
 FINISHED = 0
 
@@ -47,7 +47,7 @@ def explain(options: ExplainOptions) -> int:
     for hint in hints.of_condition(options.text):
         Reports().say(f"godwit: {hint}")
     if options.as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(explanation)).decode())
+        print_json(explanation)
     else:
         typer.echo("\n".join(printable(line) for line in told(explanation)))
     return FINISHED

@@ -7,8 +7,11 @@ from typing import Any
 from typer.core import TyperGroup
 
 TASKS = {
-    "Run brokers": ("serve", "top", "neighbors", "password", "backup", "restore"),
-    "Publish and subscribe": ("pub", "sub"),
+    "Run brokers": (
+        *("serve", "console", "top", "ready", "admin", "neighbors"),
+        *("password", "token", "prepare", "backup", "restore"),
+    ),
+    "Publish and subscribe": ("pub", "sub", "query", "get", "collect"),
     "Try filters": ("filter", "match"),
     "Watch it work": ("demo", "city"),
     "Simulate, and check what is claimed": ("sim", "explore", "lab"),

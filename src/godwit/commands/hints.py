@@ -8,18 +8,13 @@ import msgspec
 
 QUOTED = re.compile(r'(?:=|<>|!=)\s*"([^"]+)"')
 
-RATE = re.compile(r"\brate\s*\(", re.IGNORECASE)
-
 
 def of_condition(condition: str) -> list[str]:
     """`kind = "taxi"` compares two attributes, as SQL has it, which hardly anybody means."""
-    found = [
+    return [
         f"\"{name}\" in double quotes is an attribute of that name; a text stands in single quotes: '{name}'"
         for name in QUOTED.findall(condition)
     ]
-    if RATE.search(condition):
-        found.append("brokers do not keep to rate(...) yet: every event comes that the rest of the condition wants")
-    return found
 
 
 def of_message(topic: str, payload: bytes, *, said: bool) -> list[str]:

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from godwit.commands.command import command
-from godwit.commands.console import InputError
+from godwit.commands.console import InputError, print_json
 from godwit.commands.top import fetched
 from godwit.net.ops.report import NeighborRow, OnwardRow, PathRow
 
@@ -83,7 +83,7 @@ def show(options: ShowOptions) -> int:
 
     told = known(options.broker)
     if options.as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+        print_json(told)
         return FINISHED
     console = Console(highlight=False, soft_wrap=True)
     if not told.neighbors:

@@ -67,6 +67,12 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     qos: Annotated[int, typer.Option(min=0, max=2, help="0 at most once, 1 at least once, 2 exactly once.")] = 2
     retain: Annotated[bool, typer.Option("--retain", help="Keep the last one for those who subscribe later.")] = False
+    expiry_s: Annotated[
+        int | None, typer.Option("--expiry", min=1, metavar="S", help="It counts for so many seconds; else for ever.")
+    ] = None
+    profile: Annotated[
+        str, typer.Option(metavar="FILTER", help="With --retain: the subspace in which this is, for godwit query.")
+    ] = ""
     reaching: Reaching = Reaching()
 
 
@@ -74,6 +80,10 @@ class SubscribeOptions(msgspec.Struct, frozen=True, kw_only=True):
     condition: Annotated[str, typer.Argument(metavar="FILTER", help="A condition on the content; none: all.")] = ""
     topic: Annotated[str, typer.Option("--topic", "-t", help="Topic filter.")] = "#"
     qos: Annotated[int, typer.Option(min=0, max=2, help="0 at most once, 1 at least once, 2 exactly once.")] = 2
+    since: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="First what was published since then: -2h, or 2026-11-17T08:00:00Z."),
+    ] = ""
     count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Leave after so many.")] = None
     keep_s: Annotated[
         float,
@@ -105,6 +115,8 @@ def sub(options: SubscribeOptions) -> int:
     Examples:
 
         godwit sub "pm25 > 150 AND within(lat, lon, 39.92, 116.42, 5km)" --topic 'air/#'
+
+        godwit sub "speed > 50" --since -2h
 
         godwit sub "speed > 50" --client desk --keep 3600 --broker 127.0.0.1:1883 --broker 127.0.0.1:1884
 
@@ -193,7 +205,12 @@ async def _publish(options: PublishOptions) -> int:
         with _progress() as advance:
             while (payload := await _unless(failure, anext(payloads, None))) is not None:
                 published = publisher.publish(
-                    topic=options.topic, payload=payload, qos=options.qos, retain=options.retain
+                    topic=options.topic,
+                    payload=payload,
+                    qos=options.qos,
+                    retain=options.retain,
+                    expiry_s=options.expiry_s,
+                    profile=options.profile,
                 )
                 task = asyncio.create_task(published)
                 under_way.add(task)
@@ -288,7 +305,9 @@ async def _listen(options: SubscribeOptions) -> int:
     _tell(hints.of_condition(options.condition))
     keep_s = options.keep_s if options.reaching.client else None
     async with client(options.reaching, keep_s) as subscriber:
-        wanted = await subscriber.subscribe(options.condition, topics=options.topic, qos=options.qos)
+        wanted = await subscriber.subscribe(
+            options.condition, topics=options.topic, qos=options.qos, since=options.since
+        )
         _told(subscriber, options.condition, options.topic)
         async for event in wanted:
             _print(event, options.as_json)
@@ -313,11 +332,11 @@ def _told(subscriber: Client, condition: str, topics: str) -> None:
 
 
 def _print(event: Received, as_json: bool) -> None:
-    sys.stdout.write((_object(event) if as_json else f"{event.topic}\t{_readable(event.payload)}") + "\n")
+    sys.stdout.write((_object(event) if as_json else f"{event.topic}\t{readable(event.payload)}") + "\n")
     sys.stdout.flush()
 
 
-def _readable(payload: bytes) -> str:
+def readable(payload: bytes) -> str:
     try:
         return payload.decode().replace("\n", "\\n")
     except UnicodeDecodeError:
@@ -325,5 +344,5 @@ def _readable(payload: bytes) -> str:
 
 
 def _object(event: Received) -> str:
-    told = {"topic": event.topic, "attributes": event.attributes, "payload": _readable(event.payload)}
+    told = {"topic": event.topic, "attributes": event.attributes, "payload": readable(event.payload)}
     return msgspec.json.encode(told).decode()

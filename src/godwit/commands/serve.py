@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from godwit.net.config import Config
     from godwit.net.ops.systemd import Manager
-    from godwit.net.server import Server
+    from godwit.net.server import MakeService, Server
 
 FINISHED, FORCED = 0, 130
 
@@ -75,8 +75,22 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     fabric: Annotated[
         list[str] | None,
-        typer.Option(metavar="tree|adhoc", help="Links, or UDP broadcast without infrastructure; both: a bridge."),
+        typer.Option(
+            metavar="tree|dht|adhoc",
+            help="tree: links; dht: links, and each broker owns a part of the globe; adhoc: UDP broadcast. tree and "
+            "adhoc: a bridge.",
+        ),
         Sets("fabric"),
+    ] = None
+    place: Annotated[
+        str | None,
+        typer.Option(metavar="LAT,LON", help="dht: where this broker stands, in degrees."),
+        Sets("ring.place"),
+    ] = None
+    located: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPICS", help="dht: topics that are matched where they happened. May be repeated."),
+        Sets("ring.located"),
     ] = None
     interface: Annotated[
         list[str] | None,
@@ -119,6 +133,19 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
         ),
         Sets("listen.status"),
     ] = None
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Operators log in here; 127.0.0.1:9885, or another port where that is taken.",
+        ),
+        Sets("listen.http"),
+    ] = None
+    console: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="A web page for this broker and those it has heard of."),
+        Sets("listen.console"),
+    ] = None
     archive: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep what is published as Parquet."), Sets("archive.folder")
     ] = None
@@ -149,9 +176,11 @@ def serve(options: ServeOptions) -> int:
 
         godwit serve --config /etc/godwit.toml --check
 
+        godwit serve --fabric dht --place 38.72,-9.14 --peers-listen 127.0.0.1:7001
+
         godwit serve --fabric adhoc --interface wlan0 --key-file air.key
 
-    SIGTERM or Ctrl-C stops it in order, twice at once; SIGHUP reads users and grants again.
+    SIGTERM or Ctrl-C stops it in order, twice at once; SIGHUP reads users, grants, certificates and limits again.
 
     Exit status: 0 where it was asked to stop; 2 where it cannot start as it is told to.
     """
@@ -171,7 +200,7 @@ def serve(options: ServeOptions) -> int:
             Console(highlight=False, soft_wrap=True).print(told)
             return FINISHED
         begin(config.log.format, Level.DEBUG if options.verbose else config.log.level)
-        _runner()(served(config))
+        _runner()(served(config, lambda: load(options.config, flags_of(options))))
     except (ConfigError, SecurityError, ServeError, StoreError) as error:
         raise InputError(str(error)) from None
     return FINISHED
@@ -198,8 +227,8 @@ def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
     return uvloop.run
 
 
-async def served(config: Config) -> None:
-    """Serve until a signal says that it is enough."""
+async def served(config: Config, again: Callable[[], Config]) -> None:
+    """Serve until a signal says that it is enough; `again` reads the configuration when SIGHUP asks for it."""
     import asyncio
 
     from rich.console import Console
@@ -208,7 +237,7 @@ async def served(config: Config) -> None:
     from godwit.net.ops.systemd import READY, STOPPING, Manager
     from godwit.net.server import Server
 
-    server = Server(config, services.ALL)
+    server = Server(config, (*services.ALL, *_console(config)), again)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _asked_to_stop(server))
@@ -223,6 +252,23 @@ async def served(config: Config) -> None:
     manager.tell(STOPPING)
     await server.stop()
     alive.cancel()
+    if server.parts is not None and server.parts.asks.restart:
+        sys.stdout.flush()
+        # The same process, as its manager knows it, with whatever code and configuration is there now.
+        os.execv(sys.executable, [sys.executable, "-m", "godwit", *sys.argv[1:]])
+
+
+def _console(config: Config) -> tuple[MakeService, ...]:
+    if not config.listen.console:
+        return ()
+    try:
+        from godwit.console.serving import ConsoleService
+    except ImportError:
+        raise InputError("the console needs starlette and uvicorn: pip install 'godwit[console]'") from None
+    from godwit.net.config import address
+
+    where = address(config.listen.console, "listen.console")
+    return (lambda parts: ConsoleService(parts, where),)
 
 
 def _reloaded(server: Server, manager: Manager) -> Callable[[], None]:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from godwit.commands.keys import View
-from godwit.net.ops.report import ClientRow, HandoffReport, Report
+from godwit.net.ops.report import ClientRow, HandoffReport, Report, UplinkRow
 
 MB = 1024 * 1024
 NEIGHBORS_SHOWN = 8
@@ -31,7 +31,7 @@ def page(
     )  # fmt: skip
     troubles = [Text(f"! {trouble}", "bold red") for trouble in (*([lost] if lost else []), *report.troubles)]
     keys = [Text(view.help, "dim")] if view is not None else []
-    ways = [way for way in (_peers(report), _air(report)) if way is not None]
+    ways = [way for way in (_peers(report), _air(report), _sites(report)) if way is not None]
     return Group(head, *troubles, Text(), _rates(report, before, since_s), Text(), *ways, Text(), _neighbors(report),
                  Text(), _clients(report, max(3, rows), view), *keys, Text(), _interest(report))  # fmt: skip
 
@@ -71,11 +71,60 @@ def _air(report: Report) -> RenderableType | None:
     return Group(Text(title, "bold"), table)
 
 
+def _sites(report: Report) -> RenderableType | None:
+    """Uplinks and what they cost, then MQTT brokers of others."""
+    if not report.uplinks and not report.bridges:
+        return None
+    table = Table(box=None, padding=(0, 2))
+    for heading in ("uplink", "link", "events out", "in", "bytes out", "in", "packed to", "waiting", "dropped"):
+        table.add_column(heading, justify="left" if heading in ("uplink", "link") else "right")
+    for row in report.uplinks:
+        packed = f"{row.wire_out / row.plain_out:.0%}" if row.plain_out else ""
+        numbers = (row.events_out, row.events_in, row.wire_out, row.wire_in)
+        waits = (f"{row.waiting:,}", f"{row.dropped:,}")
+        table.add_row(row.peer, _uplink_state(row), *(f"{one:,}" for one in numbers), packed, *waits)
+    for bridge in report.bridges:
+        state = Text("up", "green") if bridge.up else Text("down", "yellow")
+        crossed = f"{bridge.events_out:,}", f"{bridge.events_in:,}"
+        table.add_row(
+            f"{bridge.name} (MQTT)", state, *crossed, "", "", "", f"{bridge.waiting:,}", f"{bridge.refused:,}"
+        )
+    return Group(Text(f"site {report.site}" if report.site else "bridges", "bold"), table)
+
+
+def _uplink_state(row: UplinkRow) -> Text:
+    if row.cycle:
+        return Text(f"refused: {row.cycle}", "red")
+    if not row.up:
+        return Text("down", "yellow")
+    return Text("up", "green") if row.acts else Text("standby", "dim")
+
+
+def _fabric(report: Report) -> str:
+    ring = report.ring
+    if ring is None:
+        leads = (
+            "this broker leads" if report.leader == report.name else f"leader {report.leader}, {report.hops} hops away"
+        )
+        return f"tree: {leads}"
+    cells = ", ".join(f"{one.prefix or 'all'} ({_box(one.box)})" for one in ring.cells) or "none yet"
+    waits = f"; {ring.custody:,} publications wait" if ring.custody else ""
+    return (
+        f"ring: cell {cells}; of {len(ring.owners):,} known; book {ring.book:,} filters of {ring.book_brokers:,} "
+        f"brokers; home of {ring.homes:,} clients{waits}{'; ' + ring.problem if ring.problem else ''}"
+    )
+
+
+def _box(box: list[list[float]]) -> str:
+    """Latitudes and longitudes as people write them."""
+    (west, east), (south, north) = box
+    return f"{south:.1f} to {north:.1f} N, {west:.1f} to {east:.1f} E"
+
+
 def _peers(report: Report) -> Table | None:
     if report.air is not None and not report.leader:
         return None
-    leads = "this broker leads" if report.leader == report.name else f"leader {report.leader}, {report.hops} hops away"
-    table = Table(title=f"tree: {leads}", title_justify="left", box=None, padding=(0, 2), title_style="bold")
+    table = Table(title=_fabric(report), title_justify="left", box=None, padding=(0, 2), title_style="bold")
     for heading in ("broker", "link", "role", "filters", "unconfirmed", "clients", "events/s"):
         table.add_column(heading, justify="left" if heading in ("broker", "link", "role") else "right")
     for peer in report.peers:

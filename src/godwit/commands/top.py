@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from godwit.commands.console import InputError, Reports
+from godwit.commands.console import InputError, Reports, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,7 +64,7 @@ def top(options: TopOptions) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     if options.as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(report)).decode())
+        print_json(report)
         return FINISHED
     if not watches:
         console.print(page(report, None, 0.0, rows=50))

@@ -112,6 +112,7 @@ def stream(spark: SparkSession, options: IngestOptions, pace: Pace = Pace()) -> 
     Events of a micro-batch are in `events/day=YYYY-MM-DD/batch=N`. A broker's archive has no event twice, and no two
     brokers take the same one; what logs repeat stays repeated, other than in a batch.
     """
+    quality.refuse_in_a_stream(options.fail_on)
     feed = Feed(
         _one(options.archives),
         "archive",

@@ -76,6 +76,15 @@ def check(fail_on: Sequence[str]) -> None:
         Condition.parse(text)
 
 
+def refuse_in_a_stream(fail_on: Sequence[str]) -> None:
+    """A stream writes rows before it has seen all: a condition that it cannot keep is not taken."""
+    if fail_on:
+        raise PipelineError(
+            f"--fail-on {fail_on[0]!r} is for batches; a stream tells in its summary and in the table quarantine"
+            " what it set aside"
+        )
+
+
 def judge(
     out: Output, datasets: Mapping[str, Counted | Figures], quarantine: DataFrame, fail_on: Sequence[str]
 ) -> None:

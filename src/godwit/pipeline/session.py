@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import SparkSession
 
-from godwit.pipeline import shipment
+from godwit.pipeline import classes, shipment
 from godwit.pipeline.errors import PipelineError
 
 JAVA_MIN = 17
@@ -72,7 +72,7 @@ def start(options: Options = Options()) -> SparkSession:  # noqa: B008
             # A laptop's name may resolve to an address that its own firewall drops.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.master(options.master)
-    for name, value in settings(options).items():
+    for name, value in _with_classes(settings(options)).items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
@@ -147,6 +147,14 @@ def settings(options: Options) -> dict[str, str]:
     return chosen | dict(options.settings)
 
 
+def _with_classes(chosen: dict[str, str]) -> dict[str, str]:
+    """The driver's Java takes Spark's classes from where an earlier one left them."""
+    told, taken = chosen.get("spark.driver.extraJavaOptions"), java()
+    if told is None or taken is None or is_submitted() or "SharedArchiveFile" in told:
+        return chosen
+    return chosen | {"spark.driver.extraJavaOptions": f"{told} {classes.option(taken)}".strip()}
+
+
 def _local_partitions(master: str) -> int | None:
     cores = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)
     if cores is None:
@@ -180,21 +188,27 @@ def make_java_ready() -> None:
     os.environ["JAVA_HOME"] = str(_home_around(Path(JAVA)))
 
 
+def java() -> Path | None:
+    """The one that Spark takes."""
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    return None if found is None else Path(found)
+
+
 def _machines_java() -> tuple[str | None, int]:
     """The Java that Spark would take, and its version, 0 where it does not run."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if java is None:
+    taken = java()
+    if taken is None:
         return None, 0
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+        told = subprocess.run([taken, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
     except (OSError, subprocess.SubprocessError):
-        return java, 0
+        return str(taken), 0
     number = re.search(r'version "(\d+)(?:\.(\d+))?', told)
     if number is None:
-        return java, 0
+        return str(taken), 0
     # Before Java 9 the version of Java 8 was called 1.8.
-    return java, int(number.group(2) or 0) if number.group(1) == "1" else int(number.group(1))
+    return str(taken), int(number.group(2) or 0) if number.group(1) == "1" else int(number.group(1))
 
 
 def _home_around(java: Path) -> Path:

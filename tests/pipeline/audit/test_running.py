@@ -49,7 +49,8 @@ def test_after_each_micro_batch_the_figures_are_those_of_all_outcomes_so_far(
         # A later micro-batch may judge what was delivered earlier.
         so_far += rows[begin:end]
         now = spark.createDataFrame(rows[begin:end], OUTCOMES)
-        for _ in range(2):
+        # Spark may repeat one, also the first, which begins with nothing: that changes nothing.
+        for _ in range(2 if number < 2 else 1):
             running.add(attached(spark, *moves[number]), now, number - 1, number, 3.0 * end)
     running.forget(spark, 2)
     whole = spark.createDataFrame(so_far, OUTCOMES)

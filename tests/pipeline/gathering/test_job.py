@@ -42,6 +42,24 @@ def test_missing_values_are_missing_values_and_not_zeros(spark: SparkSession, tm
     assert [alert["subscription"] for alert in alerts] == ["smog"] * measured
 
 
+def test_numbers_that_are_none_are_set_aside_and_a_repeated_reading_counts_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    nan, inf = float("nan"), float("inf")
+    times, values = [0.0, 60.0, 60.0, 120.0, 180.0, inf], [1.0, 3.0, 3.0, nan, -inf, 5.0]
+    pq.write_table(pa.table({"sensor": ["a"] * 6, "time_s": times, "pm25": values}), tmp_path / "air.parquet")
+    summary = run(spark, options(tmp_path, readings=f"{tmp_path}/air.parquet", select=None, quantities=("pm25",)))
+    [day] = pq.read_table(tmp_path / "out" / "aggregates").to_pylist()
+    # Of a reading only the value is set aside: the other quantities of it may be sound.
+    assert (day["readings"], day["missing"], day["mean"], day["least"], day["most"]) == (4, 2, 2.0, 1.0, 3.0)
+    assert summary.quarantined == 3
+    assert sorted(reasons(tmp_path / "out")) == [
+        "column 'pm25': -Infinity is no finite number",
+        "column 'pm25': NaN is no finite number",
+        "column 'time_s': Infinity is no finite number",
+    ]
+
+
 def test_a_stream_of_files_gives_the_windows_that_a_batch_gives(spark: SparkSession, tmp_path: Path) -> None:
     """All windows but the last, which may still get readings."""
     air, folder = pq.read_table(AIR), tmp_path / "air"

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.pipeline.match.jobs import delivered, quarantined, wishes
 
 from godwit.filters.text import parse
 from godwit.pipeline.errors import PipelineError
@@ -71,6 +73,19 @@ def test_a_second_run_gives_the_same_in_the_place_of_the_first(
         assert found(tmp_path / "out") == expected
     assert (summary.rows_in, summary.rows_out, summary.quarantined) == (500, {"deliveries": len(expected)}, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "subscriptions.jsonl"]
+
+
+def test_an_event_with_a_number_that_is_none_is_set_aside_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
+    speeds = [60.0, float("nan"), float("inf")]
+    pq.write_table(pa.table({"id": [1, 2, 3], "speed": speeds}), tmp_path / "events.parquet")
+    wanted = wishes(tmp_path, quick="speed > 50")
+    asked = MatchOptions(events=f"{tmp_path}/events.parquet", subscriptions=wanted, out=str(tmp_path / "out"))
+    assert run(spark, asked).quarantined == 2
+    assert delivered(tmp_path / "out") == [(1, "quick")]
+    assert quarantined(tmp_path / "out") == [
+        "column 'speed': Infinity is no finite number",
+        "column 'speed': NaN is no finite number",
+    ]
 
 
 def test_a_run_that_fails_leaves_the_older_result(

@@ -16,7 +16,12 @@ from godwit.pipeline.streaming.queries import ending
 
 
 @pytest.mark.parametrize(
-    "plan", [Plan(seed=7), Plan(seed=7, live=False)], ids=["a live broker that is killed too", "files"]
+    "plan",
+    [
+        pytest.param(Plan(seed=7), id="a live broker that is killed too"),
+        # The same drivers on the source that Spark itself brings.
+        pytest.param(Plan(seed=7, live=False), id="files", marks=pytest.mark.explore),
+    ],
 )
 def test_what_is_left_by_drivers_that_are_killed_is_what_batches_find(
     spark: SparkSession, tmp_path: Path, plan: Plan

@@ -83,6 +83,18 @@ def test_a_batch_and_a_stream_do_not_share_a_folder(spark: SparkSession, tmp_pat
         run(spark, asked)
 
 
+def test_a_condition_that_a_stream_cannot_keep_is_refused_and_not_forgotten(
+    spark: SparkSession, tmp_path: Path, asked: MatchOptions
+) -> None:
+    strict = msgspec.structs.replace(asked, fail_on=("quarantined > 0",))
+    with pytest.raises(PipelineError, match="--fail-on 'quarantined > 0' is for batches"):
+        run_stream(spark, strict, Pace())
+    air = GatheringOptions(readings="air", out=str(tmp_path / "out"), quantities=("pm25",), fail_on=("rows < 1",))
+    with pytest.raises(PipelineError, match="--fail-on 'rows < 1' is for batches"):
+        gather(spark, air, Pace())
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_changed_window_is_refused_with_the_one_that_would_be_right(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "air", "1.parquet", sensor=["a"], time_s=[0.0], pm25=[1.0])
     day = GatheringOptions(readings=str(tmp_path / "air"), out=str(tmp_path / "out"), quantities=("pm25",))

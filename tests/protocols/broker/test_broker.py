@@ -269,7 +269,7 @@ def test_a_bad_filter_is_refused_with_its_reason_and_the_others_work() -> None:
             Subscription("1", "a", "temp >"),
             Subscription("2", "a/#/b"),
             Subscription("3", "a", "temp > 1" + " " * 40),
-            Subscription("4", "a", "rate(5)"),
+            Subscription("4", "a", "rate(5)", group="g"),
             Subscription("5", "a", "temp > 30", qos=1),
             Subscription("6", "b"),
             Subscription("7", "c"),
@@ -283,6 +283,20 @@ def test_a_bad_filter_is_refused_with_its_reason_and_the_others_work() -> None:
     ]
     assert all(one.text for one in granted if one.reason)
     assert granted[4].qos == 1
+
+
+def test_deep_topic_filters_are_bounded_together() -> None:
+    world = World()
+    client = Client(world, "s").connect("b1", limits=Limits(levels_max=100))
+    deep, shallow = ("/".join("x" * count) for count in (40, 16))
+    asked = [Subscription(str(i), f"{i}/{deep}") for i in range(3)] + [
+        Subscription(f"s{i}", shallow) for i in range(20)
+    ]
+    granted = world.sites["b1"].broker.subscribe(client.session, asked)
+    assert [one.reason for one in granted] == [Reason.OK, Reason.OK, Reason.QUOTA_EXCEEDED, *[Reason.OK] * 20]
+    assert "levels in all" in granted[2].text
+    again = world.sites["b1"].broker.subscribe(client.session, asked[:1])
+    assert [one.reason for one in again] == [Reason.OK]
 
 
 def test_unsubscribing_ends_it_and_says_so_where_there_is_none() -> None:
@@ -465,6 +479,18 @@ def test_a_clean_start_forgets_and_a_take_over_ends_the_other_connection() -> No
     assert third.payloads == []
 
 
+def test_a_session_that_ends_with_its_connection_is_not_handed_on_though_that_is_still_open() -> None:
+    world = World()
+    first = Client(world, "s").connect("b1", expiry_s=0).subscribe("a/#", qos=1)
+    publisher = Client(world, "p").connect("b1")
+    second = Client(world, "s").connect("b1", expiry_s=100)
+    assert first.closed == [Reason.SESSION_TAKEN_OVER]
+    assert second.presents == [False]
+    publisher.publish("a/b", b"1", 1)
+    world.run()
+    assert second.payloads == []
+
+
 def will(delay_s: float = 0.0) -> Will:
     return Will(Publication("w", 0, "a/will", b"will", 1), delay_s)
 
@@ -499,6 +525,20 @@ def test_a_will_with_delay_waits_for_the_client_and_no_longer_than_the_session()
     assert subscriber.payloads == []
     client.drop(expiry_s=3.0)
     world.run(5)
+    assert subscriber.payloads == [b"will"]
+
+
+@pytest.mark.parametrize("expiry_s", [0.0, 3600.0])
+def test_a_will_is_said_though_its_client_is_back_before_anything_else_happens(expiry_s: float) -> None:
+    world = World(2)
+    subscriber = Client(world, "s").connect("b2").subscribe("a/#", qos=1)
+    client = Client(world, "w").connect("b1", expiry_s=expiry_s, will=will())
+    world.run(10)
+    world.sites["b1"].crash()
+    world.run(5)
+    world.sites["b1"].start()
+    client.connect("b1", expiry_s=expiry_s, will=will())
+    world.run(10)
     assert subscriber.payloads == [b"will"]
 
 

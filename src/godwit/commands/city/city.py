@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from godwit.commands.console import print_json
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,6 +24,9 @@ class CityOptions(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Annotated[float, typer.Option(min=0.1, help="How long events stream.")] = 20.0
     subscriptions: Annotated[int, typer.Option(min=1, help="How many people subscribe.")] = 100_000
     seed: Annotated[int, typer.Option(help="Another seed, another city.")] = 1
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the account as one JSON object; all else goes to stderr.")
+    ] = False
 
 
 def city(options: CityOptions) -> int:
@@ -39,7 +44,7 @@ def city(options: CityOptions) -> int:
     from rich.console import Console
 
     people = options.subscriptions
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=options.as_json)
     console.print(f"{people:,} people say what they want to hear of, not where it comes from:\n")
     _introduce(console, people)
 
@@ -57,7 +62,23 @@ def city(options: CityOptions) -> int:
     except KeyboardInterrupt:
         status = INTERRUPTED
     _conclude(console, watch)
+    if options.as_json:
+        print_json(_account(watch))
     return WRONG if watch.differences else status
+
+
+def _account(watch: Watch) -> dict[str, float]:
+    return {
+        "people": len(watch.wanted),
+        "people_who_heard": int((watch.wanted > 0).sum()),
+        "events": watch.events,
+        "deliveries": watch.deliveries,
+        "matching_s": watch.matching_s,
+        "events_per_s": watch.events_per_s,
+        "deliveries_per_s": watch.deliveries_per_s,
+        "verified": watch.verified,
+        "differences": watch.differences,
+    }
 
 
 def _introduce(console: Console, people: int) -> None:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
 
-from godwit.commands.console import InputError
+from godwit.commands.console import InputError, print_json
 
 FINISHED, WRONG, INTERRUPTED = 0, 1, 130
 NAMES = ["harbour", "market", "station"]
+PLACES = ["38.7055,-9.1365", "38.7139,-9.1394", "38.7436,-9.1302"]
 
 
 class DemoOptions(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Annotated[float, typer.Option(min=2, help="How long taxis report.")] = 20.0
     walkers: Annotated[int, typer.Option(min=1, help="How many people walk from broker to broker.")] = 20
     seed: Annotated[int, typer.Option(help="Another seed, another town.")] = 1
+    fabric: Annotated[
+        Literal["tree", "dht"],
+        typer.Option(help="A tree of brokers, or a ring in which each owns a cell."),
+    ] = "tree"
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the account as one JSON object; all else goes to stderr.")
+    ] = False
 
 
 def demo(options: DemoOptions) -> int:
@@ -31,6 +39,8 @@ def demo(options: DemoOptions) -> int:
         godwit demo
 
         godwit demo --walkers 100 --seconds 40 --seed 7
+
+        godwit demo --fabric dht
 
     Exit status: 0 where nothing was lost, came twice or out of order; 1 where something was, with what was seen of it;
     2 where the brokers did not start.
@@ -46,10 +56,10 @@ def demo(options: DemoOptions) -> int:
     from godwit.commands.demo.play import Plan, performed
     from godwit.commands.demo.view import concluded, watched
     from godwit.errors import GodwitError
-    from godwit.net.processes import BrokerError, cluster
+    from godwit.net.processes import BrokerError, cluster, ring
 
     plan = Plan(seconds=options.seconds, walkers=options.walkers, seed=options.seed)
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=options.as_json)
     console.print(
         f"Three brokers, {plan.taxis} taxis that report {plan.events_per_s:.0f} times a second, {plan.walkers} people"
         f" who walk from broker to broker\nwithout a word and want some of it, by content and by place. One broker will"
@@ -58,7 +68,8 @@ def demo(options: DemoOptions) -> int:
     folder = Path(tempfile.mkdtemp(prefix="godwit-demo-"))
     kept = False
     try:
-        play = asyncio.run(performed(plan, cluster(NAMES, folder), partial(watched, console=console), findings))
+        brokers = cluster(NAMES, folder) if options.fabric == "tree" else ring(NAMES, PLACES, folder)
+        play = asyncio.run(performed(plan, brokers, partial(watched, console=console), findings))
         verdict = play.verdict()
         kept = not verdict.is_clean
     except KeyboardInterrupt:
@@ -71,6 +82,8 @@ def demo(options: DemoOptions) -> int:
             shutil.rmtree(folder, ignore_errors=True)
     console.print()
     concluded(console, verdict)
+    if options.as_json:
+        print_json(verdict)
     if kept:
         console.print("\nWhat was seen:", *play.findings, f"the brokers' logs are in {folder}/*/log", sep="\n  ")
     return FINISHED if verdict.is_clean else WRONG

@@ -89,6 +89,7 @@ def _publish(out: Output, options: AuditOptions, found: DataFrame, moves: DataFr
 
 def stream(spark: SparkSession, options: AuditOptions, pace: Pace = Pace()) -> Stream:  # noqa: B008
     """Start judging traces as they come: outcomes of events that have ended, and records that are about no event."""
+    quality.refuse_in_a_stream(options.fail_on)
     feed = Feed(
         options.traces,
         "traces",

@@ -164,6 +164,7 @@ def stream(spark: SparkSession, options: GatheringOptions, pace: Pace = Pace()) 
     A window is written once, when it has waited long enough; what comes later is in the table `late`. Areas and alerts
     are those of the start. Close the stream at the end.
     """
+    quality.refuse_in_a_stream(options.fail_on)
     shipper = Shipper(spark)
     areas = _areas(spark, options, shipper)
     alerts = None if options.alerts is None else _alerts(spark, options, shipper)

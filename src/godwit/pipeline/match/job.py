@@ -162,6 +162,7 @@ def stream(spark: SparkSession, options: MatchOptions, pace: Pace = Pace()) -> S
     Deliveries of micro-batch N are in `deliveries/batch=N`, each of them once, whatever is killed. Subscriptions are
     read again before a batch where they have changed. Close the stream at the end.
     """
+    quality.refuse_in_a_stream(options.fail_on)
     subscriptions = _Subscriptions(spark, options, f"{options.out}/{KNOWN}")
     feed = Feed(
         options.events,

@@ -8,7 +8,7 @@ from hashlib import blake2b
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from godwit.pipeline import cells, schemas
+from godwit.pipeline import cells, quality, schemas
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.io.reading import conforming, read
 from godwit.pipeline.io.writing import Output
@@ -52,6 +52,7 @@ def places_of(spark: SparkSession, options: MobilityOptions) -> Places:
 
 def stream(spark: SparkSession, options: MobilityOptions, places: Places, pace: Pace = Pace()) -> Stream:  # noqa: B008
     """Start taking positions as they come. Visits and handoffs are written once, when nothing can change them."""
+    quality.refuse_in_a_stream(options.fail_on)
     feed = Feed(
         options.positions,
         "positions",

@@ -21,6 +21,7 @@ class Reason(IntEnum):
     NO_SUBSCRIPTION = 17
     UNSPECIFIED = 128
     PROTOCOL_ERROR = 130
+    IMPLEMENTATION_SPECIFIC = 131
     CLIENT_ID_NOT_VALID = 133
     BAD_USER_NAME_OR_PASSWORD = 134
     NOT_AUTHORIZED = 135
@@ -33,6 +34,8 @@ class Reason(IntEnum):
     RECEIVE_MAX_EXCEEDED = 147
     MESSAGE_RATE_TOO_HIGH = 150
     QUOTA_EXCEEDED = 151
+    ADMINISTRATIVE_ACTION = 152
+    PAYLOAD_FORMAT_INVALID = 153
     USE_ANOTHER_SERVER = 156
 
 
@@ -49,6 +52,15 @@ class RetainHandling(IntEnum):
     ALWAYS = 0
     IF_NEW = 1
     NEVER = 2
+
+
+class Lasting(IntEnum):
+    """Whether a subscription is told what is, and what changes (docs/lasting.md). A thing that is a subspace, and no
+    point, matches where it has something in common with what is wanted, or only where all of it is wanted."""
+
+    NO = 0
+    OVERLAP = 1
+    COVER = 2
 
 
 class Subscription(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -69,6 +81,11 @@ class Subscription(msgspec.Struct, frozen=True, array_like=True, omit_defaults=T
     retain_as_published: bool = False
     retain_handling: RetainHandling = RetainHandling.ALWAYS
     identifier: int = 0
+    lasting: Lasting = Lasting.NO
+    quiet: bool = False
+    """Of a lasting one: that something which matches has changed, and still matches, is not told."""
+    since: float | None = None
+    """What was published since then is wanted too, in seconds since 1970: it comes first (docs/lasting.md)."""
 
 
 class Will(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -91,12 +108,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     subscriptions_max: int = 1_000
     filter_bytes_max: int = 4_096
+    levels_max: int = 16_000
+    """Levels of topic filters that go deeper than 16: each level takes memory of its own."""
     queue_max: int = 100_000
     """Deliveries that wait for one session; beyond it the oldest is dropped and counted."""
     queue_bytes_max: int = 64 * 1024 * 1024
     queue_memory_max: int = 1024 * 1024
     """What of them is kept in memory, about; the rest is on the disk until its turn comes."""
     queue_age_max_s: float = 7 * 24 * 3600.0
+    view_max: int = 10_000
+    """Things that a client may know of one lasting subscription; others wait until one of them has left."""
 
 
 class Capacity(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +168,8 @@ class Delivery(msgspec.Struct, frozen=True):
     """The packet identifier; 0 at QoS 0."""
     again: bool = False
     """It was sent before, over a connection that is gone."""
+    view: str = ""
+    """The view that it tells a change of, where it is one; what change that is stands in its user properties."""
 
 
 class Outlet(Protocol):

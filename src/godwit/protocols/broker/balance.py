@@ -95,7 +95,11 @@ class Balance:
         self.options = options
         self.address = self.address_tls = self.address_ws = self.address_wss = ""
         """Where clients reach this broker; for the others."""
+        self.address_http = ""
+        """Where operators do."""
         self.leaving = False
+        self.cordoned = False
+        """Nobody is let in whose session is not here."""
         self.redirected = 0
         self.loads: dict[NodeId, Load] = {}
         """What the others said last, and the clients that were sent there since."""
@@ -122,6 +126,11 @@ class Balance:
     def leave(self) -> None:
         """From now on nobody is let in, and the others know."""
         self.leaving = True
+        self._say()
+
+    def cordon(self, closed: bool) -> None:
+        """Whether clients that are new to this broker are sent elsewhere; the others know. Undoes `leave` too."""
+        self.cordoned, self.leaving = closed, False
         self._say()
 
     def receive(self, sender: NodeId, message: Load | Loads | Sent) -> None:
@@ -163,14 +172,16 @@ class Balance:
 
         `known`: its session, or a copy of it, is here. `follows`: it may be told of another broker.
         """
-        must = self.leaving or (self.full and not known)
-        may = follows and (self.leaving or self.options.redirect)
+        must = self.leaving or ((self.full or self.cordoned) and not known)
+        may = follows and (self.leaving or self.cordoned or self.options.redirect)
         if may and (must or (not known and self._has_too_much() and not self._is_settled(client))):
             address = self.elsewhere(client, over)
             if address:
                 return Reason.USE_ANOTHER_SERVER, address
         if self.leaving:
             return Reason.SERVER_SHUTTING_DOWN, "the broker is shutting down"
+        if must and self.cordoned:
+            return Reason.SERVER_BUSY, "the broker takes no new clients at the moment"
         if must:
             return Reason.SERVER_BUSY, f"{self.options.clients_max} clients are connected, which is all that may be"
         return None
@@ -178,7 +189,7 @@ class Balance:
     def elsewhere(self, client: str, over: Transport = Transport.MQTT) -> str:
         """Where this client should go instead, which is told there; empty where nobody has room."""
         strains = self._strains()
-        room = inf if self.leaving or self.full else 1.0
+        room = inf if self.leaving or self.full or self.cordoned else 1.0
         found = [name for name in sorted(strains) if strains[name] < room and self.loads[name].at(over)]
         if not found:
             return ""
@@ -240,9 +251,10 @@ class Balance:
             self._own.events_per_s,
             self.address,
             self.address_tls,
-            not (self.leaving or self.full),
+            not (self.leaving or self.full or self.cordoned),
             self.address_ws,
             self.address_wss,
+            self.address_http,
         )
 
     def _say(self) -> None:

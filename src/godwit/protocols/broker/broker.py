@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import msgspec
 
+from godwit.filters.filters import Filter, FilterSet
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Capacity, Grant, Limits, Opening, Outlet, Reason, Subscription
-from godwit.protocols.broker.dispatch import Switch
+from godwit.protocols.broker.dispatch import Switch, wants_topic
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 from godwit.protocols.broker.handoff.coordinator import Moves
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
 from godwit.protocols.broker.handoff.directory import Directory
 from godwit.protocols.broker.handoff.reconcile import Reunion
 from godwit.protocols.broker.interest.subscribers import Audience as Audience
+from godwit.protocols.broker.lasting.past import Past
+from godwit.protocols.broker.lasting.profiles import problem_of
+from godwit.protocols.broker.lasting.views import Views
 from godwit.protocols.broker.messages import (
     Content,
     Drop,
@@ -26,12 +31,16 @@ from godwit.protocols.broker.messages import (
     Heard,
     Hello,
     Nothing,
+    Offered,
     Place,
     Placed,
+    Recall,
+    Recalled,
     Repeated,
     Reserve,
     Reserved,
     Said,
+    Seated,
     Sought,
     Through,
     Turn,
@@ -43,10 +52,14 @@ from godwit.protocols.broker.registry import Granted as Granted
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import Cause, State
-from godwit.protocols.broker.session.state import Session
+from godwit.protocols.broker.session.parse import filters_of, understood
+from godwit.protocols.broker.session.retained import Retained
+from godwit.protocols.broker.session.state import Session, Sub
 from godwit.protocols.broker.steady import Steady
 from godwit.protocols.broker.store import Store
-from godwit.protocols.host import Host, NodeId, Record
+from godwit.protocols.gathering.areas import meets
+from godwit.protocols.gathering.space import Cell
+from godwit.protocols.host import Host, NodeId
 
 CLEANING_S = 600.0
 """How often what has expired is looked for."""
@@ -93,16 +106,24 @@ class Broker:
         self._moves = Moves(
             self._registry, session_wait_s, self.publish, self._begin, handoff, neighbors, copies_bytes_max, directory
         )
-        self.capacity = self._switch.retained.capacity = capacity
+        self.bound(capacity)
         self._known: dict[NodeId, int] = {}
         """The other brokers, each with the name of its disk, 0 where that has not been heard."""
         self._introduced = False
+        self._awake = False
+        self._offers: tuple[Filter, ...] = ANYTHING
+        self._gateways: set[NodeId] = set()
         self._load()
         fabric.clock = self.steady
         fabric.on_content = self._on_content
         fabric.on_change = self._on_change
-        host.after(0.0, self._on_change)
-        host.after(0.0, self._say_orphans)
+        if isinstance(fabric, RingFabric):
+            fabric.on_routed = self._switch.match
+            fabric.on_clear = self._moves.turning.when_clear
+            fabric.on_give = self._moves.homes_in
+            fabric.on_asked = self._tell_retained
+            fabric.on_cede = self._cede_retained
+        host.after(0.0, self._wake)
         host.after(CLEANING_S, self._clean)
         steady.keep()
 
@@ -148,11 +169,40 @@ class Broker:
             "held back": sum(len(one.inflow.held) + len(one.kept_back) for one in sessions),
             "memories": sum(one.carried.memory is not None for one in sessions),
             "reservations": sum(bool(one.standing.reserved_for) for one in sessions),
+            "crossings": moves.abroad.unfinished,
         }
 
     @property
     def retained_count(self) -> int:
         return len(self._switch.retained)
+
+    @property
+    def shelf(self) -> Retained:
+        """All that is retained; to look at."""
+        return self._switch.retained
+
+    @property
+    def views(self) -> Views:
+        """What clients were told of what lasts; to look at."""
+        return self._switch.views
+
+    def offer(self, filters: Iterable[Filter]) -> None:
+        """All that clients may publish here, for gateways of this broker's site to tell to others (docs/sites.md)."""
+        offers = tuple(filters)
+        if offers != self._offers:
+            self._offers = offers
+            self._offer_to(self._gateways)
+
+    def _offer_to(self, gateways: Iterable[NodeId]) -> None:
+        self.fabric.send([one for one in sorted(gateways) if self.fabric.is_known(one)], Offered(self._offers))
+
+    def _seat(self, origin: NodeId, seated: Seated) -> None:
+        """Another broker is a gateway of this site."""
+        self._moves.abroad.seat(origin, seated)
+        if origin not in self._gateways:
+            self._gateways.add(origin)
+            self.store.put("meta", "gateways", 0, msgspec.msgpack.encode(sorted(self._gateways)))
+        self._offer_to((origin,))
 
     @property
     def on_published(self) -> Callable[[Publication], None] | None:
@@ -162,8 +212,20 @@ class Broker:
     @on_published.setter
     def on_published(self, listener: Callable[[Publication], None] | None) -> None:
         self._switch.on_published = listener
-        self._switch.audiences.watched = self._switch.tracing or listener is not None
-        self._switch.audiences.changed()
+        self._switch.watch()
+
+    @property
+    def past(self) -> Past | None:
+        """The archive of what clients of this broker publish; None where there is none, so that nothing is replayed."""
+        return self._switch.recollection.past
+
+    @past.setter
+    def past(self, past: Past | None) -> None:
+        self._switch.recollection.past = past
+
+    def pace_replays(self, per_s: float) -> None:
+        """So much of the past all clients of this broker together get in a second."""
+        self._switch.replays.per_s = per_s
 
     def tell_bounds(self, listener: Callable[[Session, str], None]) -> None:
         """Call it with a session and a reason, `queue` or `age`, when a bound drops the first thing for that reason."""
@@ -173,26 +235,33 @@ class Broker:
         """`prepared()` says whether the compiled index can be had at once, and has it loaded if not: until then
         conditions are asked one by one."""
         self._switch.audiences.prepare_with(prepared)
+        self._switch.views.prepare_with(prepared)
+
+    def time_matches(self, clock: Callable[[], float], took: Callable[[float], None]) -> None:
+        """`took` is told how long each search by content was, in seconds of `clock`."""
+        self._switch.audiences.time_with(clock, took)
 
     def open(self, opening: Opening, outlet: Outlet) -> None:
         """A client wants in: `outlet.opened` or `outlet.refused` follows, now or later."""
+        self._wake()
         if not self._may_will(opening, outlet):
             return
         session = self._registry.sessions.get(opening.client)
+        ends = opening.clean or (session is not None and session.ends_with_connection)
         # Above that of the session which ends before this one begins.
-        epoch = self._moves.new_epoch(opening) if opening.clean else 0
-        if session is not None and not opening.clean and self._moves.is_elsewhere(session, opening):
+        epoch = self._moves.new_epoch(opening) if ends else 0
+        if session is not None and not ends and self._moves.is_elsewhere(session, opening):
             self._moves.send_after(session, opening)
             session = None
-        if session is not None and not opening.clean and self._moves.reserving.holder(session):
+        if session is not None and not ends and self._moves.reserving.holder(session):
             session = None  # perhaps: that one says it
         if session is not None:
-            self._take_over(session, opening)
-            if not opening.clean:
+            self._take_over(session, opening, ends=ends)
+            if not ends:
                 self._registry.attach(session, opening, outlet, present=True)
                 self._moves.announce(session)
                 return
-        elif not opening.clean and self._moves.open_elsewhere(opening, outlet):
+        if not opening.clean and self._moves.open_elsewhere(opening, outlet):
             return
         waiting = self._moves.stop_waiting(opening.client)
         if waiting is not None and waiting.outlet is not None:
@@ -210,6 +279,10 @@ class Broker:
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
         self._hurry(session)
+
+    def bound(self, capacity: Capacity) -> None:
+        """What all clients together may cost from now on; what is there already stays."""
+        self.capacity = self._switch.retained.capacity = capacity
 
     def review(self, rights: Callable[[str], tuple[Grant, Limits] | None]) -> None:
         """Rights have changed. `rights(client)`: what the owner of a session may do now, None where it may not even
@@ -237,9 +310,52 @@ class Broker:
             session.outlive(expiry_s)
             if was_durable and not session.durable:
                 self._switch.ledger.forget(session)
-        if session.standing.will is not None and session.standing.will.delay_s == 0:
-            self._registry.say_will(session)
         self._registry.rest(session)
+
+    def disconnect(self, client: str, text: str) -> bool:
+        """Hang up on a client; its session stays as long as it asked for. False where it is not connected here."""
+        session = self._registry.sessions.get(client)
+        if session is None or session.outlet is None:
+            return False
+        self._registry.hang_up(session, Reason.ADMINISTRATIVE_ACTION, text)
+        self._registry.rest(session)
+        return True
+
+    def end_session(self, client: str, text: str) -> bool:
+        """Hang up on a client and forget its session, with all that waits in it. False where it is not here."""
+        session = self._registry.sessions.get(client)
+        if session is None:
+            return False
+        self._registry.hang_up(session, Reason.ADMINISTRATIVE_ACTION, text)
+        self._registry.end(session)
+        return True
+
+    def purge(self, client: str) -> int | None:
+        """Drop what waits for a client; how much it was, None where its session is not here."""
+        session = self._registry.sessions.get(client)
+        return None if session is None else self._switch.flows.purge(session)
+
+    def trace(self, on: bool) -> None:
+        """From now on every publication and delivery is a record of the host's trace, or none is."""
+        switch = self._switch
+        switch.tracing = switch.flows.tracing = on
+        switch.watch()
+
+    @property
+    def is_traced(self) -> bool:
+        return self._switch.tracing
+
+    def wanting(self, publication: Publication) -> tuple[list[Sub], list[NodeId]]:
+        """Who would get it if it were published here: subscriptions of this broker, and other brokers. To look at."""
+        audience = self.audience(publication.topic)
+        subs, brokers = list(audience.subs), list(audience.brokers)
+        groups = list(audience.groups)
+        if audience.contingent:
+            (found,) = self._switch.audiences.look_into([publication])
+            subs += found.subs
+            groups += found.groups
+            brokers += found.brokers
+        return [*subs, *(sub for group in groups for sub in group.members)], list(dict.fromkeys(brokers))
 
     def give_up(self, opening: Opening, outlet: Outlet) -> None:
         """The connection has ended before `opened` came."""
@@ -249,6 +365,20 @@ class Broker:
         """Each by itself: a bad one is refused with its reason, the others work. Retained publications follow. What is
         granted to a durable session is on the disk once the store has settled: tell the client then."""
         return [self._registry.subscribe(session, one) for one in wanted]
+
+    def renewed(self, session: Session, key: str, granted: Granted) -> Granted:
+        """What to answer once the subscription is in place."""
+        return self._registry.renewed(session, key, granted)
+
+    def in_place(self, session: Session, keys: Sequence[str], then: Callable[[bool], None]) -> None:
+        """`then(True)` follows once, now or later, when all brokers that may send something know of these
+        subscriptions; False where some do not after a while. In a tree nobody waits for that."""
+        if isinstance(self.fabric, RingFabric):
+            self._switch.restate()
+            subs = [sub for key in keys if (sub := session.subscriptions.get(key)) is not None]
+            self.fabric.in_place(tuple(filters_of(subs, lasting=True)), then)
+        else:
+            then(True)
 
     def unsubscribe(self, session: Session, keys: Sequence[str]) -> list[Reason]:
         return [self._registry.unsubscribe(session, key) for key in keys]
@@ -271,7 +401,7 @@ class Broker:
             if publication.qos:
                 acks.append((number, publication.qos, reason))
         if taken:
-            self._switch.spread(self._switch.name, taken)
+            self._switch.accept(taken)
         if not acks:
             return
         if ledger.writes != before or session.queue.settling:
@@ -280,6 +410,27 @@ class Broker:
         else:
             for ack in acks:
                 outlet.accepted(*ack)
+
+    def say(self, publication: Publication, grant: Grant) -> Reason:
+        """A publication of somebody who has no session, under this grant. It is safe once the store has settled."""
+        reason = self._problem(publication, grant)
+        if reason is Reason.OK:
+            self._registry.publish(publication)
+        return reason
+
+    def announce(self, publication: Publication) -> None:
+        """What the broker says itself, to its own clients: neither counted nor archived."""
+        self._switch.spread(self._switch.name, (publication,))
+
+    def lasts(self, topics: str, condition: str, granted: FilterSet | None, limits: Limits) -> list[Publication]:
+        """What is retained of these topics, is good and meets the condition, as far as it is granted; oldest first.
+        `FilterError` where the condition is none."""
+        wanted = understood(Subscription("", topics, condition), limits)
+        found = self._switch.retained.find(topics, self.steady())
+        if wanted is None and granted is None:
+            return found
+        asked = [one for one in (wanted, granted) if one is not None]
+        return [one for one in found if all(filters.matches(one.values()) for filters in asked)]
 
     def acknowledged(self, session: Session, number: int) -> bool:
         """The client has done with a delivery (PUBACK, PUBCOMP, or PUBREC with an error); False where there is none."""
@@ -321,16 +472,16 @@ class Broker:
             return False
         return True
 
-    def _take_over(self, session: Session, opening: Opening) -> None:
-        """The client is back; a connection that is still there ends, and the session too where it starts clean."""
+    def _take_over(self, session: Session, opening: Opening, *, ends: bool) -> None:
+        """The client is back; a connection that is still there ends, and the session too where it `ends`."""
         will, connected = session.standing.will, session.outlet is not None
-        if will is not None and (opening.clean or (connected and will.delay_s == 0)):
+        if will is not None and (opening.clean or will.delay_s == 0):
             self._registry.say_will(session)
         session.standing.will = None
         if connected:
             self.counts.taken_over += 1
             self._registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
-        if opening.clean:
+        if ends:
             self._registry.end(session)
 
     def _offer(self, session: Session, publication: Publication, number: int, taken: list[Publication]) -> Reason:
@@ -338,17 +489,9 @@ class Broker:
         switch = self._switch
         if publication.qos == 2 and number in session.queue.incoming:
             return Reason.OK
-        problem = switch.audiences.audience(publication.topic).problem
-        if problem:
-            self.counts.refuse("topic_name_invalid")
-            return Reason.TOPIC_NAME_INVALID
-        grant = session.grant.publish
-        if grant is not None and not grant.matches(publication.values()):
-            self.counts.refuse("not_authorized")
-            return Reason.NOT_AUTHORIZED
-        if publication.retain and not switch.retained.takes(publication):
-            self.counts.refuse("retained_full")
-            return Reason.QUOTA_EXCEEDED
+        reason = self._problem(publication, session.grant)
+        if reason is not Reason.OK:
+            return reason
         if publication.qos == 2:
             session.queue.incoming.add(number)
             if session.durable:
@@ -356,11 +499,25 @@ class Broker:
         if publication.retain:
             publication = switch.retained.stamped(publication)
         self.counts.published[publication.qos] += 1
-        if switch.tracing:
-            self.host.trace(Record("published", event=publication.id, client=publication.publisher))
-        if switch.on_published is not None:
-            switch.on_published(publication)
+        switch.tell_published(publication)
         taken.append(publication)
+        return Reason.OK
+
+    def _problem(self, publication: Publication, grant: Grant) -> Reason:
+        """Why somebody with this grant may not publish it; counted."""
+        switch = self._switch
+        if switch.audiences.audience(publication.topic).problem:
+            self.counts.refuse("topic_name_invalid")
+            return Reason.TOPIC_NAME_INVALID
+        if grant.publish is not None and not grant.publish.matches(publication.values()):
+            self.counts.refuse("not_authorized")
+            return Reason.NOT_AUTHORIZED
+        if publication.retain and not switch.retained.takes(publication):
+            self.counts.refuse("retained_full")
+            return Reason.QUOTA_EXCEEDED
+        if publication.retain and problem_of(publication):
+            self.counts.refuse("profile_invalid")
+            return Reason.PAYLOAD_FORMAT_INVALID
         return Reason.OK
 
     def _settled(self, session: Session, outlet: Outlet, acks: list[Ack]) -> None:
@@ -418,8 +575,16 @@ class Broker:
                 moves.directory.hear(origin, content)
             case Placed():
                 moves.on_placed(content)
+            case Recall():
+                self._switch.recollection.on_recall(origin, content)
+            case Recalled():
+                self._switch.replays.on_recalled(origin, content)
+            case Seated():
+                self._seat(origin, content)
             case Hello():
                 pass  # the fabric has told
+            case messages.Ceded():
+                moves.on_ceded(content)
             case messages.Retained(publication):
                 if self._switch.retained.takes(publication):
                     self._switch.retained.keep(publication, origin, self.steady())
@@ -444,19 +609,46 @@ class Broker:
         if new:
             self.fabric.send(sorted(new), Hello())
             self._moves.greet(new)
+            self._tell_retained_of(new)
             self._greet_with_retained(new)
         for broker in reborn:
             self._moves.reborn(broker)
+            self._tell_retained_of({broker})
             self._greet_with_retained({broker})
         for broker in sorted(gone):
             self._moves.given_up(broker)
         self._moves.turning.interests_changed()
+        self._moves.sources_changed()
 
     def _greet_with_retained(self, new: set[NodeId]) -> None:
         """What this broker took, and what was taken by brokers that can no longer tell."""
+        gone = {last.origin for last in self._switch.retained} - self._known.keys()
+        self._answer_for({self._switch.name, *gone}, new)
+
+    def _tell_retained_of(self, brokers: set[NodeId]) -> None:
+        """What was taken by brokers that have lost their disks, or are new here, perhaps for that reason: they had told
+        this one, and perhaps not all the others."""
+        self._answer_for(brokers, self.fabric.sources(ANYTHING))
+
+    def _answer_for(self, origins: set[NodeId], to: Iterable[NodeId]) -> None:
+        """Tell what these took, and from now on as if this broker had taken it."""
+        found = [last for last in self._switch.retained if last.origin in origins]
+        for last in found if self.fabric.retains_everywhere else ():
+            self.fabric.send(sorted(to), messages.Retained(last.publication), durable=True)
+            self._switch.retained.answer_for(last, self._switch.name)
+
+    def _tell_retained(self, broker: NodeId, filters: tuple[Filter, ...]) -> None:
+        """Another broker wants more than before: what is retained here of these topics, cleared or not."""
         for last in self._switch.retained:
-            if last.origin == self._switch.name or last.origin not in self._known:
-                self.fabric.send(sorted(new), messages.Retained(last.publication), durable=True)
+            if wants_topic(filters, last.publication.topic):
+                self.fabric.send((broker,), messages.Retained(last.publication))
+
+    def _cede_retained(self, broker: NodeId, cell: Cell) -> None:
+        """A cell becomes another broker's, and with it what is retained for it."""
+        assert isinstance(self.fabric, RingFabric)
+        for last in self._switch.retained:
+            if meets(cell, self.fabric.targets.of_publication(last.publication)):
+                self.fabric.send((broker,), messages.Retained(last.publication))
 
     def _load(self) -> None:
         """All that was here before a crash. Connections are not, so that wills and expiry begin to count."""
@@ -464,6 +656,8 @@ class Broker:
         for owner, _, row in self.store.load("meta"):
             if owner == "brokers":
                 self._known = msgspec.msgpack.decode(row, type=dict[str, int])
+            elif owner == "gateways":
+                self._gateways = set(msgspec.msgpack.decode(row, type=list[str]))
         for session in self._switch.ledger.load():
             session.sequence = self._registry.first_sequence()
             if session.standing.state is State.SHADOW:
@@ -481,16 +675,19 @@ class Broker:
                 # To whom the client's publications went is not on the disk: to anybody, perhaps.
                 self._switch.said_to[session.client] = set(self._known)
                 self._moves.speaking.arrive(session)
-                self.host.after(0.0, partial(self._rest, session))
             self._moves.loaded(session)
 
-    def _say_orphans(self) -> None:
+    def _wake(self) -> None:
+        """What a crash has ended is told before anybody is let in: who comes back at once has a will, too."""
+        if self._awake:
+            return
+        self._awake = True
+        self._on_change()
         for client, will in self._switch.ledger.orphans():
             self._registry.say_orphan(client, will)
-
-    def _rest(self, session: Session) -> None:
-        if session.standing.state in (State.RESTING, State.RESERVED):
-            self._registry.rest(session)
+        for session in list(self._registry.sessions.values()):
+            if session.standing.state in (State.RESTING, State.RESERVED):
+                self._registry.rest(session)
 
     def _clean(self) -> None:
         self._switch.retained.clean(self.steady())

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
 from godwit.protocols.broker.interest.subscribers import Audience, Audiences, Found, Group, takers_of
+from godwit.protocols.broker.lasting.pace import Paces
+from godwit.protocols.broker.lasting.past import Recollection
+from godwit.protocols.broker.lasting.replay import Replays
+from godwit.protocols.broker.lasting.views import Views
 from godwit.protocols.broker.messages import Forwarded, Line
-from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.publication import Publication, is_topic_attribute, topic_values
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import is_first, is_own
@@ -18,7 +23,10 @@ from godwit.protocols.broker.session.retained import Retained
 from godwit.protocols.broker.session.rows import Ledger, kept_of
 from godwit.protocols.broker.session.state import PASSAGES_MAX, Body, GroupKey, Item, Session, Sub
 from godwit.protocols.broker.store import Store
-from godwit.protocols.host import Host, NodeId, Timer
+from godwit.protocols.host import Host, NodeId, Record, Timer
+
+ABROAD = "/abroad"
+"""Under which is kept back what comes to a session that is crossing between sites; no broker can be named so."""
 
 
 class Switch:
@@ -48,12 +56,21 @@ class Switch:
         self.audiences = Audiences()
         self.audiences.watched = tracing
         self.retained = Retained(store)
+        self.views = Views(host, self.retained, self.flows, self.ledger, clock, steady, self.counts)
+        self.recollection = Recollection(host.name, fabric, clock)
+        self.replays = Replays(host, fabric, self.flows, self.ledger, self.counts, steady, self.recollection, self)
+        self.flows.on_room = self._on_room
+        self.paces = Paces(host, self.flows, self.ledger, steady)
         self.stamp: tuple[NodeId, int] | None = None
         """The broker from whose stream comes what is being spread, and its number there. What is published here has a
         number above all that were sent before, and no higher than its own where it is sent too."""
+        self.via: NodeId = ""
+        """The gateway of another site that has brought what is being spread; none where it came from our own."""
         self.said_to: dict[str, set[NodeId]] = {}
         """By publisher: the brokers to which something that it said here was sent."""
         self.on_published: Callable[[Publication], None] | None = None
+        self._foreign = False
+        """What is being spread was not published here."""
         self._subs: dict[Sub, None] = {}
         self._wants: Lingering | None = None
         self._statement: int | None = None
@@ -62,17 +79,58 @@ class Switch:
     def add_sub(self, sub: Sub) -> None:
         self._subs[sub] = None
         self.counts.subscriptions += 1
-        self.audiences.add(sub)
-        if self._wants is not None:
+        if sub.wanted.key in sub.session.carried.replays:
+            self.replays.add(sub)
+            self.watch()
+        elif sub.interval_s and not sub.wanted.lasting:
+            self.paces.add(sub)
+            self.watch()
+        elif not sub.wanted.lasting:
+            self.audiences.add(sub)
+        if self._wants is not None and self._is_stated(sub):
             self._wants.add(sub)
             self._restate_soon()
+
+    def _is_stated(self, sub: Sub) -> bool:
+        """What is retained comes to every broker, wanted or not; unless its owner keeps it."""
+        return not sub.wanted.lasting or not self.fabric.retains_everywhere
 
     def remove_sub(self, sub: Sub) -> None:
         del self._subs[sub]
         self.counts.subscriptions -= 1
-        self.audiences.remove(sub)
-        if self._wants is not None and self._wants.remove(sub):
+        if sub.wanted.lasting:
+            self.views.stop(sub)
+        elif sub in self.replays.subs:
+            self.replays.remove(sub)
+            self.watch()
+        elif sub in self.paces.subs:
+            self.paces.remove(sub)
+            self.watch()
+        else:
+            self.audiences.remove(sub)
+        if self._wants is not None and self._is_stated(sub) and self._wants.remove(sub):
             self._restate_soon()
+
+    def watch(self) -> None:
+        """Look whether somebody must see every publication, so that none may go straight to clients."""
+        watched = self.tracing or self.on_published is not None or bool(self.replays.subs or self.paces.subs)
+        if watched != self.audiences.watched:
+            self.audiences.watched = watched
+            self.audiences.changed()
+
+    def caught_up(self, sub: Sub) -> None:
+        """It has had what it wants of the past."""
+        self.audiences.add(sub)
+        self.watch()
+
+    def is_taken(self, session: Session, origin: NodeId, key: str) -> bool:
+        """Whether what that broker sends from now on, and the subscription wants, is the session's at this place."""
+        memory = session.carried.memory
+        return takes(session, origin) and (memory is None or key in memory.firsts.get(origin, {}))
+
+    def _on_room(self, session: Session) -> None:
+        self.views.tell(session)
+        self.replays.tell(session)
 
     def withdraw(self, session: Session) -> None:
         """It wants nothing any longer."""
@@ -84,7 +142,8 @@ class Switch:
         if self._wants is None:
             self._wants = Lingering(self.host, self._restate_soon)
             for sub in self._subs:
-                self._wants.add(sub)
+                if self._is_stated(sub):
+                    self._wants.add(sub)
         if self._restating is not None:
             self._restating.cancel()
             self._restating = None
@@ -100,9 +159,50 @@ class Switch:
         self._restating = None
         self.restate()
 
+    def tell_published(self, publication: Publication) -> None:
+        """Those who keep what clients of this broker publish, and those who trace it."""
+        if self.tracing:
+            note = publication.topic
+            self.host.trace(Record("published", event=publication.id, client=publication.publisher, note=note))
+        if self.on_published is not None:
+            self.on_published(publication)
+
+    def accept(self, publications: Sequence[Publication]) -> None:
+        """From clients of this broker: matched here, or wherever the fabric says. What has one matching broker keeps
+        its order."""
+        here = []
+        for one in publications:
+            to = self.fabric.route(one)
+            if to is None:
+                here.append(one)
+                continue
+            self.counts.forwarded += 1
+            self.ledger.writes += one.qos > 0
+            if to:
+                self._said(one.publisher, (to,))
+        if here:
+            self.spread(self.name, here)
+
+    def match(self, publication: Publication) -> None:
+        """Another broker took it, and leaves it to this one to find out who wants it."""
+        self._foreign = True
+        if publication.retain:
+            publication = self.retained.stamped(publication)
+        self.spread(self.name, (publication,))
+        self._foreign = False
+
+    def _said(self, publisher: str, to: Iterable[NodeId]) -> None:
+        said_to = self.said_to.get(publisher)
+        if said_to is None:
+            said_to = self.said_to[publisher] = set()
+        said_to.update(to)
+
     def spread(self, origin: NodeId, publications: Sequence[Publication]) -> None:
         """To all who want them, in order. The origin is the broker that took them from their publisher; only that one
         sends them to others."""
+        if self.tracing and origin != self.name:
+            for one in publications:
+                self.host.trace(Record("received", event=one.id, peer=origin, note=one.topic))
         audiences = [self.audiences.audience(one.topic) for one in publications]
         contingent = [at for at, audience in enumerate(audiences) if audience.contingent]
         if not contingent:
@@ -125,10 +225,14 @@ class Switch:
         body = self.ledger.body() if len(takers) > 1 and publication.qos else None
         for taker in takers:
             qos = min(publication.qos, taker.qos)
-            retain = publication.retain and taker.as_published
+            retain = publication.is_shown_retained(taker.as_published)
             self.give(taker.session, origin, publication, qos, retain, taker.identifiers, body)
         for group in groups:
             self.share(group, origin, publication)
+        if self.replays.subs:
+            self._give_replaying(origin, publication)
+        for sub in self.paces.wanting(publication) if self.paces.subs else ():
+            self._give_paced(sub, origin, publication)
         if publication.retain:
             self.ledger.writes += 1
             if self.retained.takes(publication):
@@ -139,19 +243,31 @@ class Switch:
             self.stamp = None
             self._send(publication, audience, found)
 
+    def _give_paced(self, sub: Sub, origin: NodeId, publication: Publication) -> None:
+        wanted = sub.wanted
+        identifiers = (wanted.identifier,) if wanted.identifier else ()
+        qos, retain = min(publication.qos, wanted.qos), publication.retain and wanted.retain_as_published
+        self.give(sub.session, origin, publication, qos, retain, identifiers, pace=wanted.key)
+
+    def _give_replaying(self, origin: NodeId, publication: Publication) -> None:
+        for taker in takers_of(self.replays.wanting(origin, publication), publication.publisher):
+            qos, retain = min(publication.qos, taker.qos), publication.retain and taker.as_published
+            self.give(taker.session, origin, publication, qos, retain, taker.identifiers)
+
     def _send(self, publication: Publication, audience: Audience, found: Found | None) -> None:
         """Last of all: what is sent and what is kept here become durable together."""
         to: Iterable[NodeId] = audience.brokers
-        if publication.retain:
+        if publication.retain and not self.fabric.retains_everywhere:
+            # Also to those who do not want this content: what they keep of the topic is not the last any more.
+            to = [name for name, wanted in self.fabric.interests.items() if wants_topic(wanted, publication.topic)]
+        elif publication.retain:
             to = dict.fromkeys((*self.fabric.sources(ANYTHING), *self.fabric.interests))
         elif found is not None and found.brokers:
             to = dict.fromkeys((*audience.brokers, *found.brokers))
         if to:
             self.counts.forwarded += 1
-            said_to = self.said_to.get(publication.publisher)
-            if said_to is None:
-                said_to = self.said_to[publication.publisher] = set()
-            said_to.update(to)
+            if not self._foreign:
+                self._said(publication.publisher, to)
             self.ledger.writes += publication.qos > 0
             self.fabric.send(to, publication, durable=publication.qos > 0 or publication.retain)
 
@@ -161,12 +277,12 @@ class Switch:
         subs = list(audience.subs)
         if audience.contingent:
             subs += self.audiences.look_into([publication])[0].subs
-        for taker in takers_of([sub for sub in subs if not sub.session.plain], publication.publisher):
-            qos, retain = min(publication.qos, taker.qos), publication.retain and taker.as_published
+        for taker in takers_of([sub for sub in subs if not sub.session.is_settled], publication.publisher):
+            qos, retain = min(publication.qos, taker.qos), publication.is_shown_retained(taker.as_published)
             self.give(taker.session, origin, publication, qos, retain, taker.identifiers)
 
     def had(self, session: Session) -> tuple[Passage, ...]:
-        """What a session has had of what bridges bring from the air, what waits for it not counted."""
+        """What a session has had of what bridges and gateways bring, what waits for it not counted."""
         items = (*session.queue.waiting, *(item for items in session.inflow.held.values() for item in items))
         waiting = {item.label.passage for item in items}
         known = dict(session.carried.passages)
@@ -176,11 +292,11 @@ class Switch:
 
     def share(self, group: Group, origin: NodeId, publication: Publication) -> None:
         """To the member whose turn it is."""
-        sub = group.pick(publication.qos, lambda session: takes(session, origin))
+        sub = group.pick(publication.qos, lambda session: self._takes(session, origin))
         if sub is not None:
             wanted = sub.wanted
             identifiers = (wanted.identifier,) if wanted.identifier else ()
-            qos, retain = min(publication.qos, wanted.qos), publication.retain and wanted.retain_as_published
+            qos, retain = min(publication.qos, wanted.qos), publication.is_shown_retained(wanted.retain_as_published)
             self.give(sub.session, origin, publication, qos, retain, identifiers, None, group.key)
 
     def give(
@@ -193,19 +309,22 @@ class Switch:
         identifiers: tuple[int, ...],
         body: Body | None = None,
         group: GroupKey | None = None,
+        pace: str = "",
     ) -> None:
         """To a session, wherever it is by now."""
         if publication.passage is not None and group is None and not self._passes(session, origin, publication):
             return
         if session.plain:
-            if qos:
+            if pace:
+                self.paces.take(session, self._item(publication, qos, retain, identifiers, body, group, pace))
+            elif qos:
                 item = self._item(publication, qos, retain, identifiers, body, group)
                 self.flows.take(session, item)
             else:
                 self.flows.pass_on(session, publication, retain, identifiers)
-        elif takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
+        elif self._takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
             if qos:
-                item = self._item(publication, qos, retain, identifiers, body, group)
+                item = self._item(publication, qos, retain, identifiers, body, group, pace)
                 self._give_moving(session, origin, item)
             elif session.outlet is not None:
                 self.flows.pass_on(session, publication, retain, identifiers)
@@ -218,14 +337,17 @@ class Switch:
         identifiers: tuple[int, ...],
         body: Body | None,
         group: GroupKey | None,
+        pace: str = "",
     ) -> Item:
-        since = self.steady()
-        return Item(publication, qos, retain, identifiers, body=body, group=group, stamp=self.stamp, since=since)
+        stamp, since = self.stamp, self.steady()
+        return Item(publication, qos, retain, identifiers, body=body, group=group, stamp=stamp, since=since, pace=pace)
 
     def _passes(self, session: Session, origin: NodeId, publication: Publication) -> bool:
         """Whether it is the first of its name that is for this session. One that stays takes what its broker does."""
         assert publication.passage is not None
-        if session.plain or session.standing.state is State.SHADOW or not takes(session, origin):
+        if session.carried.passages and crossing_of(publication) in session.carried.passages:
+            return False
+        if session.plain or session.standing.state is State.SHADOW or not self._takes(session, origin):
             return publication.passage not in session.carried.passages
         if not is_own(session, self.stamp, publication) or not session.passes(publication.passage):
             return False
@@ -233,9 +355,18 @@ class Switch:
             self.ledger.put_session(session)
         return True
 
+    def _takes(self, session: Session, origin: NodeId) -> bool:
+        """See `takes`. Of a session that crosses between sites it counts, too, over which uplink something comes."""
+        standing = session.standing
+        if standing.abroad:
+            return not (standing.marked and self.via == standing.moved_to)
+        return not (standing.arriving and self.via == standing.arriving) and takes(session, origin)
+
     def _give_moving(self, session: Session, origin: NodeId, item: Item) -> None:
         gate = session.inflow.gates.get(origin)
-        if gate is None or gate.through:
+        if session.standing.arriving:
+            origin = ABROAD  # what the other site passes on goes first
+        elif gate is None or gate.through:
             self.take(session, item, origin)
             return
         session.inflow.held.setdefault(origin, []).append(item)
@@ -247,6 +378,8 @@ class Switch:
     def take(self, session: Session, item: Item, origin: NodeId = "") -> None:
         """What is the session's: to its client, or to where it went. Without origin it comes from no broker's stream
         at this moment, and nobody else has it."""
+        if item.view:
+            return  # of another session of the client: this one has views of its own
         if session.standing.state is State.SHADOW:
             self.forward(session, item, None)
         elif not self._is_first(session, item):
@@ -258,13 +391,25 @@ class Switch:
         else:
             if session.standing.copies:
                 self._follow(session, item, origin)
-            self.flows.take(session, item)
+            if item.pace:
+                self.paces.take(session, item)
+            else:
+                self.flows.take(session, item)
 
     def _is_first(self, session: Session, item: Item) -> bool:
         if session.carried.memory is None:
             return True
         self.ledger.put_session(session)
         return is_first(session, item)
+
+    def empty(self, session: Session) -> None:
+        """Nothing of what waits for its client is for it. What it was to be told of what lasts goes too, so that it is
+        told all of that anew."""
+        self.flows.empty(session)
+        self.views.sleep(session)
+        session.carried.views.clear()
+        if session.outlet is not None:
+            self.views.wake(session, anew=True)
 
     def forward(self, shadow: Session, item: Item, born: Line | None = None) -> None:
         """For a shadow: on to where the session went, with `born` where another had kept that which went into it."""
@@ -278,6 +423,18 @@ class Switch:
         to = [holder for holder, turned in standing.copies.items() if origin not in turned]
         self.ledger.writes += bool(to)
         self.fabric.send(to, Forwarded(session.client, standing.copied, kept_of(item)))
+
+
+def crossing_of(publication: Publication) -> Passage:
+    """How a session that crosses between sites remembers what it had before: where two gateways act for a site, the
+    same may come to it again over the other one. No passage looks like this."""
+    return f"/{publication.publisher}", publication.sequence
+
+
+def wants_topic(filters: Iterable[Filter], topic: str) -> bool:
+    """Whether some of them want the topic, for whichever content."""
+    values = topic_values(topic)
+    return any(all(own.matches(values) for own in one if is_topic_attribute(own.name)) for one in filters)
 
 
 def takes(session: Session, origin: NodeId) -> bool:

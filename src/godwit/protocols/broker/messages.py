@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Annotated
+
 import msgspec
 
+from godwit.filters.filters import Filter
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.publication import TIME_MAX, Count, Identifier, PacketId, Publication, Qos, Span, Time
+from godwit.protocols.gathering.areas import Reach
+from godwit.protocols.gathering.space import Cell, Point
 from godwit.protocols.host import NodeId
 
 Stamp = tuple[NodeId, Count]
 """A broker, and a number in its stream."""
 
-Name = tuple[NodeId, str, Count]
-"""Of a publication: the broker that took it, its publisher, and its number among that one's."""
+Name = tuple[str, str, Count]
+"""Of a publication: nothing, its publisher, and its number among that one's. Until format 5 of the disk it began
+with the broker that took it, which is another one in each site."""
+
+ELSEWHERE: Stamp = ("", 0)
+"""Of what a session took in another site: numbers of that one's streams mean nothing here."""
 
 
 Line = tuple[Count, NodeId]
@@ -56,6 +66,10 @@ class Fetch(msgspec.Struct, frozen=True, tag="fetch", array_like=True):
     epoch: Count
     copy: Count = 0
     held: bool = False
+    abroad: str = ""
+    """To a gateway: the client shows that its session was at this broker of another site, `site/broker`."""
+    since: Count = 0
+    """The epoch of that."""
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
@@ -74,6 +88,39 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     """The broker that published it, and its number in that broker's stream, where it came by one."""
     since: Time = 0.0
     """Since when it waits, by the steady clock of the broker that says so; 0: nobody knows."""
+    view: str = ""
+    """The view that it tells a change of, where it is one."""
+    pace: str = ""
+    """The subscription that it came by, where that has a rate."""
+
+
+Stand = tuple[Time, str, Count]
+"""Which of the publications of a topic: its time, publisher, and number among that one's. A later one is higher."""
+
+
+class View(msgspec.Struct, array_like=True):
+    """What a client has been told of a lasting subscription (docs/lasting.md)."""
+
+    name: str
+    """No other view of the client is called so."""
+    number: Count = 0
+    """Of the last change that it was told."""
+    told: dict[str, Stand] = msgspec.field(default_factory=dict)
+    """By topic: the things that it knows to match, each as it was told last."""
+
+
+Position = tuple[str, Count]
+"""In an archive: a file, and how many of its rows come before. No file: before all of them."""
+
+
+class Replay(msgspec.Struct, array_like=True):
+    """How far a subscription has come that wants what was published before it (docs/lasting.md)."""
+
+    since: Time
+    at: dict[NodeId, Position] = msgspec.field(default_factory=dict)
+    """By broker: all before this in its archive the session has taken, or does not want."""
+    live: set[NodeId] = msgspec.field(default_factory=set)
+    """The brokers of whose archives it has had all: what they send is the session's as it comes."""
 
 
 class Mark(msgspec.Struct, array_like=True):
@@ -92,7 +139,7 @@ class Memory(msgspec.Struct, array_like=True):
     mark: Count
     """The last under which brokers were asked to turn to it."""
     source: NodeId
-    """Who was asked in vain for the older one, until that has come."""
+    """Who was asked in vain for the older one."""
     since: Count
     """The epoch since when that one was known to be there."""
     original: Line | None = None
@@ -112,6 +159,11 @@ class Memory(msgspec.Struct, array_like=True):
     """By the broker that has said so: to whom an older session went from there."""
     counts_from: dict[NodeId, Count] = msgspec.field(default_factory=dict)
     """The first mark that a broker must answer before it is believed to have no older session."""
+    awaited: dict[NodeId, Count] = msgspec.field(default_factory=dict)
+    """Who has an older session that may have had what still older ones kept, and since which epoch. It was asked for in
+    vain by this one, or by one that has gone into this."""
+    known: bool = False
+    """The client has answered in it at an earlier place, so it knows of it."""
 
 
 class Carried(msgspec.Struct, array_like=True):
@@ -143,6 +195,10 @@ class Carried(msgspec.Struct, array_like=True):
     """What it has by itself, where an older session of the client may turn up."""
     passages: dict[tuple[str, Count], None] = msgspec.field(default_factory=dict)
     """What it had elsewhere, and takes while it moves, of what bridges bring from the air; the oldest first."""
+    views: dict[str, View] = msgspec.field(default_factory=dict)
+    """By lasting subscription."""
+    replays: dict[str, Replay] = msgspec.field(default_factory=dict)
+    """By subscription that has not had all yet of what it wants of the past."""
 
 
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
@@ -238,7 +294,8 @@ class Sought(msgspec.Struct, frozen=True, tag="sought", array_like=True):
 
 
 class Found(msgspec.Struct, frozen=True, tag="found", array_like=True):
-    """The answer of a home: at this broker since this epoch; or nowhere that I know (no broker)."""
+    """The answer of a home: at this broker since this epoch; or nowhere that I know (no broker). With serial 0 to a
+    `Place`: I know it now, and before that it was there."""
 
     client: str
     serial: Count
@@ -334,6 +391,265 @@ class Retained(msgspec.Struct, frozen=True, tag="retained", array_like=True):
     publication: Publication
 
 
+class Recall(msgspec.Struct, frozen=True, tag="recall", array_like=True):
+    """Read on in your archive for this subscription. With `final` it has had all that you said was there: if there is
+    no more than you can send at once, and you know my statement of this number, send it and say that it was all."""
+
+    client: str
+    key: str
+    serial: Count
+    since: Time
+    position: Position
+    topics: str
+    condition: str
+    statement: Count
+    final: bool = False
+
+
+class Recalled(msgspec.Struct, frozen=True, tag="recalled", array_like=True):
+    """The next rows that it wants, each with how many rows of the file are before what follows it. `position` is how
+    far I have read."""
+
+    client: str
+    key: str
+    serial: Count
+    rows: tuple[tuple[Count, Publication], ...]
+    position: Position
+    until: Time = 0.0
+    """By my calendar: there was nothing else up to then, where there is nothing behind `position`; else 0."""
+    live: bool = False
+    """These were all: what I publish from now on comes by itself, behind this."""
+    lost: str = ""
+    """What was asked for and is not there any more."""
+
+
+SITES_MAX = 1_024
+Path = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=64)]
+"""From one site to the next."""
+Paths = Annotated[tuple[Path, ...], msgspec.Meta(max_length=SITES_MAX)]
+Filters = tuple[Filter, ...]
+
+
+class Outlook(msgspec.Struct, frozen=True, tag="outlook", array_like=True):
+    """Over an uplink: what my side may publish, and what it wants of yours (docs/sites.md). It changes the statement
+    `base`, which came before it; 0: this is all, whatever I said before."""
+
+    site: str
+    number: Count
+    base: Count
+    paths: Paths = ()
+    """The sites that are reached through me, each with the way there."""
+    unoffered: Filters = ()
+    offered: Filters = ()
+    unwanted: Filters = ()
+    wanted: Filters = ()
+    acts: bool = False
+    """Events cross over this uplink. Of two sites the one that is first in the alphabet decides."""
+    leads: bool = False
+    """It always does, so that sessions cross over it."""
+
+
+class Unclear(msgspec.Struct, frozen=True, tag="unclear", array_like=True):
+    """I do not have what this outlook of yours changes: tell me all."""
+
+    number: Count
+
+
+class Seated(msgspec.Struct, frozen=True, tag="seated", array_like=True):
+    """I am a gateway of our site: tell me what your clients may publish, and again when that changes."""
+
+    site: str
+    reaches: tuple[str, ...] = ()
+    """The sites with whom I can speak now."""
+    paths: Paths = ()
+    """Those that lie behind my uplinks."""
+    crosses: tuple[str, ...] = ()
+    """Those from and to which sessions cross over my uplinks."""
+
+
+class Offered(msgspec.Struct, frozen=True, tag="offered", array_like=True):
+    """To a gateway: this is all that my clients may publish, and what lies behind me if I am a gateway too."""
+
+    filters: Filters
+
+
+# How a session crosses an uplink (docs/sites.md, "Sessions that move between sites").
+
+
+class Summon(msgspec.Struct, frozen=True, tag="summon", array_like=True):
+    """Over an uplink: the client is on my side, and its session was at this broker of a site, `site/broker`, since this
+    epoch: send it to me. A site without broker is as far as I know."""
+
+    client: str
+    at: str
+    epoch: Count
+
+
+class Marker(msgspec.Struct, frozen=True, tag="marker", array_like=True):
+    """Over an uplink: what I sent before this is for the session where it was, what I send from now on I take for it
+    myself. As soon as you know my outlook of this number, send me all that it wants, and say so."""
+
+    client: str
+    epoch: Count
+    outlook: Count
+
+
+class Crossed(msgspec.Struct, frozen=True, tag="crossed", array_like=True):
+    """Over an uplink: all that came for the session before this has been passed on to you. What I send from now on is
+    for the session itself."""
+
+    client: str
+    epoch: Count
+
+
+class Astray(msgspec.Struct, frozen=True, tag="astray", array_like=True):
+    """Over an uplink: nobody on my side has a session of this client. `taken`: somebody else has asked for it since, so
+    that the client is elsewhere by now."""
+
+    client: str
+    taken: bool = False
+
+
+# Only where brokers own cells (docs/ring.md): who matches what, and how a cell changes hands.
+
+
+class Region(msgspec.Struct, frozen=True, array_like=True):
+    """A cell and its owner. `term` grows whenever the cell, or one that it was cut out of, changes hands."""
+
+    cell: Cell
+    owner: NodeId
+    term: Count
+
+    @property
+    def prefix(self) -> str:
+        return self.cell.prefix
+
+
+Hops = Annotated[int, msgspec.Meta(ge=0, le=1_000)]
+
+
+class Routed(msgspec.Struct, frozen=True, tag="routed", array_like=True):
+    """You own the target of this: match it as if it had been published at your broker."""
+
+    publication: Publication
+    hops: Hops = 0
+
+
+class Wanted(msgspec.Struct, frozen=True, tag="wanted", array_like=True):
+    """All that I want and that concerns your cells, in place of what I said before. No filters: as before."""
+
+    statement: Count
+    filters: tuple[Filter, ...] | None
+
+
+class Noted(msgspec.Struct, frozen=True, tag="noted", array_like=True):
+    """The statement of this number is in my book. `regions` are my cells, and those that I gave away and you may not
+    know of."""
+
+    statement: Count
+    regions: tuple[Region, ...]
+
+
+class Seek(msgspec.Struct, frozen=True, tag="seek", array_like=True):
+    """Whoever owns a part of these within the cells that begin like `prefix`: tell `by`."""
+
+    by: NodeId
+    serial: Count
+    reaches: tuple[Reach, ...]
+    prefix: str = ""
+    hops: Hops = 0
+
+
+class Owned(msgspec.Struct, frozen=True, tag="owned", array_like=True):
+    """These cells have these owners."""
+
+    serial: Count
+    regions: tuple[Region, ...]
+
+
+class Enter(msgspec.Struct, frozen=True, tag="enter", array_like=True):
+    """`by` stands at this place and wants a cell."""
+
+    by: NodeId
+    place: Point
+    hops: Hops = 0
+
+
+class Barred(msgspec.Struct, frozen=True, tag="barred", array_like=True):
+    """You cannot have a cell now, or never (`final`)."""
+
+    reason: str
+    final: bool = False
+    outside: bool = False
+    """I have none either."""
+
+
+class Dividing(msgspec.Struct, frozen=True, tag="dividing", array_like=True):
+    """A cell of mine is to become another broker's. Count it among those that may send what you want, and tell me when
+    no session at your broker waits for me that does not wait for it too."""
+
+    ticket: Count
+    region: Region
+
+
+class Agreed(msgspec.Struct, frozen=True, tag="agreed", array_like=True):
+    """There is none, and all that you have sent before is here."""
+
+    ticket: Count
+
+
+class Undivided(msgspec.Struct, frozen=True, tag="undivided", array_like=True):
+    """The cell stays mine."""
+
+    ticket: Count
+
+
+class Divided(msgspec.Struct, frozen=True, tag="divided", array_like=True):
+    """The cell has changed hands: these are those that became of it."""
+
+    ticket: Count
+    regions: tuple[Region, ...]
+
+
+class BookEntry(msgspec.Struct, frozen=True, array_like=True):
+    """Of a book: what a broker wants."""
+
+    broker: NodeId
+    statement: Count
+    filters: tuple[Filter, ...]
+
+
+class HomeEntry(msgspec.Struct, frozen=True, array_like=True):
+    client: str
+    epoch: Count
+    broker: NodeId
+
+
+class Ceded(msgspec.Struct, frozen=True, tag="ceded", array_like=True):
+    """This cell is yours from now on, with what the book says of it, the clients whose home it is, and whom you can ask
+    about the other cells."""
+
+    region: Region
+    book: tuple[BookEntry, ...] = ()
+    homes: tuple[HomeEntry, ...] = ()
+    contacts: tuple[Region, ...] = ()
+
+
+class Pass(msgspec.Struct, frozen=True, tag="pass", array_like=True):
+    """Behind all that `by` has sent you for a cell which is another broker's now: pass it on to there."""
+
+    by: NodeId
+    ticket: Count
+    to: NodeId
+    hops: Hops = 0
+
+
+class Passed(msgspec.Struct, frozen=True, tag="passed", array_like=True):
+    """What you had sent before, for the cell that is mine now, is here."""
+
+    ticket: Count
+
+
 Content = (
     Publication
     | Place
@@ -357,7 +673,40 @@ Content = (
     | Sought
     | Found
     | Placed
+    | Recall
+    | Recalled
+    | Outlook
+    | Unclear
+    | Seated
+    | Offered
+    | Summon
+    | Marker
+    | Crossed
+    | Astray
+    | Routed
+    | Wanted
+    | Noted
+    | Seek
+    | Owned
+    | Enter
+    | Barred
+    | Dividing
+    | Agreed
+    | Undivided
+    | Divided
+    | Ceded
+    | Pass
+    | Passed
 )
+
+
+def filters_in(content: Content) -> Iterator[Filter]:
+    """Those that a broker will ask one day: they must be good."""
+    match content:
+        case Outlook():
+            yield from (*content.unoffered, *content.offered, *content.unwanted, *content.wanted)
+        case Offered(filters):
+            yield from filters
 
 
 def retimed(content: Content, offset_s: float) -> Content:
@@ -371,6 +720,8 @@ def retimed(content: Content, offset_s: float) -> Content:
             return _retimed(content, offset_s)
         case Retained(publication):
             return Retained(_retimed(publication, offset_s))
+        case Routed(publication):
+            return Routed(_retimed(publication, offset_s), content.hops)
         case Forwarded():
             return msgspec.structs.replace(content, kept=_retimed_kept(content.kept, offset_s))
         case Session() | Copy():

@@ -52,7 +52,8 @@ class Properties(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
     content_type: str | None = None
     response_topic: str | None = None
     correlation_data: bytes | None = None
-    payload_is_text: bool = False
+    payload_is_text: bool | None = None
+    """The payload format indicator, None where there is none."""
 
 
 PLAIN = Properties()
@@ -78,6 +79,12 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
     properties: Properties = PLAIN
     passage: tuple[str, Count] | None = None
     """Its name in the air, where it has been there or will be: copies of one name are one, whichever way they came."""
+    was_retained: bool = False
+    """It comes because somebody has begun to want it, and is no news: whoever gets it is told that it was retained."""
+
+    def is_shown_retained(self, as_published: bool) -> bool:
+        """Whether a subscriber gets it marked as retained; `as_published` where it wants the publisher's own mark."""
+        return self.retain and (as_published or self.was_retained)
 
     @property
     def id(self) -> tuple[str, int]:

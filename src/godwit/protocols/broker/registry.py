@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import msgspec
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import (
+    UNSURE,
     Grant,
     Limits,
     Opening,
@@ -21,9 +22,13 @@ from godwit.protocols.broker.api import (
     Will,
 )
 from godwit.protocols.broker.dispatch import Switch
+from godwit.protocols.broker.fabric.base import ANYTHING
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric
+from godwit.protocols.broker.lasting.words import MATCHES, VIEW
+from godwit.protocols.broker.messages import Replay
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
-from godwit.protocols.broker.session.parse import filters_of, remembered, understood, wanted_filters
+from godwit.protocols.broker.session.parse import interval_of, remembered, understood, wanted_filters
 from godwit.protocols.broker.session.rows import items_of
 from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.broker.topics import problem_of_filter
@@ -36,6 +41,9 @@ if TYPE_CHECKING:
 TIMER_MAX_S = 7 * 24 * 3600.0
 """A session that lasts longer is looked at again after this time."""
 
+INHERITED_S = 30.0
+"""So long after a client has begun to subscribe in a new session it keeps what it has not asked for again."""
+
 
 class Granted(msgspec.Struct, frozen=True):
     """The answer to one subscription: the QoS where `reason` is OK, else why not, in words."""
@@ -43,6 +51,8 @@ class Granted(msgspec.Struct, frozen=True):
     reason: Reason
     qos: int = 0
     text: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
+    """What the client is told beside that."""
 
 
 class Registry:
@@ -91,7 +101,9 @@ class Registry:
         self.moves.copying.attached(session)
         was_durable = session.durable
         carried = session.carried
-        carried.strange = carried.strange and (not opening.token or opening.token != carried.token)
+        strayed = bool(opening.token) and opening.token.removeprefix(UNSURE) != carried.last
+        strange = carried.strange or (strayed and self.moves.is_of_another(session, opening))
+        carried.strange = strange and (not opening.token or opening.token != carried.token)
         if present and carried.strange:
             present = False
             self._forget_incoming(session)
@@ -114,6 +126,11 @@ class Registry:
             note = "present" if present else "new"
             self.switch.host.trace(Record("attached", client=session.client, note=note))
         outlet.opened(session, present)
+        self.switch.views.wake(session, anew=not present or strayed)
+        if session.carried.replays:
+            self.switch.replays.wake(session)
+        if self.switch.paces.subs:
+            self.switch.paces.wake(session)
         self.switch.flows.attached(session)
 
     def _forget_incoming(self, session: Session) -> None:
@@ -126,7 +143,7 @@ class Registry:
     def _token(self, session: Session) -> str:
         """Another one for each time that a client is let in anywhere; the clock sees to that after a crash."""
         self._attachment = max(self._attachment + 1, int(self.switch.clock() * 1000))
-        return f"{session.standing.epoch}.{self._attachment}.{self.switch.name}"
+        return f"{session.standing.epoch}.{self._attachment}.{self.moves.abroad.own_name}"
 
     def _keep(self, session: Session, was_durable: bool) -> None:
         ledger = self.switch.ledger
@@ -142,6 +159,11 @@ class Registry:
         if session.outlet is not None:
             session.become(Cause.LEFT)
             session.outlet = None
+            self.switch.views.sleep(session)
+            if session.carried.replays:
+                self.switch.replays.sleep(session)
+            if self.switch.paces.subs:
+                self.switch.paces.sleep(session)
             session.kept_back.clear()
             session.standing.left = self.switch.steady()
             self.switch.counts.connected -= 1
@@ -161,7 +183,7 @@ class Registry:
         """The client is at another broker. Its will is only said where it asked for no delay."""
         will = session.standing.will
         self.cancel_timers(session)
-        if session.outlet is not None and will is not None and will.delay_s == 0:
+        if will is not None and will.delay_s == 0:
             self.say_will(session)
         session.standing.will = None
         if not session.durable:
@@ -178,8 +200,11 @@ class Registry:
         switch.ledger.put_session(session)
         if not session.everlasting:
             session.expiry_timer = switch.host.after(min(left_s, TIMER_MAX_S), partial(self._expire, session))
-        if session.standing.will is not None:
-            session.will_timer = switch.host.after(session.standing.will.delay_s, partial(self.say_will, session))
+        will = session.standing.will
+        if will is not None and will.delay_s > 0:
+            session.will_timer = switch.host.after(will.delay_s, partial(self.say_will, session))
+        else:
+            self.say_will(session)
         self.moves.copying.rested(session)
 
     def _expire(self, session: Session) -> None:
@@ -224,11 +249,8 @@ class Registry:
         if publication.retain:
             publication = switch.retained.stamped(publication)
         switch.counts.published[publication.qos] += 1
-        if switch.tracing:
-            switch.host.trace(Record("published", event=publication.id, client=publication.publisher))
-        if switch.on_published is not None:
-            switch.on_published(publication)
-        switch.spread(switch.name, (publication,))
+        switch.tell_published(publication)
+        switch.accept((publication,))
 
     def cancel_timers(self, session: Session) -> None:
         for timer in (session.expiry_timer, session.will_timer):
@@ -299,41 +321,117 @@ class Registry:
             condition = understood(wanted, session.limits)
         except FilterError as error:
             return self._refused(Reason.TOPIC_FILTER_INVALID, str(error))
+        if wanted.lasting and wanted.group:
+            return self._refused(Reason.TOPIC_FILTER_INVALID, "a shared subscription cannot last: none has all of it")
+        if wanted.since is not None and (problem := self._problem_of_past(wanted)):
+            return self._refused(Reason.IMPLEMENTATION_SPECIFIC, problem)
         if not _is_covered(session.grant, wanted, condition):
             return self._refused(Reason.NOT_AUTHORIZED, f"{wanted.key!r} is not covered by what this client may see")
         old = session.subscriptions.get(wanted.key)
         if old is None and len(session.subscriptions) >= session.limits.subscriptions_max:
             most = session.limits.subscriptions_max
             return self._refused(Reason.QUOTA_EXCEEDED, f"a client may have {most} subscriptions; unsubscribe others")
+        if old is None and (deep := _levels(wanted)) and deep + _levels_of(session) > session.limits.levels_max:
+            most = session.limits.levels_max
+            return self._refused(
+                Reason.QUOTA_EXCEEDED, f"topic filters deeper than {DEEP} levels may have {most} levels in all"
+            )
+        self._begin_to_ask(session)
+        self.switch.replays.begin(session, wanted, old)
         self._set(session, wanted, condition, old)
+        if wanted.since is not None:
+            self.switch.replays.start(session.subscriptions[wanted.key])
+            return Granted(Reason.OK, wanted.qos)
+        if wanted.lasting:
+            return self._begin_view(session.subscriptions[wanted.key], old)
         self._send_retained(session, wanted, condition, old is None)
         return Granted(Reason.OK, wanted.qos)
+
+    def _problem_of_past(self, wanted: Subscription) -> str:
+        """Why nothing can be had of what was published before; empty where it can."""
+        if wanted.lasting:
+            return "since: a lasting subscription tells what is, not what was; leave one of the two out"
+        if wanted.group:
+            return "since: a shared subscription has no past of its own; leave the group out"
+        if isinstance(self.switch.fabric, RingFabric):
+            return "since: brokers of a ring keep no archive of what they match; subscribe without it"
+        if self.switch.recollection.past is None:
+            return "since: this broker keeps no archive; start it with --archive DIR, or subscribe without since"
+        return ""
+
+    def _begin_view(self, sub: Sub, old: Sub | None) -> Granted:
+        return self._granted_view(sub, self.switch.views.begin(sub, old))
+
+    def renewed(self, session: Session, key: str, granted: Granted) -> Granted:
+        """The answer to a subscription as it is when all brokers know of it: in a ring what is retained has come
+        meanwhile."""
+        sub = session.subscriptions.get(key)
+        if not granted.properties or sub is None or not isinstance(self.switch.fabric, RingFabric):
+            return granted
+        return self._granted_view(sub, self.switch.views.told_by_now(sub))
+
+    def _granted_view(self, sub: Sub, matches: int) -> Granted:
+        view = sub.session.carried.views[sub.wanted.key]
+        return Granted(Reason.OK, sub.wanted.qos, properties=((VIEW, view.name), (MATCHES, str(matches))))
 
     def _set(self, session: Session, wanted: Subscription, condition: FilterSet | None, old: Sub | None) -> None:
         if old is None:
             session.row += 1
         begins = self.reunion.subscribed(session, wanted, old)
-        sub = Sub(session, wanted, condition, session.row if old is None else old.row)
+        sub = Sub(session, wanted, condition, session.row if old is None else old.row, interval_of(wanted))
         session.subscriptions[wanted.key] = sub
         self.switch.add_sub(sub)
         if old is not None:
             self.switch.remove_sub(old)
+            if not wanted.lasting:
+                self.switch.views.end(old)
         if session.durable:
             self.switch.ledger.put_sub(sub)
         if begins:
-            self.reunion.ask(session, self.switch.fabric.sources(filters_of((sub,))), (wanted.key,))
+            self.reunion.ask(session, self.switch.fabric.sources(ANYTHING), (wanted.key,))
 
     def adopt(self, session: Session, wanted: Subscription) -> None:
         """It was granted to another session of the same client."""
         sub = remembered(session, wanted, 0)
         if sub is not None:
             self._set(session, wanted, sub.condition, None)
+            self.switch.replays.start(session.subscriptions[wanted.key])
+
+    def inherit(self, session: Session, granted: Iterable[Subscription], replays: Mapping[str, Replay]) -> None:
+        """These were granted to an older session of the client, which has gone into this one. A client that has heard
+        that its session is new asks for them again, one after the other, and must miss nothing meanwhile. One that has
+        not heard takes this session for the old one, and so must we."""
+        if session.subscriptions and self.switch.steady() > session.subscribed_s + INHERITED_S:
+            return
+        for wanted in granted:
+            sub = remembered(session, wanted, 0) if wanted.key not in session.subscriptions else None
+            if sub is not None:
+                if wanted.key in replays:
+                    session.carried.replays[wanted.key] = replays[wanted.key]
+                self._set(session, wanted, sub.condition, None)
+                session.subscriptions[wanted.key].inherited = True
+                self.switch.replays.start(session.subscriptions[wanted.key])
+
+    def _disinherit(self, session: Session) -> None:
+        """The client has asked for all that it wants."""
+        for key in [key for key, sub in session.subscriptions.items() if sub.inherited]:
+            if session.standing.state in OURS:
+                self.unsubscribe(session, key)
+
+    def _begin_to_ask(self, session: Session) -> None:
+        now_s = self.switch.steady()
+        if session.subscribed_s + INHERITED_S < now_s:
+            session.subscribed_s = now_s
+            if session.carried.memory is not None or any(sub.inherited for sub in session.subscriptions.values()):
+                self.switch.host.after(INHERITED_S, partial(self._disinherit, session))
 
     def unsubscribe(self, session: Session, key: str) -> Reason:
         sub = session.subscriptions.pop(key, None)
         if sub is None:
             return Reason.NO_SUBSCRIPTION
         self.switch.remove_sub(sub)
+        self.switch.views.end(sub)
+        self.switch.replays.end(sub)
         self.reunion.unsubscribed(session, sub.wanted)
         if session.durable:
             self.switch.ledger.delete_sub(sub)
@@ -356,6 +454,15 @@ class Registry:
         handling = wanted.retain_handling
         if wanted.group or handling is RetainHandling.NEVER or (handling is RetainHandling.IF_NEW and not new):
             return
+        if isinstance(self.switch.fabric, RingFabric):
+            # Those who match it send what they have before they say that they have noted it.
+            self.switch.restate()
+            filters = condition if condition is not None else wanted_filters(wanted.topics, None)
+            self.switch.fabric.in_place(filters, lambda _: self._find_retained(session, wanted, condition))
+        else:
+            self._find_retained(session, wanted, condition)
+
+    def _find_retained(self, session: Session, wanted: Subscription, condition: FilterSet | None) -> None:
         found = self.switch.retained.find(wanted.topics, self.switch.steady())
         if condition is not None:
             found = [one for one in found if condition.matches(one.values())]
@@ -375,6 +482,19 @@ class Registry:
                     switch.flows.pass_on(session, one, True, identifiers)
                 elif qos:
                     switch.take(session, Item(one, qos, True, identifiers, since=switch.steady()))
+
+
+DEEP = 16
+
+
+def _levels(wanted: Subscription) -> int:
+    """Of a deep topic filter; 0 of others, whose number is bound enough."""
+    levels = wanted.topics.count("/") + 1
+    return levels if levels > DEEP else 0
+
+
+def _levels_of(session: Session) -> int:
+    return sum(_levels(sub.wanted) for sub in session.subscriptions.values())
 
 
 def _is_covered(grant: Grant, wanted: Subscription, condition: FilterSet | None) -> bool:

@@ -28,6 +28,8 @@ TABLES = (
     "gates",  # what a session that moves, or is copied, knows of single brokers: (client, n), shadows as in sessions
     "wills",  # of clients whose sessions end with the connection: (client, 0)
     "spilled",  # publications that wait for slow clients and are not in memory, of this start only: ("", n)
+    "ring",  # cells and their owners, what was stated to whom, publications without matching broker: (what, n)
+    "passages",  # what came from other sites or bridges, so that it is not taken again: (line, number)
 )
 
 

@@ -18,6 +18,8 @@ from godwit.filters.predicates import Text as TextPredicate
 BYTES_MAX = 65_535
 LEVELS_MAX = 200
 """Deeper topics are refused, so that nobody can make a broker walk ten thousand levels for one message."""
+REMEMBERED_CHARS_MAX, REMEMBERED_LEVELS_MAX = 256, 16
+"""The meaning of longer and deeper topic filters is not kept."""
 
 V = TypeVar("V")
 
@@ -31,12 +33,19 @@ def problem_of_name(topic: str) -> str:
 
 def problem_of_filter(topics: str) -> str:
     """Why this cannot be subscribed to, or nothing where it can."""
+    return problem_of_form(topics) or _problem(topics, "topic filter")
+
+
+def problem_of_form(topics: str) -> str:
+    """Why this is no topic filter of MQTT, or nothing where it is one; it may still be one that no broker takes."""
+    if not topics:
+        return "the topic filter is empty"
     for at, level in enumerate(levels := topics.split("/")):
         if "+" in level and level != "+":
             return f"topic filter {topics[:80]!r}: '+' must be a whole level, not a part of {level[:80]!r}"
         if "#" in level and (level != "#" or at != len(levels) - 1):
             return f"topic filter {topics[:80]!r}: '#' must be a whole level, and the last one"
-    return _problem(topics, "topic filter")
+    return ""
 
 
 def _problem(text: str, what: str) -> str:
@@ -66,12 +75,22 @@ def matches(topics: str, topic: str) -> bool:
 _NOT_THE_BROKERS = negation(TextPredicate(TextOp.STW, "$"))
 
 
-@lru_cache(maxsize=65_536)
 def meaning(topics: str) -> Filter:
     """The filter over `topic_1` ... and `topic_levels` that accepts exactly the topics that the topic filter wants.
 
     One covers or overlaps another exactly where the topic filters do.
     """
+    # What is long or deep is not remembered: whoever asks for very many such would fill the memory.
+    small = len(topics) <= REMEMBERED_CHARS_MAX and topics.count("/") < REMEMBERED_LEVELS_MAX
+    return _remembered(topics) if small else _meant(topics)
+
+
+@lru_cache(maxsize=16_384)
+def _remembered(topics: str) -> Filter:
+    return _meant(topics)
+
+
+def _meant(topics: str) -> Filter:
     levels = topics.split("/")
     open_ended = levels[-1] == "#"
     if open_ended:
@@ -84,7 +103,9 @@ def meaning(topics: str) -> Filter:
     return filter_of(*demands)
 
 
+@lru_cache(maxsize=16_384)
 def _level(number: int, predicate: AnyPredicate) -> AttributeFilter:
+    """Shared by all filters that demand it: a deep topic filter would else be a hundred times as large as its text."""
     return attribute(f"topic_{number}", predicate)
 
 

@@ -8,11 +8,13 @@ pole: then its longitudes are two intervals, or all.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import msgspec
 
 from godwit.filters import areas
 from godwit.protocols.gathering.space import Box, Cell, Point
+from godwit.protocols.topology.pastry.keys import digit, starts_with
 
 Intervals = tuple[tuple[float, float], ...]
 
@@ -62,6 +64,46 @@ class Zone(msgspec.Struct, frozen=True, tag="zone"):
 Area = Disc | Zone
 
 
+class Spot(msgspec.Struct, frozen=True, tag="spot"):
+    """One place: where something happened, or where a broker stands."""
+
+    place: Point
+
+
+class Keyed(msgspec.Struct, frozen=True, tag="keyed"):
+    """A key of 128 bits, which belongs to the cell whose prefix it begins with."""
+
+    key: Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
+
+    @property
+    def number(self) -> int:
+        return int.from_bytes(self.key, "big")
+
+
+class Anywhere(msgspec.Struct, frozen=True, tag="anywhere"):
+    """All of space, and all keys."""
+
+
+Reach = Area | Spot | Keyed | Anywhere
+"""What a walk over cells looks for."""
+
+
+def meets(cell: Cell, reach: Reach) -> bool:
+    """Whether the cell has a part of it."""
+    match reach:
+        case Anywhere():
+            return True
+        case Keyed():
+            return starts_with(reach.number, cell.prefix)
+        case Spot(place):
+            return cell.owns_all(place)
+    return reach.meets(cell.box(dimensions=_dimensions(reach)))
+
+
+def _dimensions(area: Area) -> int:
+    return len(area.center) if isinstance(area, Disc) else 2
+
+
 class Walk(msgspec.Struct, frozen=True):
     """What the walk of one subscription does at one broker: on whose behalf it goes on, and whether it stays."""
 
@@ -70,7 +112,7 @@ class Walk(msgspec.Struct, frozen=True):
     stays: bool
 
 
-def walk(cell: Cell, area: Area, level: int, *, exact: bool = False) -> Walk:
+def walk(cell: Cell, area: Reach, level: int, *, exact: bool = False) -> Walk:
     """Examine the cuts from this level on (spec 2.5); an area wholly beyond one ends the walk there."""
     crossed = []
     for at in range(level, len(cell)):
@@ -82,10 +124,19 @@ def walk(cell: Cell, area: Area, level: int, *, exact: bool = False) -> Walk:
     return Walk(tuple(crossed), True)
 
 
-def sides(cell: Cell, area: Area, level: int, *, exact: bool = False) -> tuple[bool, bool]:
+def sides(cell: Cell, area: Reach, level: int, *, exact: bool = False) -> tuple[bool, bool]:
     """Whether the area touches the other side of the cut, and ours. Touching the cut itself counts as both."""
+    match area:
+        case Anywhere():
+            return True, True
+        case Keyed():
+            near = digit(area.number, level, 1) == int(cell.prefix[level])
+            return not near, near
+        case Spot(place):
+            near = cell.owns(level, place)
+            return not near, near
     if exact:
-        dimensions = len(area.center) if isinstance(area, Disc) else 2
+        dimensions = _dimensions(area)
         return area.meets(cell.sibling(level, dimensions)), area.meets(cell.box(level + 1, dimensions))
     cut = cell.boundaries[level]
     less = more = False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from godwit.protocols.gathering.areas import Area, sides
+from godwit.protocols.gathering.areas import Area, Reach, sides
 from godwit.protocols.gathering.messages import Change, ClientId, Copied, Replica, Stored, Subscribed, Subscription
 from godwit.protocols.gathering.space import Cell
 from godwit.protocols.host import NodeId, Timer
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from godwit.protocols.gathering.broker import GatheringBroker
 
 
-def complete(area: Area, cells: Iterable[Cell], *, exact: bool = False) -> bool:
+def complete(area: Reach, cells: Iterable[Cell], *, exact: bool = False) -> bool:
     """Whether these cells are all that a walk of this area ends in. Cells of before and after a split may both be
     among them."""
     known = {cell.prefix: cell for cell in cells}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from godwit.events import Value
 from godwit.filters.text import parse
-from godwit.protocols.broker.interest.conditions import FEW, TOGETHER, Conditions
+from godwit.protocols.broker.interest.conditions import FEW, Conditions
+from godwit.tables.matching.index import BATCHED
 
 
 def test_few_and_many_conditions_give_the_same_answers_singly_and_together() -> None:
     conditions: Conditions[int] = Conditions()
     numbers = {n: conditions.add(parse(f"n = {n} OR kind = 'k{n % 3}'"), n) for n in range(FEW)}
-    events: list[dict[str, Value]] = [{"n": n, "kind": f"k{n % 5}"} for n in range(TOGETHER + 5)]
+    events: list[dict[str, Value]] = [{"n": n, "kind": f"k{n % 5}"} for n in range(BATCHED + 5)]
 
     def expected(event: dict[str, Value]) -> list[int]:
         return [n for n in numbers if event["n"] == n or event["kind"] == f"k{n % 3}"]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,3 +115,73 @@ def test_very_many_first_levels_are_stated_as_everything_and_the_brokers_own_bes
         stated.remove(f"d{n}/x", None)
     stated.review()
     assert stated.filters() == (meaning("$own/x"),)
+
+
+def test_of_deep_topic_filters_the_first_levels_are_stated_and_never_less() -> None:
+    told = Wants()
+    levels = [str(number) for number in range(150)]
+    plain, with_condition = "/".join(levels), "/".join(["b", *levels, "#"])
+    told.add(plain, None)
+    told.add(with_condition, wanted_filters(with_condition, parse("n > 3")))
+    told.review()
+    stated = FilterSet(told.filters())
+    assert stated.covers(FilterSet((meaning(plain),)))
+    assert stated.covers(wanted_filters(with_condition, parse("n > 3")))
+    assert not stated.matches(topic_values("c/" + plain))
+    assert not stated.matches({**topic_values("b/" + plain), "n": 1})
+    assert max(len(one.attributes) for one in told.filters()) <= wants.LEVELS_STATED + 2
+    told.remove(plain, None)
+    told.remove(with_condition, wanted_filters(with_condition, parse("n > 3")))
+    assert told.review()
+    assert not told.filters()
+
+
+def work(action: Callable[[], object]) -> int:
+    """How many calls it makes: the same on every machine, however busy."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+SHAPES: dict[str, Callable[[int], tuple[str, str]]] = {
+    "devices": lambda n: (f"fleet/{n}/speed", ""),
+    "first levels": lambda n: (f"device-{n}/speed", ""),
+    "any device": lambda n: (f"fleet/+/{n}", ""),
+    "deep": lambda n: (f"a/b/{n // 50}/{n}/c/d/e", ""),
+    "conditions of one topic": lambda n: ("fleet/speed", f"n = {n}"),
+    "conditions of many topics": lambda n: (f"fleet/{n % 100}", f"n = {n}"),
+}
+CALLS_MAX = {"conditions of many topics": 6_000}
+"""Those are stated one by one, and a new one is compared with those of its topic. With all others it was 72,000."""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_more_subscription_is_about_the_same_work_beside_four_thousand(shape: str) -> None:
+    stated, one = Wants(), SHAPES[shape]
+
+    def add(number: int) -> None:
+        topics, condition = one(number)
+        stated.add(topics, wanted_filters(topics, parse(condition)) if condition else None)
+        stated.review()
+        stated.filters()
+
+    few = 0
+    for number in range(4_000):
+        topics, condition = one(number)
+        stated.add(topics, wanted_filters(topics, parse(condition)) if condition else None)
+        if number == 400:
+            stated.review()
+            few = max(work(lambda: add(10_000)), work(lambda: add(10_001)))
+    stated.review()
+    many = max(work(lambda: add(20_000)), work(lambda: add(20_001)))
+    assert many <= CALLS_MAX.get(shape, 1_000 + few)

@@ -9,10 +9,18 @@ import pytest
 from tests.protocols.broker.resting import copies, resting_world
 
 from godwit.protocols.broker.messages import (
+    Agreed,
+    Astray,
+    Barred,
     Carried,
+    Ceded,
     Content,
     Copy,
+    Crossed,
+    Divided,
+    Dividing,
     Drop,
+    Enter,
     Fetch,
     Forwarded,
     Found,
@@ -20,18 +28,34 @@ from godwit.protocols.broker.messages import (
     Heard,
     Hello,
     Kept,
+    Marker,
+    Noted,
     Nothing,
+    Offered,
+    Outlook,
+    Owned,
+    Pass,
+    Passed,
     Place,
     Placed,
+    Recall,
+    Recalled,
     Reserve,
     Reserved,
     Retained,
+    Routed,
     Said,
+    Seated,
+    Seek,
     Sought,
+    Summon,
     Through,
     Turn,
     Turned,
+    Unclear,
     Uncopied,
+    Undivided,
+    Wanted,
 )
 from godwit.protocols.broker.messages import Session as SessionMessage
 from godwit.protocols.broker.publication import Publication
@@ -163,7 +187,16 @@ LATE: tuple[Content, ...] = (
     Sought("s", 1),
     Found("s", 1, OLD, "b3"),
     Placed("b3", Place("s", OLD)),
+    Recall("s", "a/#", 1, 0.0, ("", 0), "a/#", "", 0),
+    Recalled("s", "a/#", 1, ((1, PUBLICATION),), ("f", 1), 0.0, live=True),
 )
+
+
+RING = (Routed, Wanted, Noted, Seek, Owned, Enter, Barred, Dividing, Agreed, Undivided, Divided, Ceded, Pass, Passed)
+"""What is for the fabric alone, and never comes to a session."""
+
+SITES = (Outlook, Unclear, Seated, Offered, Summon, Marker, Crossed, Astray)
+"""What gateways of sites say to brokers and to one another. Of sessions it speaks only over uplinks (`abroad`)."""
 
 
 def tell(world: World, name: str, origin: str, content: Content) -> None:
@@ -171,7 +204,7 @@ def tell(world: World, name: str, origin: str, content: Content) -> None:
 
 
 def test_every_message_is_tried() -> None:
-    assert {type(one) for one in LATE} == set(get_args(Content))
+    assert {type(one) for one in LATE} == set(get_args(Content)) - {*RING, *SITES}
 
 
 @pytest.mark.parametrize("content", LATE, ids=lambda one: type(one).__name__)

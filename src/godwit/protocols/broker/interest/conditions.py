@@ -27,9 +27,6 @@ FEW = 64
 SOON = 8
 """From so many on the index may be needed soon."""
 
-TOGETHER = 4
-"""From so many publications on it is faster to match them as one batch."""
-
 
 class Conditions(Generic[T]):
     """Filters, each with whoever asked for it."""
@@ -84,11 +81,7 @@ class Conditions(Generic[T]):
         index = self._loaded()
         if index is None:
             return [self._one_by_one(values) for values in events]
-        if len(events) < TOGETHER:
-            return [index.match(values).tolist() for values in events]
-        from godwit.tables.matching.batch import Batch
-
-        return [numbers.tolist() for numbers in index.match_batch(Batch.from_events(events))]
+        return [numbers.tolist() for numbers in index.match_each(events)]
 
     def _one_by_one(self, values: Mapping[str, Value]) -> list[int]:
         return [number for number, filters in self._filters.items() if filters.matches(values)]

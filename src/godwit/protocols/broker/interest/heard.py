@@ -89,6 +89,12 @@ class Interests:
             self._show()
         return True
 
+    def keep(self, broker: NodeId) -> None:
+        """Where statements are not repeated the disk must know the number of the last."""
+        peer = self.peers[broker]
+        said = Statement(peer.statement, (peer.marker, *peer.filters))
+        self.store.put(TABLE, broker, 0, msgspec.msgpack.encode(said))
+
     def forget(self, silent_since_s: float) -> list[NodeId]:
         """Give up whoever has said nothing since then."""
         gone = [name for name, peer in self.peers.items() if peer.heard_at_s < silent_since_s]

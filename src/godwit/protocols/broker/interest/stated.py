@@ -3,27 +3,58 @@
 Covering and merging (`tables.interest`) is dear where many filters barely cover one another. So where a broker's
 clients ask for very much that is alike, it states something wider in its place: the topic filter without its many
 conditions, the first level with everything below, or all topics. Where all conditions name areas, the topic filter
-keeps the tiles of the globe that hold them (`tiles`). That costs traffic and never loses anything.
+keeps the tiles of the globe that hold them (`tiles`). Of a very deep topic filter it states the first levels. That
+costs traffic and never loses anything.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
-from godwit.filters.filters import Filter, FilterSet, filter_of
+from godwit.filters.filters import Filter, FilterSet, alternatives, filter_of
 from godwit.protocols.broker.interest.tiles import Tiles
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.parse import wanted_filters
 from godwit.protocols.broker.session.state import Session, Sub
 from godwit.protocols.host import Host
-from godwit.tables.merging.interest import Interest
+from godwit.tables.forests.kin import demands
+from godwit.tables.merging.interest import Concise, Interest
 
 CONDITIONS_MAX = 64
 TOPICS_MAX = 128
 FIRST_LEVELS_MAX = 64
 
+LEVELS_STATED = 16
+"""Of deeper topic filters so many levels are stated, and everything below: each is a condition at every broker."""
+
 EVERYTHING = "#"
+
+
+def shallow(topics: str, filters: FilterSet | None) -> tuple[str, FilterSet | None]:
+    """What is stated of a topic filter, and of conditions on it: the same, or wider where it is deep."""
+    if topics.count("/") < LEVELS_STATED:
+        return topics, filters
+    levels = topics.split("/")
+    short = "/".join((*levels[:LEVELS_STATED], EVERYTHING))
+    if filters is None:
+        return short, None
+    below = {f"topic_{number}" for number in range(LEVELS_STATED + 1, len(levels) + 1)}
+    kept = (Filter(tuple(own for own in one.attributes if own.name not in below)) for one in filters)
+    return short, alternatives(kept)
+
+
+class ByTopic(Concise):
+    """Filters that name one topic have to do only with each other, and with those that name none: however many topics
+    there are, a new filter is compared with few."""
+
+    def type_of(self, wanted: Filter, /) -> str | None:
+        insisted: dict[Hashable, Hashable] = dict(one for one in demands(wanted) if isinstance(one, tuple))
+        count = insisted.get("topic_levels")
+        if not isinstance(count, int | float) or count > LEVELS_STATED:
+            return None
+        levels = [insisted.get(f"topic_{number}") for number in range(1, int(count) + 1)]
+        return "/".join(map(str, levels)) if None not in levels else None
 
 
 class _Held:
@@ -84,19 +115,23 @@ class Wants:
         self._firsts: dict[str, dict[str, _Held]] = {}
         self._wide: set[str] = set()
         self._all = False
-        self._changed: set[str] = set()
-        self._stated: dict[str, set[FilterSet]] = {}
-        self._interest = Interest()
+        self._changed: dict[str, set[str]] = {}
+        """By first level, the topic filters of which something was told since the last review."""
+        self._stated: dict[str, dict[str, set[FilterSet]]] = {}
+        """By first level and topic filter; what is stated for a first level as a whole, under that."""
+        self._interest = Interest(ByTopic())
 
     def add(self, topics: str, filters: FilterSet | None) -> None:
         """One more wants this; None: whatever the content."""
+        topics, filters = shallow(topics, filters)
         first = topics.partition("/")[0]
         held = self._firsts.setdefault(first, {}).setdefault(topics, _Held())
         held.add(filters)
-        self._changed.add(first)
+        self._changed.setdefault(first, set()).add(topics)
 
     def remove(self, topics: str, filters: FilterSet | None) -> None:
         """What was added."""
+        topics, filters = shallow(topics, filters)
         first = topics.partition("/")[0]
         held = self._firsts[first][topics]
         held.remove(filters)
@@ -104,44 +139,61 @@ class Wants:
             del self._firsts[first][topics]
             if not self._firsts[first]:
                 del self._firsts[first]
-        self._changed.add(first)
+        self._changed.setdefault(first, set()).add(topics)
 
     def review(self) -> bool:
         """Follow what was told since; True where `filters` says something else now."""
-        changed, self._changed = self._changed, set()
+        changed, self._changed = self._changed, {}
         was_all = self._all
         self._all = _still(was_all, len(self._firsts), FIRST_LEVELS_MAX)
         if self._all is not was_all:
-            changed |= self._firsts.keys() | {EVERYTHING}
-        changes = [self._state(first) for first in sorted(changed)]
+            for first in (*self._firsts, EVERYTHING):
+                changed.setdefault(first, set())
+        changes = [self._state(first, changed[first]) for first in sorted(changed)]
         return any(changes)
 
     def filters(self) -> tuple[Filter, ...]:
         """The statement as of the last review."""
         return self._interest.filters().filters
 
-    def _state(self, first: str) -> bool:
-        wanted, stated = self._wanted(first), self._stated.pop(first, set())
-        if wanted:
-            self._stated[first] = wanted
-        added, removed = wanted - stated, stated - wanted
+    def _state(self, first: str, changed: set[str]) -> bool:
+        """What was told of a first level, in the work that its changes need, however much else is wanted of it."""
+        stated, whole = self._stated.setdefault(first, {}), self._whole(first)
+        group = {} if whole is not None else self._firsts.get(first, {})
+        if whole is not None:
+            wanted = {"": whole}
+        elif "" in stated or not stated:
+            wanted = {topics: set(held.stated(topics)) for topics, held in group.items()}
+        else:
+            wanted = {topics: set(group[topics].stated(topics)) if topics in group else set() for topics in changed}
+        concerned = wanted.keys() | stated.keys() if whole is not None or "" in stated else wanted.keys()
+        added, removed = set[FilterSet](), set[FilterSet]()
+        for topics in concerned:
+            now, before = wanted.get(topics, set()), stated.pop(topics, set())
+            added |= now - before
+            removed |= before - now
+            if now:
+                stated[topics] = now
+        added, removed = added - removed, removed - added
+        if not stated:
+            del self._stated[first]
         if not added and not removed:
             return False
         update = self._interest.change(first, added=sorted(added, key=repr), removed=sorted(removed, key=repr))
         return bool(update.added or update.removed)
 
-    def _wanted(self, first: str) -> set[FilterSet]:
+    def _whole(self, first: str) -> set[FilterSet] | None:
+        """What is stated of a first level where its topic filters are not stated one by one."""
         if self._all:
             if first == EVERYTHING:
                 return {wanted_filters(EVERYTHING, None)}
             if not first.startswith("$"):
                 return set()
-        group = self._firsts.get(first, {})
-        wide = _still(first in self._wide, len(group), TOPICS_MAX)
+        wide = _still(first in self._wide, len(self._firsts.get(first, {})), TOPICS_MAX)
         (self._wide.add if wide else self._wide.discard)(first)
         if wide:
             return {wanted_filters(f"{first}/#" if first != EVERYTHING else first, None)}
-        return {filters for topics, held in group.items() for filters in held.stated(topics)}
+        return None
 
 
 # What a broker wants, told to the others, with what has gone kept up for a while where it may soon be wanted again.

@@ -71,6 +71,10 @@ class Taker:
 Asking = Conditions[Sub | Group]
 
 
+BROKERS_OWN = "$SYS/"
+"""Topics that a broker alone speaks about itself, to clients of its own."""
+
+
 class Audience:
     """Who wants a topic here. Good as long as `generation` is the broker's."""
 
@@ -94,6 +98,11 @@ class Audience:
         """Another broker may want it for its content."""
         self.brokers: tuple[NodeId, ...] = ()
         """The other brokers that want it whatever the content."""
+
+    @property
+    def is_somebody(self) -> bool:
+        """Whether anybody may want it."""
+        return bool(self.subs or self.groups or self.asking or self.brokers or self.perhaps)
 
     @property
     def contingent(self) -> bool:
@@ -149,6 +158,8 @@ class Audiences:
         self._elsewhere: Conditions[NodeId] = Conditions()
         self._others = Others(self._elsewhere.add, self._elsewhere.remove)
         self._prepared: Callable[[], bool] = self._elsewhere.prepared
+        self._clock: Callable[[], float] | None = None
+        self._took: Callable[[float], None] = lambda took_s: None
         self._cached: dict[str, Audience] = {}
 
     def prepare_with(self, prepared: Callable[[], bool]) -> None:
@@ -156,6 +167,10 @@ class Audiences:
         self._prepared = self._elsewhere.prepared = prepared
         for conditions in self._conditions.values():
             conditions.prepared = prepared
+
+    def time_with(self, clock: Callable[[], float], took: Callable[[float], None]) -> None:
+        """`took` is told how long each search by content was, in seconds of `clock`."""
+        self._clock, self._took = clock, took
 
     def changed(self) -> None:
         """Whatever was found out is out of date."""
@@ -201,6 +216,14 @@ class Audiences:
 
     def look_into(self, publications: Sequence[Publication]) -> list[Found]:
         """Who wants each of them for its content."""
+        if self._clock is None:
+            return self._looked_into(publications)
+        begun_s = self._clock()
+        found = self._looked_into(publications)
+        self._took(self._clock() - begun_s)
+        return found
+
+    def _looked_into(self, publications: Sequence[Publication]) -> list[Found]:
         values: list[Mapping[str, Value]] = [one.values() for one in publications]
         found: list[list[Sub | Group | NodeId]] = [[] for _ in publications]
         asked: dict[Conditions[Any], list[int]] = {}
@@ -225,8 +248,11 @@ class Audiences:
         if not any(sub.wanted.no_local for sub in audience.subs):
             audience.takers = takers_of(audience.subs, None)
         audience.groups = self._shared.find(topic)
-        audience.brokers, audience.perhaps = self._others.find(topic)
         audience.asking = self._asking.find(topic)
+        if topic.startswith(BROKERS_OWN):
+            audience.problem = f"topic {topic[:80]!r}: what begins with {BROKERS_OWN} is said by brokers only"
+            return audience
+        audience.brokers, audience.perhaps = self._others.find(topic)
         if not (self.watched or audience.groups or audience.brokers or audience.contingent):
             audience.straight = _straight(audience.takers)
         return audience

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from godwit.protocols.broker.api import Subscription
-from godwit.protocols.broker.messages import FIRST, Line, Memory, Name, Stamp
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Memory, Name, Stamp
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.state import Item, Session, Sub
 from godwit.protocols.broker.topics import matches
@@ -52,11 +52,16 @@ def note(memory: Memory, names: Iterable[Name]) -> None:
         del memory.had[next(iter(memory.had))]
 
 
-def merge(memory: Memory, other: Memory | None) -> None:
-    """Another session of the client goes into the one with this memory; with one of its own, where it had begun so."""
+def merge(memory: Memory, other: Memory | None, epochs: range) -> None:
+    """Another session of the client goes into the one with this memory; with one of its own, where it had begun so. It
+    need not be waited for any longer: that one is known by the epochs that it has had, for several may come from the
+    same broker. But whoever it had been too hasty for itself must be."""
     memory.lines |= lines_of(other)
+    memory.awaited = {broker: since for broker, since in memory.awaited.items() if since not in epochs}
     if other is not None:
         note(memory, other.had)
+        for broker, since in other.awaited.items():
+            memory.awaited[broker] = max(since, memory.awaited.get(broker, 0))
 
 
 def had_without(memory: Memory, waiting: Container[Name]) -> dict[Name, None]:
@@ -67,6 +72,18 @@ def had_without(memory: Memory, waiting: Container[Name]) -> dict[Name, None]:
 def lines_of(memory: Memory | None) -> set[Line]:
     """The session itself, and those that have gone into it."""
     return {FIRST} if memory is None else {memory.born, *memory.lines}
+
+
+def born_of_session(carried: Carried) -> Line:
+    """Under which it is known what it kept, where it goes into another: when it began anew; `FIRST` of others."""
+    if carried.memory is not None:
+        return carried.memory.born
+    return carried.age if carried.started else FIRST
+
+
+def is_outdated(carried: Carried, born: Line) -> bool:
+    """Whether the client has started clean since that one began: what it kept is not for this session."""
+    return born[0] < carried.started
 
 
 def is_same(one: Subscription, other: Subscription) -> bool:

@@ -9,8 +9,9 @@ import msgspec
 
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import Filter, FilterSet, alternatives, conjunction
-from godwit.filters.predicates import Kind
-from godwit.protocols.broker.api import Limits, Subscription
+from godwit.filters.predicates import Kind, Rate
+from godwit.protocols.broker.api import Lasting, Limits, Subscription
+from godwit.protocols.broker.session.near import anchors_of, anywhere
 from godwit.protocols.broker.session.state import Session, Sub
 from godwit.protocols.broker.topics import meaning
 
@@ -24,9 +25,12 @@ def wanted_filters(topics: str, condition: FilterSet | None) -> FilterSet:
     return alternatives(one for one in both if one is not None)
 
 
-def filters_of(subs: Iterable[Sub]) -> Iterator[Filter]:
-    """What these subscriptions want together."""
+def filters_of(subs: Iterable[Sub], *, lasting: bool = False) -> Iterator[Filter]:
+    """What these subscriptions want together of all that is published; with `lasting` also what they want of what is
+    retained, which does not come by streams that a session waits for."""
     for sub in subs:
+        if sub.wanted.lasting and not lasting:
+            continue
         yield from sub.condition if sub.condition is not None else (meaning(sub.wanted.topics),)
 
 
@@ -37,7 +41,27 @@ def understood(wanted: Subscription, limits: Limits) -> FilterSet | None:
     size_b = len(wanted.condition.encode("utf-8", "surrogatepass"))
     if size_b > limits.filter_bytes_max:
         raise FilterError(f"filter: {size_b} bytes are too long; at most {limits.filter_bytes_max}")
-    return wanted_filters(wanted.topics, _parsed(wanted.condition, limits.filter_bytes_max))
+    text = wanted.condition
+    if wanted.lasting is not Lasting.NO and anchors_of(text):
+        text = anywhere(text)
+    condition, per_s = _parsed(text, limits.filter_bytes_max)
+    if per_s and (wanted.group or wanted.since is not None):
+        raise FilterError("filter: rate(...) leaves out what is not the newest; not of a shared group, nor with since")
+    return wanted_filters(wanted.topics, condition)
+
+
+def condition_of(topics: str, text: str) -> FilterSet:
+    """Of a text that was granted."""
+    return wanted_filters(topics, _parsed(text, _GRANTED.filter_bytes_max)[0])
+
+
+def interval_of(wanted: Subscription) -> float:
+    """How long a thing, or a topic, of which was told must wait; 0: not at all."""
+    if "rate" not in wanted.condition.lower():
+        return 0.0
+    text = anywhere(wanted.condition) if wanted.lasting is not Lasting.NO else wanted.condition
+    per_s = _parsed(text, _GRANTED.filter_bytes_max)[1]
+    return 1 / per_s if per_s else 0.0
 
 
 def remembered(session: Session, wanted: Subscription, row: int) -> Sub | None:
@@ -47,17 +71,22 @@ def remembered(session: Session, wanted: Subscription, row: int) -> Sub | None:
         condition = understood(wanted, _GRANTED)
     except FilterError:
         return None
-    return Sub(session, wanted, condition, row)
+    return Sub(session, wanted, condition, row, interval_of(wanted))
 
 
 _GRANTED = Limits(filter_bytes_max=1_000_000)
 
 
 @lru_cache(maxsize=4_096)
-def _parsed(text: str, bytes_max: int) -> FilterSet:
+def _parsed(text: str, bytes_max: int) -> tuple[FilterSet, float]:
+    """What it asks for, and how often a second at most; 0: as often as it likes."""
     from godwit.filters.text import DEFAULT, parse  # sqlglot takes a while to load
 
     condition = parse(text, msgspec.structs.replace(DEFAULT, characters=bytes_max))
-    if any(own.kind is Kind.RATE for one in condition for own in one):
-        raise FilterError("filter: rate(...) is not offered to subscribers of a broker; it would drop deliveries")
-    return condition
+    rates = [[p.per_s for own in one for p in own.clause if isinstance(p, Rate)] for one in condition]
+    if not any(rates):
+        return condition, 0.0
+    if len({min(each, default=0.0) for each in rates}) > 1:
+        raise FilterError("filter: a rate is for all of a subscription; write it once, as in (... OR ...) AND rate(1)")
+    plain = (conjunction(own for own in one if own.kind is not Kind.RATE) for one in condition)
+    return alternatives(one for one in plain if one is not None), min(rates[0])

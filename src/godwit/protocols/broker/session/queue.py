@@ -40,10 +40,19 @@ class Deliveries:
         self.clock = clock
         self.tracing = tracing
         self.on_bound: Callable[[Session, str], None] = lambda session, reason: None
+        self.on_room: Callable[[Session], None] = lambda session: None
+        """Called when nothing waits for the client of a session with views or replays."""
         self._steps: list[tuple[Session, Outlet, Item]] = []
         self._completed: list[tuple[Session, Outlet, int]] = []
 
-    def pass_on(self, session: Session, publication: Publication, retain: bool, identifiers: tuple[int, ...]) -> None:
+    def pass_on(
+        self,
+        session: Session,
+        publication: Publication,
+        retain: bool,
+        identifiers: tuple[int, ...],
+        view: str = "",
+    ) -> None:
         """QoS 0: now or never."""
         outlet = session.outlet
         if outlet is None:
@@ -51,7 +60,7 @@ class Deliveries:
         elif publication.expires is not None and publication.expires <= self.clock():
             self._drop(session, publication, "expired")
         else:
-            outlet.deliver(Delivery(publication, 0, retain, identifiers))
+            outlet.deliver(Delivery(publication, 0, retain, identifiers, view=view))
             self._delivered(session, publication, 0)
 
     def take(self, session: Session, item: Item) -> None:
@@ -117,9 +126,10 @@ class Deliveries:
         session.queue.incoming.discard(number)
         if known and session.durable:
             self.ledger.delete_incoming(session, number)
-            if outlet is not None:
-                self._later()
-                self._completed.append((session, outlet, number))
+        if outlet is not None and session.durable:
+            # Though it be unknown: it may have been released before, over another connection, and the disk not know it.
+            self._later()
+            self._completed.append((session, outlet, number))
         elif outlet is not None:
             outlet.completed(number)
         return known
@@ -127,6 +137,7 @@ class Deliveries:
     def number_first(self, session: Session) -> None:
         """The client is about to come: what it will get first has its number from now on. Whoever calls this writes the
         session afterwards, numbers and all, so that nobody needs to wait for the disk a second time."""
+        self.keep_newest(session)
         for _ in range(min(LAUNCHING_MAX, len(session.queue.waiting))):
             item = self._next(session)
             if reason := self._staleness(session, item):
@@ -157,6 +168,15 @@ class Deliveries:
                     self._send_again(session, outlet, item)
             else:
                 self._launch(session, outlet, self._next(session))
+        if (session.carried.views or session.carried.replays) and not queue.unsent and not queue.waiting:
+            self.on_room(session)
+
+    def takes_more(self, session: Session) -> bool:
+        """Whether another delivery would leave at once, or as soon as the disk has it."""
+        outlet, queue = session.outlet, session.queue
+        if outlet is None or queue.waiting or queue.unsent or queue.launching >= LAUNCHING_MAX:
+            return False
+        return _has_room(session, outlet)
 
     def _send_again(self, session: Session, outlet: Outlet, item: Item) -> None:
         """What has a number; though it may have got that for a client that was not let in then, and be stale by now."""
@@ -189,7 +209,8 @@ class Deliveries:
 
     def _step(self, session: Session, outlet: Outlet, item: Item) -> None:
         """Take the next step now, or when what it rests on is on the disk."""
-        if session.queue.launching or (item.qos == 2 and not item.safe and session.durable):
+        # The numbers of changes must be on the disk before anybody sees them, like packet identifiers of QoS 2.
+        if session.queue.launching or ((item.qos == 2 or item.view) and not item.safe and session.durable):
             session.queue.launching += 1
             self._later()
             self._steps.append((session, outlet, item))
@@ -202,7 +223,7 @@ class Deliveries:
             return
         publication, again = item.publication if item.away is not None else item.label, item.sent
         item.sent = True
-        outlet.deliver(Delivery(publication, item.qos, item.retain, item.identifiers, item.number, again))
+        outlet.deliver(Delivery(publication, item.qos, item.retain, item.identifiers, item.number, again, item.view))
         if again:
             self.counts.repeated += 1
         else:
@@ -256,6 +277,16 @@ class Deliveries:
             self.counts.late_duplicates += 1
             self.ledger.delete_item(session, item)
 
+    def keep_newest(self, session: Session) -> None:
+        """Where a subscription has a rate, only the last of each topic is left of what waits for it."""
+        if any(sub.interval_s for sub in session.subscriptions.values()):
+            newest = {(item.pace, item.label.topic): item for item in session.queue.waiting if item.pace}
+
+            def is_old(item: Item) -> bool:
+                return not item.number and newest.get((item.pace, item.label.topic), item) is not item
+
+            self._drop_all(session, "rate", is_old)
+
     def empty(self, session: Session) -> None:
         """Nothing of it is for the client."""
         queue = session.queue
@@ -269,21 +300,41 @@ class Deliveries:
 
     def withdraw(self, session: Session, granted: FilterSet) -> None:
         """The client may see no more than this from now on. What has left already cannot be called back."""
-        queue = session.queue
+        views = {view.name for view in session.carried.views.values()}
+
+        def is_hidden(item: Item) -> bool:
+            return item.view not in views if item.view else not granted.matches(item.publication.values())
+
+        self._drop_all(session, "not_authorized", is_hidden)
+
+    def purge(self, session: Session) -> int:
+        """Drop what waits for the client, and what is not under way over the present connection; how much it was.
+        Changes of views stay: the broker would think that the client knows of them."""
+        return self._drop_all(session, "purged", lambda item: not item.view)
+
+    def _drop_all(self, session: Session, reason: str, chosen: Callable[[Item], bool]) -> int:
+        queue, before = session.queue, self.counts.waiting
         waiting, flying = list(queue.waiting), list(queue.flying.items())
-        for item in waiting:
-            if not granted.matches(item.publication.values()):
-                queue.waiting.remove(item)
-                queue.waiting_b -= item.size_b
-                self._dropped(session, item, "not_authorized")
+        kept = [item for item in waiting if not chosen(item)]
+        if len(kept) < len(waiting):
+            keeps = set(map(id, kept))
+            queue.waiting.clear()
+            queue.waiting.extend(kept)
+            for item in waiting:
+                if id(item) not in keeps:
+                    queue.waiting_b -= item.size_b
+                    self._dropped(session, item, reason)
         for number, item in flying:
-            if not item.out and not item.received and not granted.matches(item.publication.values()):
+            if not item.out and not item.received and chosen(item):
                 del queue.flying[number]
                 if item in queue.unsent:
                     queue.unsent.remove(item)
-                self._dropped(session, item, "not_authorized")
+                self._dropped(session, item, reason)
+        return before - self.counts.waiting
 
     def _staleness(self, session: Session, item: Item) -> str:
+        if item.view:
+            return ""  # the client would be told less than its view says
         if self._is_expired(item.label):
             return "expired"
         if self.clock() - item.since > session.limits.queue_age_max_s:

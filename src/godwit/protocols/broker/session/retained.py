@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -19,7 +19,7 @@ TICK_S = 1e-6
 
 
 class Last(msgspec.Struct, frozen=True, array_like=True):
-    """The last of a topic and the broker that took it. Without payload it only says that there is none."""
+    """The last of a topic, and the broker that took it or answers for it since. Without payload there is none."""
 
     publication: Publication
     origin: NodeId
@@ -38,6 +38,8 @@ class Retained:
         self._store = store
         self.capacity = capacity
         self.bytes = 0
+        self.on_change: Callable[[Last], None] = lambda last: None
+        """Called with each that is the last of its topic from now on."""
         self._lasts: Named[Last] = Named()
         for topic, _, row in store.load("retained"):
             self._put(topic, msgspec.msgpack.decode(row, type=Last))
@@ -47,6 +49,10 @@ class Retained:
 
     def __iter__(self) -> Iterator[Last]:
         return iter(self._lasts)
+
+    def publications(self) -> Iterator[Publication]:
+        """The last of each topic, cleared ones too."""
+        return (last.publication for last in self._lasts)
 
     def takes(self, publication: Publication) -> bool:
         """Whether there is room for it. What is cleared is always taken, and what takes no more than the last did."""
@@ -73,6 +79,14 @@ class Retained:
         if known is None or known.stamp < last.stamp:
             self._put(topic, last)
             self._store.put("retained", topic, 0, msgspec.msgpack.encode(last))
+            self.on_change(last)
+
+    def answer_for(self, last: Last, name: NodeId) -> None:
+        """Whoever took it can no longer tell newcomers of it: this broker does from now on."""
+        if last.origin != name:
+            told = msgspec.structs.replace(last, origin=name)
+            self._lasts.put(last.publication.topic, told)
+            self._store.put("retained", last.publication.topic, 0, msgspec.msgpack.encode(told))
 
     def _put(self, topic: str, last: Last) -> None:
         known = self._lasts.get(topic)
@@ -83,16 +97,24 @@ class Retained:
         known = self._lasts.get(topic)
         return known.publication if known is not None else None
 
+    def last(self, topic: str) -> Last | None:
+        """Good or not."""
+        return self._lasts.get(topic)
+
+    def lasts(self, topics: str) -> list[Last]:
+        """Those of the topics that the topic filter wants, good or not."""
+        return self._lasts.find(topics)
+
     def find(self, topics: str, now: float) -> list[Publication]:
         """Those that a subscriber of the topic filter gets, oldest first."""
         found = [last.publication for last in self._lasts.find(topics)]
-        return sorted((one for one in found if _is_good(one, now)), key=lambda one: one.time)
+        return sorted((one for one in found if is_good(one, now)), key=lambda one: one.time)
 
     def clean(self, now: float) -> None:
         """Forget what has expired, and what was cleared long ago."""
         for last in self._lasts:
             one = last.publication
-            if not _is_good(one, now) and now > CLEARED_S + max(last.since or one.time, one.expires or 0.0):
+            if not is_good(one, now) and now > CLEARED_S + max(last.since or one.time, one.expires or 0.0):
                 self._lasts.remove(one.topic)
                 self.bytes -= _size_b(one)
                 self._store.delete("retained", one.topic, 0)
@@ -102,5 +124,6 @@ def _size_b(publication: Publication) -> int:
     return len(publication.payload) + len(publication.topic) + 64
 
 
-def _is_good(publication: Publication, now: float) -> bool:
+def is_good(publication: Publication, now: float) -> bool:
+    """It says something, and has not expired."""
     return bool(publication.payload) and (publication.expires is None or now < publication.expires)

@@ -67,6 +67,8 @@ class ItemRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """The origin for whose earlier publications it must wait."""
     stamp: tuple[NodeId, int] | None = None
     since: float = 0.0
+    view: str = ""
+    pace: str = ""
 
 
 class Bundle(msgspec.Struct, frozen=True, array_like=True):
@@ -397,6 +399,8 @@ def _row_of(item: Item, held: NodeId) -> ItemRow:
         held,
         item.stamp,
         item.since,
+        item.view,
+        item.pace,
     )
 
 
@@ -469,6 +473,8 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
         group=row.group,
         stamp=row.stamp,
         since=row.since,
+        view=row.view,
+        pace=row.pace,
     )
     item.position = position
     session.queue.position = max(session.queue.position, position)
@@ -495,6 +501,8 @@ def kept_of(item: Item) -> Kept:
         item.group,
         item.stamp,
         item.since,
+        item.view,
+        item.pace,
     )
 
 
@@ -509,6 +517,8 @@ def item_of(kept: Kept, *, under_way: bool) -> Item:
         group=kept.group,
         stamp=kept.stamp,
         since=kept.since,
+        view=kept.view,
+        pace=kept.pace,
     )
     # The old broker has the number on its disk until this one has: it comes again from there after a crash.
     item.safe = item.sent = under_way

@@ -54,6 +54,7 @@ class Item:
         "label",
         "number",
         "out",
+        "pace",
         "position",
         "qos",
         "received",
@@ -63,6 +64,7 @@ class Item:
         "since",
         "size_b",
         "stamp",
+        "view",
     )
 
     def __init__(
@@ -78,6 +80,8 @@ class Item:
         group: GroupKey | None = None,
         stamp: tuple[NodeId, int] | None = None,
         since: float = 0.0,
+        view: str = "",
+        pace: str = "",
     ) -> None:
         self.label = publication
         """The publication, or all but its content while that is not in memory."""
@@ -98,6 +102,10 @@ class Item:
         """The broker from whose stream it came, and its number there."""
         self.since = since or publication.time
         """Since when it waits for the client, here and at brokers where the session was before, by the steady clock."""
+        self.view = view
+        """The view that it tells a change of, where it is one."""
+        self.pace = pace
+        """The subscription that it came by, where that has a rate."""
         self.position = 0
         """Its place in the session's queue, by which the store knows it."""
         self.safe = False
@@ -134,19 +142,21 @@ class Item:
 
     @property
     def name(self) -> Name | None:
-        """The same at every session that takes it. None: it is nobody else's, since it was dealt to a member of a
-        group, or is retained; or it is done with."""
+        """The same at every session that takes it, in whichever site. None: it is nobody else's, since it was dealt to
+        a member of a group, or is retained; or it is done with."""
         if self.stamp is None or self.group is not None or self.received:
             return None
-        return (self.stamp[0], self.label.publisher, self.label.sequence)
+        return ("", self.label.publisher, self.label.sequence)
 
 
 class Sub:
     """A subscription of a session, as the broker holds it."""
 
-    __slots__ = ("asked", "condition", "group", "row", "session", "wanted")
+    __slots__ = ("asked", "condition", "group", "inherited", "interval_s", "row", "session", "wanted")
 
-    def __init__(self, session: Session, wanted: Subscription, condition: FilterSet | None, row: int) -> None:
+    def __init__(
+        self, session: Session, wanted: Subscription, condition: FilterSet | None, row: int, interval_s: float = 0.0
+    ) -> None:
         self.session = session
         self.wanted = wanted
         self.condition = condition
@@ -155,6 +165,10 @@ class Sub:
         self.asked = 0
         """Its number among the conditions."""
         self.group: Group | None = None
+        self.interval_s = interval_s
+        """How long a thing, or a topic, of which was told must wait; 0: not at all."""
+        self.inherited = False
+        """An older session had it, and the client has not asked for it in this one."""
 
 
 class Gate(msgspec.Struct):
@@ -298,6 +312,12 @@ class Standing(msgspec.Struct):
     """A shadow's: the brokers that have not turned from it yet."""
     owed: set[NodeId] = msgspec.field(default_factory=set)
     """A shadow's: the brokers of which it has not said yet that all is passed on."""
+    arriving: NodeId = ""
+    """The gateway of another site from which it comes, until that has said `Crossed`."""
+    abroad: bool = False
+    """A shadow's: it went to another site. It takes all that comes until that one takes it itself."""
+    marked: int = 0
+    """Of such a one: the outlook of the other site that must be known before it ends; 0: there was no marker yet."""
 
 
 class Session:
@@ -323,6 +343,7 @@ class Session:
         "row",
         "sequence",
         "standing",
+        "subscribed_s",
         "subscriptions",
         "will_timer",
     )
@@ -346,6 +367,8 @@ class Session:
         self.inflight_max = NUMBER_MAX
         self.sequence = 0
         self.subscriptions: dict[str, Sub] = {}
+        self.subscribed_s = -inf
+        """When its client asked for something first; long ago where this is not known."""
         self.row = 0
         self.kept_back: list[tuple[Publication, int]] = []
         """What the client says while others have not heard all that it said elsewhere; it is not acknowledged."""
@@ -372,10 +395,22 @@ class Session:
         self.durable = _has_rows(self)
 
     @property
+    def ends_with_connection(self) -> bool:
+        """It has one, and nothing of it may outlive that: whoever comes next under its name gets nothing of it."""
+        return self.outlet is not None and self.carried.expiry_s == 0
+
+    @property
     def plain(self) -> bool:
         """Whatever is published and wanted is simply for this session, here and nowhere else."""
+        return self.is_settled and not self.standing.copies
+
+    @property
+    def is_settled(self) -> bool:
+        """It takes all that its broker does, and has had all that this has taken since it is here."""
         standing = self.standing
-        return not self.inflow.gates and not standing.copies and self.carried.memory is None and standing.state in OURS
+        if self.inflow.gates or standing.arriving:
+            return False
+        return self.carried.memory is None and standing.state in OURS
 
     @property
     def line(self) -> Line:

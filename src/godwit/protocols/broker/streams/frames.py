@@ -7,20 +7,39 @@ it and refuses whatever is none of these.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from itertools import pairwise
+from math import isfinite
 from typing import Annotated
 
 import msgspec
 
-from godwit.filters.filters import problem_of
-from godwit.protocols.broker.messages import Content
+from godwit.filters.filters import Filter, problem_of
+from godwit.protocols.broker.messages import (
+    Ceded,
+    Content,
+    Divided,
+    Dividing,
+    Enter,
+    Noted,
+    Owned,
+    Recalled,
+    Region,
+    Routed,
+    Seek,
+    Wanted,
+    filters_in,
+)
 from godwit.protocols.broker.publication import NUMBER_MAX, Count, Publication, Time
 from godwit.protocols.broker.topics import problem_of_name
+from godwit.protocols.gathering.areas import Disc, Reach, Spot
+from godwit.protocols.gathering.space import Point
 from godwit.protocols.host import Message, NodeId, RemoteError
 from godwit.protocols.routing.courier import Numbered
 from godwit.protocols.routing.messages import Bsub, Filters, Sub, Uns
 from godwit.protocols.routing.process import Enclosed
+from godwit.protocols.topology.pastry.keys import BITS
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
 
@@ -90,6 +109,8 @@ class Taken(Message, frozen=True):
     serial: Count = 0
     gap: bool = False
     hops: Count = 0
+    disk: Count = 0
+    """The disk that has it, named as the receiver's own stream is. 0: a broker that does not say so."""
 
 
 TEXT_MAX = 1_024
@@ -117,6 +138,8 @@ class Load(Message, frozen=True):
     """I take more clients."""
     address_ws: Text = ""
     address_wss: Text = ""
+    address_http: Text = ""
+    """Where operators reach me, as a URL."""
 
     def at(self, over: Transport) -> str:
         """Where clients of this kind reach me."""
@@ -200,6 +223,60 @@ def decode_items(run: Run) -> tuple[Item, ...]:
     if any(one.number >= other.number for one, other in pairwise(items)):
         raise RemoteError("the numbers of a stream must grow")
     for one in items:
-        if isinstance(one.content, Publication) and (problem := problem_of_name(one.content.topic)):
+        if problem := _problem_of(one.content):
             raise RemoteError(f"no items of a stream: {problem}")
+        for wanted in filters_in(one.content):
+            if problem := problem_of(wanted):
+                raise RemoteError(f"no items of a stream: {problem}")
     return items
+
+
+def _problem_of(content: Content) -> str:
+    """What would fail, or never match, where it is used; empty where nothing would."""
+    match content:
+        case Publication():
+            return problem_of_name(content.topic) or ""
+        case Routed(publication):
+            return problem_of_name(publication.topic) or ""
+        case Recalled(rows=rows):
+            return next((problem for _, one in rows if (problem := problem_of_name(one.topic))), "")
+        case Wanted(filters=filters):
+            return _problem_of_filters(filters or ())
+        case Ceded(region, book, contacts=contacts):
+            wanted = (one for entry in book for one in entry.filters)
+            return _problem_of_filters(wanted) or _problem_of_regions((region, *contacts))
+        case Noted(regions=regions) | Owned(regions=regions) | Divided(regions=regions):
+            return _problem_of_regions(regions)
+        case Dividing(region=region):
+            return _problem_of_regions((region,))
+        case Enter(place=place):
+            return "" if _is_point(place) else f"{place} is no place"
+        case Seek(reaches=reaches, prefix=prefix):
+            is_known = all(map(_can_be_sought, reaches))
+            return "" if is_known and _is_prefix(prefix) else f"nobody can look for {reaches} in {prefix!r}"
+    return ""
+
+
+def _can_be_sought(reach: Reach) -> bool:
+    return not isinstance(reach, Disc) and (not isinstance(reach, Spot) or _is_point(reach.place))
+
+
+def _problem_of_filters(filters: Iterable[Filter]) -> str:
+    return next((problem for one in filters if (problem := problem_of(one))), "") or ""
+
+
+def _problem_of_regions(regions: Iterable[Region]) -> str:
+    for one in regions:
+        cell = one.cell
+        cuts = all(cut.dimension in (0, 1) and isfinite(cut.coordinate) for cut in cell.boundaries)
+        if not one.owner or not _is_prefix(cell.prefix) or len(cell.prefix) != len(cell.boundaries) or not cuts:
+            return f"{cell.prefix!r} of {one.owner!r} is no cell"
+    return ""
+
+
+def _is_prefix(prefix: str) -> bool:
+    return len(prefix) <= BITS and not prefix.strip("01")
+
+
+def _is_point(place: Point) -> bool:
+    return len(place) == 2 and all(map(isfinite, place))

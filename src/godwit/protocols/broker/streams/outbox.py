@@ -47,12 +47,15 @@ class Lane:
     """The stream to one receiver. Of the parcels, those in `waiting` have not been sent, or must be sent again."""
 
     __slots__ = (
+        "age_max_s",
         "ask_at_s",
         "ask_wait_s",
         "asked_to",
         "asking",
         "bytes",
+        "bytes_max",
         "confirmed",
+        "dropped",
         "life",
         "parcels",
         "sent_bytes",
@@ -70,6 +73,11 @@ class Lane:
         """By number, and from the oldest on; of a plain dict the first is slow to find where many went before it."""
         self.waiting: deque[int] = deque()
         self.bytes = 0
+        self.bytes_max: int | None = None
+        """A bound of its own, in place of that for all."""
+        self.age_max_s: float | None = None
+        self.dropped = 0
+        """How much a bound has taken away, since the start."""
         self.sent_bytes = 0
         self.confirmed = 0
         """What the receiver, in this life, has said to be done with."""

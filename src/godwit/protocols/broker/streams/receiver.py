@@ -115,8 +115,11 @@ class Receiver:
         on_content: Callable[[NodeId, int, Content], None],
         on_reborn: Callable[[NodeId], None],
         clock: Callable[[], float],
+        disk: int = 0,
     ) -> None:
         self.host = host
+        self.disk = disk
+        """The name of this broker's."""
         self.clock = clock
         self.store = store
         self.options = options
@@ -173,6 +176,21 @@ class Receiver:
         if not source.follow(stream):
             return False
         self.on_reborn(origin)
+        return True
+
+    def is_of(self, origin: NodeId, disk: int) -> bool:
+        """Whether this is the disk of that broker; one never heard of is from now on, and `on_reborn` is told before
+        anything that the new disk has confirmed is believed."""
+        if not disk:
+            return True
+        source = self.sources.get(origin)
+        if source is None:
+            source = self.sources[origin] = Source(disk)
+        elif source.stream == disk:
+            return True
+        elif not self._follow(origin, source, disk):
+            return False
+        self.store.put(TABLE, origin, 0, msgspec.msgpack.encode(Mark(disk, source.mark)))
         return True
 
     def taken(self, origin: NodeId, number: int) -> None:
@@ -264,7 +282,9 @@ class Receiver:
 
     def _tell(self, origin: NodeId, source: Source, *, serial: int = 0, gap: bool = False) -> None:
         name = self.host.name
-        self.carry(Taken(name, self.life, origin, source.stream, source.safe, source.given, serial, gap))
+        self.carry(
+            Taken(name, self.life, origin, source.stream, source.safe, source.given, serial, gap, disk=self.disk)
+        )
 
 
 def _retimed(items: tuple[Item, ...], offset_s: float) -> tuple[Item, ...]:

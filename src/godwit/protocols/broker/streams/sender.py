@@ -122,12 +122,12 @@ class Sender:
             raise LocalError(f"{self.host.name} cannot send to itself")
         if not names:
             return
-        bytes_max = self.options.outbox_bytes_max
         parcel = Parcel(self.numbers.next(), encode(content), durable, self.host.now())
         self.outbox.add(parcel, names)
         self._unsettled = self._unsettled or durable
         for name in names:
             lane = self._busy[name] = self.outbox.lanes[name]
+            bytes_max = self.options.outbox_bytes_max if lane.bytes_max is None else lane.bytes_max
             while lane.bytes > bytes_max:
                 self.counts.dropped_full += self._drop_oldest(lane)
         self._wake()
@@ -277,8 +277,8 @@ class Sender:
     def _tick(self) -> None:
         """Ask whoever has been silent, and drop what has become too old."""
         now = self.host.now()
-        oldest = now - self.options.outbox_age_max_s
         for lane in list(self.outbox.lanes.values()):
+            oldest = now - (self.options.outbox_age_max_s if lane.age_max_s is None else lane.age_max_s)
             while lane.parcels and lane.oldest.since_s < oldest:
                 self.counts.dropped_old += self._drop_oldest(lane)
             if lane.parcels and now >= lane.ask_at_s and (lane.under_way or not lane.life):
@@ -288,6 +288,7 @@ class Sender:
 
     def _drop_oldest(self, lane: Lane) -> int:
         """What follows it will say that nothing comes before."""
+        lane.dropped += 1
         return self.outbox.release(lane, lane.oldest.number)
 
 

@@ -45,8 +45,9 @@ class Streams:
     ) -> None:
         clock = clock or host.now
         self.counts = Counts()
-        self.sender = Sender(host, store, _stream(host, store), options, self.counts, carry, has_way, clock)
-        self.receiver = Receiver(host, store, options, self.counts, carry, on_content, on_reborn, clock)
+        disk = _stream(host, store)
+        self.sender = Sender(host, store, disk, options, self.counts, carry, has_way, clock)
+        self.receiver = Receiver(host, store, options, self.counts, carry, on_content, on_reborn, clock, disk)
 
     def start(self) -> None:
         """Begin to send. The store must have settled since this was made: names and numbers are then on the disk."""
@@ -81,7 +82,8 @@ class Streams:
             case Ask():
                 self.receiver.asked(frame)
             case Taken():
-                self.sender.confirmed(frame)
+                if self.receiver.is_of(frame.by, frame.disk):
+                    self.sender.confirmed(frame)
 
 
 def _stream(host: Host, store: Store) -> int:

@@ -1,0 +1,1 @@
+"""Around a broker: what is done before it starts, and what scripts ask while it runs."""
