@@ -24,7 +24,8 @@ test: $(DEV) ## check, then all tests
 	@# The index is compiled meanwhile, once, where otherwise several tests at a time would each compile it.
 	@$(BIN)/python -m tools.warm & $(MAKE) --no-print-directory check && wait
 	@# Tests wait more than they compute: with a process for each of two cores, half of the time of both goes unused.
-	@$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
+	@# The order of tests is that of tests/conftest.py, which knows what takes long; xdist would count tests.
+	@$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
 check: $(DEV) ## style (ruff), types (mypy --strict), and dependencies against the lock
 	@$(BIN)/ruff check
