@@ -93,8 +93,7 @@ class Leaving:
         self._leave(session, to, copied, origins)
         session.carried.unheard = unheard
         self.places.put(client, At(epoch, to))
-        switch.fabric.send((to,), Given(client, epoch, copied, tuple(sorted(origins))))
-        self.speaking.tell_if_heard(session)
+        switch.fabric.send((to,), Given(client, epoch, copied, tuple(sorted(origins)), heard=not unheard))
         self._pass_on(session)
         if switch.tracing:
             switch.host.trace(Record("moved", client=client, peer=to, note="copy"))

@@ -117,10 +117,10 @@ class Deliveries:
             self.ledger.put_item(session, item)
 
     def _answered(self, session: Session) -> None:
-        """Only of a copy that was taken up before its source has said so does anybody ask this. There it becomes
-        durable with the acknowledgement: after a crash the one must not be known without the other."""
+        """Only of a session that others may go into does anybody ask this. There it becomes durable with the
+        acknowledgement: after a crash the one must not be known without the other."""
         if session.carried.strange or not session.standing.answered:
-            asked_for = session.carried.strange or session.inflow.is_unconfirmed
+            asked_for = session.carried.strange or session.carried.memory is not None
             session.standing.answered, session.carried.strange = True, False
             if asked_for:
                 self.ledger.put_session(session)
