@@ -321,13 +321,13 @@ class Switch:
                 item = self._item(publication, qos, retain, identifiers, body, group)
                 self.flows.take(session, item)
             else:
-                self.flows.pass_on(session, publication, retain, identifiers)
+                self.flows.pass_on_once(session, publication, retain, identifiers)
         elif self._takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
             if qos:
                 item = self._item(publication, qos, retain, identifiers, body, group, pace)
                 self._give_moving(session, origin, item)
             elif session.outlet is not None:
-                self.flows.pass_on(session, publication, retain, identifiers)
+                self.flows.pass_on_once(session, publication, retain, identifiers)
 
     def _item(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from functools import partial
+from typing import NamedTuple
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import Delivery, Outlet
@@ -26,8 +27,19 @@ LAUNCHING_MAX = 32
 """So many of one session wait for the disk at once: the first of a backlog need not wait until all have numbers."""
 
 
+class Passing(NamedTuple):
+    """A delivery at QoS 0 that waits for the disk."""
+
+    session: Session
+    outlet: Outlet
+    publication: Publication
+    retain: bool
+    identifiers: tuple[int, ...]
+
+
 class Deliveries:
-    """What needs no disk never waits for one: QoS 0, QoS 1, and everything to sessions that end with the connection.
+    """What needs no disk never waits for one: QoS 1, what was published at QoS 0, and everything above that to sessions
+    that end with the connection.
 
     Whatever else goes to one client above QoS 0 keeps its order: what could leave waits behind what cannot yet.
     `on_bound(session, reason)` is called when a bound drops the first of a session for that reason.
@@ -44,6 +56,7 @@ class Deliveries:
         """Called when nothing waits for the client of a session with views or replays."""
         self._steps: list[tuple[Session, Outlet, Item]] = []
         self._completed: list[tuple[Session, Outlet, int]] = []
+        self._passing: list[Passing] = []
 
     def pass_on(
         self,
@@ -62,6 +75,18 @@ class Deliveries:
         else:
             outlet.deliver(Delivery(publication, 0, retain, identifiers, view=view))
             self._delivered(session, publication, 0)
+
+    def pass_on_once(
+        self, session: Session, publication: Publication, retain: bool, identifiers: tuple[int, ...]
+    ) -> None:
+        """QoS 0 of what whoever has sent it may repeat after a crash, as is all that is carried through the air: when
+        the disk knows that it has come, or never. So it comes at most once."""
+        is_repeated = publication.qos or publication.retain or publication.passage is not None
+        if session.outlet is None or not is_repeated:
+            self.pass_on(session, publication, retain, identifiers)
+        else:
+            self._later()
+            self._passing.append(Passing(session, session.outlet, publication, retain, identifiers))
 
     def take(self, session: Session, item: Item) -> None:
         """Above QoS 0: it is the session's from now on."""
@@ -117,10 +142,10 @@ class Deliveries:
             self.ledger.put_item(session, item)
 
     def _answered(self, session: Session) -> None:
-        """Only of a copy that was taken up before its source has said so does anybody ask this. There it becomes
-        durable with the acknowledgement: after a crash the one must not be known without the other."""
+        """Only of a session that others may go into does anybody ask this. There it becomes durable with the
+        acknowledgement: after a crash the one must not be known without the other."""
         if session.carried.strange or not session.standing.answered:
-            asked_for = session.carried.strange or session.inflow.is_unconfirmed
+            asked_for = session.carried.strange or session.carried.memory is not None
             session.standing.answered, session.carried.strange = True, False
             if asked_for:
                 self.ledger.put_session(session)
@@ -237,15 +262,26 @@ class Deliveries:
 
     def _later(self) -> None:
         """Ask for the disk once for all that a turn needs it for."""
-        if not self._steps and not self._completed:
+        if not self._steps and not self._completed and not self._passing:
             self.host.after(0.0, self._ask)
 
     def _ask(self) -> None:
         steps, self._steps = self._steps, []
         completed, self._completed = self._completed, []
-        self.ledger.store.settled(partial(self._settled, steps, completed))
+        passing, self._passing = self._passing, []
+        self.ledger.store.settled(partial(self._settled, steps, completed, passing))
 
-    def _settled(self, steps: list[tuple[Session, Outlet, Item]], completed: list[tuple[Session, Outlet, int]]) -> None:
+    def _settled(
+        self,
+        steps: list[tuple[Session, Outlet, Item]],
+        completed: list[tuple[Session, Outlet, int]],
+        passing: list[Passing],
+    ) -> None:
+        for one in passing:
+            if one.session.outlet is one.outlet:
+                self.pass_on(one.session, one.publication, one.retain, one.identifiers)
+            else:
+                self._drop(one.session, one.publication, "offline")
         for session, outlet, item in steps:
             session.queue.launching -= 1
             item.safe = True
