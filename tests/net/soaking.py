@@ -35,7 +35,7 @@ from godwit.net.processes import BrokerError, BrokerProcess, agreed, rested
 
 ROUND_S = 40.0
 DRAIN_S = 300.0
-FULL_S = (0.5, 3.0)
+PAUSE_S = FULL_S = (0.5, 3.0)
 DISK_MB = 160
 OWN_DISKS = "--own-disks"
 BALLAST = "ballast"
@@ -172,7 +172,7 @@ class Soak:
     async def plague(self, calm: asyncio.Event) -> None:
         """One after the other. It is never cancelled: a broker that was killed is started again by whoever did it."""
         while not calm.is_set():
-            await asyncio.sleep(self.dice.uniform(0.5, 3.0))
+            await asyncio.sleep(self.dice.uniform(*PAUSE_S))
             broker = self.dice.choice(self.brokers)
             match self.dice.randrange(3):
                 case 0:
