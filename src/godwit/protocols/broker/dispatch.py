@@ -80,10 +80,10 @@ class Switch:
         self._subs[sub] = None
         self.counts.subscriptions += 1
         if sub.wanted.key in sub.session.carried.replays:
-            self.replays.add(sub)
+            self.replays.subs.add(sub)
             self.watch()
         elif sub.interval_s and not sub.wanted.lasting:
-            self.paces.add(sub)
+            self.paces.subs.add(sub)
             self.watch()
         elif not sub.wanted.lasting:
             self.audiences.add(sub)
@@ -101,10 +101,12 @@ class Switch:
         if sub.wanted.lasting:
             self.views.stop(sub)
         elif sub in self.replays.subs:
-            self.replays.remove(sub)
+            self.replays.subs.remove(sub)
+            self.replays.stop(sub)
             self.watch()
         elif sub in self.paces.subs:
-            self.paces.remove(sub)
+            self.paces.subs.remove(sub)
+            self.paces.end(sub)
             self.watch()
         else:
             self.audiences.remove(sub)
@@ -120,6 +122,7 @@ class Switch:
 
     def caught_up(self, sub: Sub) -> None:
         """It has had what it wants of the past."""
+        self.replays.subs.remove(sub)
         self.audiences.add(sub)
         self.watch()
 
@@ -231,7 +234,7 @@ class Switch:
             self.share(group, origin, publication)
         if self.replays.subs:
             self._give_replaying(origin, publication)
-        for sub in self.paces.wanting(publication) if self.paces.subs else ():
+        for sub in self.paces.subs.wanting(publication) if self.paces.subs else ():
             self._give_paced(sub, origin, publication)
         if publication.retain:
             self.ledger.writes += 1
@@ -273,10 +276,7 @@ class Switch:
 
     def repeat(self, origin: NodeId, publication: Publication) -> None:
         """Another bridge's copy of what was taken here before: only for sessions that move, and have not had that."""
-        audience = self.audiences.audience(publication.topic)
-        subs = list(audience.subs)
-        if audience.contingent:
-            subs += self.audiences.look_into([publication])[0].subs
+        subs = self.audiences.wanting(publication)
         for taker in takers_of([sub for sub in subs if not sub.session.is_settled], publication.publisher):
             qos, retain = min(publication.qos, taker.qos), publication.is_shown_retained(taker.as_published)
             self.give(taker.session, origin, publication, qos, retain, taker.identifiers)

@@ -18,8 +18,9 @@ Stamp = tuple[NodeId, Count]
 """A broker, and a number in its stream."""
 
 Name = tuple[str, str, Count]
-"""Of a publication: nothing, its publisher, and its number among that one's. Until format 5 of the disk it began
-with the broker that took it, which is another one in each site."""
+"""Of a publication: when it was taken, its publisher, and its number among that one's. Two sessions of a client may begin
+at the same moment at two brokers, and number alike what they say. The broker does not tell them apart: it is another one
+in each site."""
 
 ELSEWHERE: Stamp = ("", 0)
 """Of what a session took in another site: numbers of that one's streams mean nothing here."""

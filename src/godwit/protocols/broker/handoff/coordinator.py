@@ -185,7 +185,7 @@ class Moves:
         shown = self._told(opening)
         if shown is None or not (self.fabric.is_known(shown.broker) or self.abroad.leads_to(shown.broker)):
             return False
-        return At(session.standing.epoch, self.name) < shown or self.taking.was_in_vain(session, opening.token)
+        return At(session.standing.epoch, self.name) < shown or self.taking.was_in_vain(session, shown, opening.token)
 
     def _has_newer(self, session: Session, opening: Opening) -> bool:
         """Whether the client was let in elsewhere since, as it shows; unless the session comes from there."""
@@ -210,8 +210,8 @@ class Moves:
         assert shown is not None
         if is_abroad(shown.broker):
             return  # the newer one comes here, and finds it
-        if self.taking.was_in_vain(session, opening.token):
-            if not session.standing.announced:
+        if self.taking.was_in_vain(session, shown, opening.token):
+            if session.inflow.is_unconfirmed and not session.standing.announced:
                 self.taking.take_back(session)
                 return
             self.taking.give_way(session)

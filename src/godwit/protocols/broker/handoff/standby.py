@@ -11,7 +11,7 @@ from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
 from godwit.protocols.broker.handoff.cutover import Turning, way_of
 from godwit.protocols.broker.handoff.directory import At
-from godwit.protocols.broker.messages import FIRST, Drop, Fetch, Given, Nothing, Reserve, Reserved, Uncopied
+from godwit.protocols.broker.messages import FIRST, Drop, Fetch, Given, Memory, Nothing, Reserve, Reserved, Uncopied
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.memory import born_of_session, note
@@ -328,16 +328,14 @@ class Taking:
             self.take_back(session)
         self.void(source, nothing.client)
 
-    def was_in_vain(self, session: Session, token: str) -> bool:
-        """Whether the client was let in here by a copy, and does not know it: it has never answered, and shows the
-        token that it was given elsewhere as its last. It is sure of that one, so it has asked nobody since."""
-        standing = session.standing
-        return (
-            session.inflow.is_unconfirmed
-            and not standing.answered
-            and not token.startswith(UNSURE)
-            and token != session.carried.token
-        )
+    def was_in_vain(self, session: Session, shown: At, token: str) -> bool:
+        """Whether the client was let in by a copy, here or where the session comes from, and does not know it: it has
+        never answered, and shows the token that it was given elsewhere."""
+        if session.standing.answered:
+            return False
+        # It is sure of that token, so it has asked nobody since.
+        is_sure = not token.startswith(UNSURE) and token != session.carried.token
+        return (session.inflow.is_unconfirmed and is_sure) or is_unheard_of(session.carried.memory, shown, token)
 
     def take_back(self, session: Session) -> None:
         """What was taken up has never been the client's, and what is in it the source has too."""
@@ -369,6 +367,15 @@ class Taking:
         if session.carried.memory is not None:
             session.carried.memory.had.clear()
         self.switch.empty(session)
+
+
+def is_unheard_of(memory: Memory | None, shown: At, token: str) -> bool:
+    """Whether a client that shows this token cannot have heard of a copy that was taken up without a word of its
+    source. Whoever had let it in there had seen the token that is in the copy, and given it one of a higher epoch. This
+    one is neither. What has gone into the copy since it may have heard of."""
+    if memory is None or memory.original is None or memory.known or memory.lines != {FIRST}:
+        return False
+    return shown.epoch < memory.born[0] and token.removeprefix(UNSURE) != memory.last
 
 
 def way_by_copy(session: Session, source: NodeId) -> Upstream | None:

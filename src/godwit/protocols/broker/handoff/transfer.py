@@ -294,6 +294,8 @@ class Arriving:
                 # The client has had nothing of this copy, and something of its original perhaps: that knows what waits.
                 self.switch.empty(session)
                 memory.had.clear()
+            if memory.original == moved.carried.age:
+                memory.original = None  # it is here, and the client may know of it
             merge(memory, older, range(moved.carried.age[0], moved.epoch))
             self.switch.flows.take_back(session, older.had if older is not None else {})
         session.standing.epoch = max(session.standing.epoch, moved.epoch)

@@ -19,7 +19,7 @@ import msgspec
 from godwit.protocols.broker.api import RetainHandling, Subscription
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import entrance
-from godwit.protocols.broker.interest.subscribers import Audiences
+from godwit.protocols.broker.interest.subscribers import Apart
 from godwit.protocols.broker.lasting.past import BEGINNING, Recollection
 from godwit.protocols.broker.lasting.words import REPLAYED
 from godwit.protocols.broker.messages import Recall, Recalled, Replay
@@ -121,9 +121,8 @@ class Replays:
         self.recollection = recollection
         self.switch = switch
         self.per_s = PER_S
-        self.audiences = Audiences()
+        self.subs = Apart()
         """Those that have not had all of the past: of sessions here, of shadows and of copies."""
-        self.subs: dict[Sub, None] = {}
         self._readings: dict[tuple[str, str], Reading] = {}
         """By client and subscription."""
         self._of: dict[Session, dict[Reading, None]] = {}
@@ -145,23 +144,13 @@ class Replays:
         elif wanted.since is None:
             session.carried.replays.pop(wanted.key, None)
 
-    def add(self, sub: Sub) -> None:
-        """Of whichever session: here, elsewhere by now, or a copy."""
-        self.subs[sub] = None
-        self.audiences.add(sub)
-
-    def remove(self, sub: Sub) -> None:
-        del self.subs[sub]
-        self.audiences.remove(sub)
-        self._stop(sub)
-
     def start(self, sub: Sub) -> None:
         """Its client is connected; nothing happens where the subscription has had all."""
         session, key = sub.session, sub.wanted.key
         replay = session.carried.replays.get(key)
         if replay is None or sub not in self.subs or session.outlet is None:
             return
-        self._stop(sub)
+        self.stop(sub)
         reading = self._readings[session.client, key] = Reading(sub, replay)
         self._of.setdefault(session, {})[reading] = None
         self._look_again(reading, 0.0)
@@ -180,9 +169,10 @@ class Replays:
     def sleep(self, session: Session) -> None:
         """What was read and not given is read again."""
         for reading in list(self._of.get(session, ())):
-            self._stop(reading.sub)
+            self.stop(reading.sub)
 
-    def _stop(self, sub: Sub) -> None:
+    def stop(self, sub: Sub) -> None:
+        """Nothing happens where nothing is read for it."""
         reading = self._readings.get((sub.session.client, sub.wanted.key))
         if reading is not None and reading.sub is sub:
             del self._readings[sub.session.client, sub.wanted.key]
@@ -196,10 +186,7 @@ class Replays:
 
     def wanting(self, origin: NodeId, publication: Publication) -> list[Sub]:
         """Those for whom it is as it comes: they have had all of its broker's archive, or it is not in there."""
-        audience = self.audiences.audience(publication.topic)
-        subs = list(audience.subs)
-        if audience.asking:
-            subs += self.audiences.look_into([publication])[0].subs
+        subs = self.subs.wanting(publication)
         passage = publication.passage
         if passage is not None and entrance(passage) != origin:
             return subs
@@ -374,7 +361,7 @@ class Replays:
         sub, session = reading.sub, reading.session
         del session.carried.replays[sub.wanted.key]
         self._keep(session)
-        self.remove(sub)
+        self.stop(sub)
         self.switch.caught_up(sub)
 
     def _keep(self, session: Session) -> None:

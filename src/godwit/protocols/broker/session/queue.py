@@ -101,16 +101,20 @@ class Deliveries:
             return False
         if not item.received:
             self._answered(session)
-            item.received, item.safe = True, False
-            if item.away is not None:
-                item.discard()
-            item.label = DONE_WITH
-            if item.position:
-                self.ledger.let_go(item)
-                self.ledger.put_item(session, item)
+            self._finish(session, item)
         if outlet is not None:
             self._step(session, outlet, item)
         return True
+
+    def _finish(self, session: Session, item: Item) -> None:
+        """The client has it: only its number is left."""
+        item.received, item.safe = True, False
+        if item.away is not None:
+            item.discard()
+        item.label = DONE_WITH
+        if item.position:
+            self.ledger.let_go(item)
+            self.ledger.put_item(session, item)
 
     def _answered(self, session: Session) -> None:
         """Only of a copy that was taken up before its source has said so does anybody ask this. There it becomes
@@ -180,7 +184,9 @@ class Deliveries:
 
     def _send_again(self, session: Session, outlet: Outlet, item: Item) -> None:
         """What has a number; though it may have got that for a client that was not let in then, and be stale by now."""
-        if not item.sent and (reason := self._staleness(session, item)):
+        if item.received and item.qos == 1:
+            self._forget(session, item)
+        elif not item.sent and (reason := self._staleness(session, item)):
             del session.queue.flying[item.number]
             self._dropped(session, item, reason)
         else:
@@ -268,7 +274,8 @@ class Deliveries:
             self._dropped(session, self._next(session), reason)
 
     def take_back(self, session: Session, had: Container[Name | None]) -> None:
-        """The client has had these elsewhere: what still waits for it here goes."""
+        """The client has had these elsewhere: what still waits for it here goes. What has a number here counts as had,
+        too. Its number stays in use until the client has released it, or does not know it over another connection."""
         queue = session.queue
         for item in [item for item in queue.waiting if item.name in had]:
             queue.waiting.remove(item)
@@ -276,6 +283,14 @@ class Deliveries:
             self.counts.waiting -= 1
             self.counts.late_duplicates += 1
             self.ledger.delete_item(session, item)
+        for item in [item for item in queue.flying.values() if item.name is not None and item.name in had]:
+            self.counts.late_duplicates += 1
+            self._finish(session, item)
+
+    def _forget(self, session: Session, item: Item) -> None:
+        del session.queue.flying[item.number]
+        self.counts.waiting -= 1
+        self.ledger.delete_item(session, item)
 
     def keep_newest(self, session: Session) -> None:
         """Where a subscription has a rate, only the last of each topic is left of what waits for it."""
