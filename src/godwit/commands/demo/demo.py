@@ -51,7 +51,7 @@ def demo(options: DemoOptions) -> int:
 
     from rich.console import Console
 
-    from godwit.commands.demo.findings import findings
+    from godwit.commands.demo.findings import findings, slow
     from godwit.commands.demo.play import Plan, performed
     from godwit.commands.demo.view import concluded, watched
     from godwit.errors import GodwitError
@@ -81,6 +81,8 @@ def demo(options: DemoOptions) -> int:
             shutil.rmtree(folder, ignore_errors=True)
     console.print()
     concluded(console, verdict)
+    for line in slow(play.handoffs, play.outage, play.late_s):
+        console.print(line, markup=False)
     if options.as_json:
         print_json(verdict)
     if kept:
