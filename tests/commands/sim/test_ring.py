@@ -55,9 +55,11 @@ COVERED = """() => {
   for (let picture = 0; picture <= Number(at.max); picture += 3) {
     at.value = picture;
     at.dispatchEvent(new Event("input"));
-    const names = [...document.querySelectorAll("#map text")].map((one) => [one.textContent, one.getBoundingClientRect()]);
+    const all = [...document.querySelectorAll("#map text")];
+    const names = all.map((one) => [one.textContent, one.getBoundingClientRect()]);
     names.forEach(([name, a], place) => names.slice(place + 1).forEach(([other, b]) => {
-      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
       if (wide > 2 && high > 3) found.push(`${picture}: ${name} and ${other}`);
     }));
   }
