@@ -239,8 +239,7 @@ class Views:
         if watch.anchors:
             watch.asked = Sub(sub.session, sub.wanted, self._question(watch), sub.row)
             for anchor in watch.anchors:
-                if (last := self.retained.last(anchor)) is not None and last.publication.expires is not None:
-                    self._look_again(last.publication.expires, anchor)
+                self._await_end(anchor)
         self._asked[watch.asked] = watch
         self._asking.add(watch.asked)
         self.things.ask(watch.asked)
@@ -254,6 +253,12 @@ class Views:
                 watch.pending[topic] = False
         if watch.pending:
             self._await(watch)
+
+    def _await_end(self, anchor: str) -> None:
+        """Look again when the thing falls silent. One that already has would be looked at without end."""
+        last, now = self.retained.last(anchor), self.steady()
+        if last is not None and last.publication.expires is not None and is_good(last.publication, now):
+            self._look_again(last.publication.expires, anchor)
 
     def _ask_no_more(self, watch: Watch) -> None:
         del self._asked[watch.asked]
@@ -332,15 +337,14 @@ class Views:
 
     def _matching(self, publications: list[Publication]) -> list[dict[Watch, None]]:
         """For each, whose question it answers."""
-        found: list[dict[Watch, None]] = [{} for _ in publications]
-        points = [at for at, one in enumerate(publications) if text_of(one) is None]
-        for at, one in enumerate(publications):
-            if text_of(one) is not None:
-                found[at] = self._watches_of(self.things.profiles.asking(one.topic))
+        found: list[dict[Watch, None]] = []
         contingent = []
-        for at in points:
-            audience = self._asking.audience(publications[at].topic)
-            found[at] = self._watches_of(audience.subs)
+        for at, one in enumerate(publications):
+            if one.properties.user and text_of(one) is not None:
+                found.append(self._watches_of(self.things.profiles.asking(one.topic)))
+                continue
+            audience = self._asking.audience(one.topic)
+            found.append(self._watches_of(audience.subs))
             if audience.asking:
                 contingent.append(at)
         if contingent:
