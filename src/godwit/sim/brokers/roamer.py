@@ -74,6 +74,12 @@ class Said(msgspec.Struct, kw_only=True):
         return 1 if self.qos == 2 and qos == 2 and not self.blind else self.times
 
     @property
+    def archived(self) -> int:
+        """How often it may be in archives: a broker that crashes may have archived what its disk does not know, and is
+        told it again by its publisher, or says a will again."""
+        return self.times + self.is_will
+
+    @property
     def payload(self) -> bytes:
         return b"" if self.clear else msgspec.json.encode({"n": self.n, **self.attributes})
 
@@ -230,6 +236,8 @@ class Roamer(Client):
         self.was_blind = False
         """It came once with less than it had been given, or with something older."""
         self._blind = False
+        self._asked_anew = False
+        """A broker was asked for all of the past, and nothing that came is known to be behind that."""
         self._tokens: list[str] = []
         self._here: dict[Connection, Counter[int]] = {}
         self._server: NodeId = ""
@@ -386,6 +394,8 @@ class Roamer(Client):
         else:
             self._ask_again()
         self._lied = False
+        if self._asked_anew:
+            self._count_anew()  # over a connection that broke before anything could come
         connection.resumed = True
         for number, (said, received) in list(self.flights.items()):
             if received:
@@ -409,8 +419,6 @@ class Roamer(Client):
         bond.unknown.clear()
         bond.extra = False
         bond.ungranted = dict(self.wishes)
-        if self.recalls:
-            bond.counts.clear()  # it asks for all of the past again
         since_s = self.clean_s if clean else self.engine.now
         bond.gaps += [Gap(key, since_s, clean=clean) for key in self.wishes]
 
@@ -465,10 +473,19 @@ class Roamer(Client):
                 granted = broker.subscribe(session, [wish])
                 assert granted[0].reason is Reason.OK, granted
                 view = dict(granted[0].properties).get("lasting-view", "")
+                if wish.since is not None and wish.retain_handling is RetainHandling.ALWAYS:
+                    self._asked_anew = True
+                    self.later(connection, self._count_anew)
             broker.store.settled(lambda: self.later(connection, lambda: self._granted(connection, key, wish, view)))
 
         self.note(connection.site.name, f"{'UNSUBSCRIBE' if wish is None else 'SUBSCRIBE'} {key}")
         self.say(connection, arrive)
+
+    def _count_anew(self) -> None:
+        """All of the past comes again behind this, as it has asked for."""
+        self._asked_anew = False
+        self.bond.counts.clear()
+        self._here.clear()
 
     def _granted(self, connection: Connection, key: str, wish: Subscription | None, view: str) -> None:
         if view and wish is not None and connection is self.connection:
@@ -614,7 +631,7 @@ class Roamer(Client):
         self.order.append(n)
         said, here = self.scene.said[n], self._here.setdefault(connection, Counter())
         here[n] += 1
-        copies = said.times if self.recalls else said.copies(qos)  # what is said twice may be archived twice
+        copies = said.archived if self.recalls else said.copies(qos)
         same = here[n] > copies
         if self.bond.counts[n] > copies and n not in self.excused and not (self._unsettled[n] and not same):
             self.twins.append(Twin(n, qos, self.engine.now, connection.site.name, same))

@@ -31,7 +31,7 @@ class _Lasting:
         dice, before = self.dice, self.before
         asking = tuple(self._asking(card) for card in before.clients)
         wanting = [*self._recalling(), *self._paced()]
-        steps = [step for step in before.steps if not isinstance(step, p.Put)]
+        steps: list[p.AnyStep] = [step for step in before.steps if not isinstance(step, p.Put)]
         steps += [self._put() for _ in range(dice.randint(15, 60))]
         for card in wanting:
             steps += self._life(card)

@@ -3,7 +3,7 @@ the promises of docs/lasting.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,9 @@ import msgspec
 from godwit.protocols.broker.session.retained import Last
 from godwit.sim.brokers.cluster import Machine
 from godwit.sim.brokers.picture import Picture
-from godwit.sim.brokers.roamer import SPREAD_S, Roamer, Said
+from godwit.sim.brokers.roamer import SPREAD_S, Roamer, Said, Told
 from godwit.sim.exploration.findings import SHOWN_MAX, Finding, counts, is_certain, shown
-from godwit.sim.exploration.plan import Ask, Skew
+from godwit.sim.exploration.plan import Ask, Skew, Wish
 
 if TYPE_CHECKING:
     from godwit.sim.exploration.trial import Trial
@@ -99,19 +99,20 @@ def historical(trial: Trial) -> Iterator[Finding]:
         if said.retain and said.qos and said.accepted:
             by_topic.setdefault(said.topic, []).append(said)
     for roamer in trial.subscribers:
-        past = []
-        for told in () if roamer.was_blind else roamer.changes:
-            said = trial.said.get(told.n)
-            if said is None or told.again or said.at != told.at:
-                continue
-            replaced = any(
-                one.at == said.at and one.time_s > said.accepted_s and one.accepted_s < told.admitted_s
-                for one in by_topic.get(told.topic, ())
-            )
-            if replaced:
-                past.append(told.n)
+        past = [
+            told.n
+            for told in (() if roamer.was_blind else roamer.changes)
+            if told.n and not told.again and _was_replaced(trial.said[told.n], told, by_topic.get(told.topic, ()))
+        ]
         if past:
             yield Finding("history", roamer.name, f"was told of {shown(past)}, which had been replaced before it came")
+
+
+def _was_replaced(said: Said, told: Told, others: Iterable[Said]) -> bool:
+    """Whether the broker that told it had acknowledged a newer one, for sure, before the client came there."""
+    return said.at == told.at and any(
+        one.at == said.at and one.time_s > said.accepted_s and one.accepted_s < told.admitted_s for one in others
+    )
 
 
 # What is past.
@@ -176,24 +177,37 @@ def _follows(said: Said, other: Said) -> bool:
 
 
 def hasty(trial: Trial) -> Iterator[Finding]:
-    """Of each topic one in an interval, over one connection that was there for a while and while nothing was wrong."""
+    """Of each topic one in an interval, and then the newest: over one connection that was there for a while, and while
+    nothing was wrong."""
     if any(isinstance(step, Skew) for step in trial.plan.steps):
         return  # whose seconds?
     for roamer in _paced(trial):
         (wish,) = trial.cards[roamer.name].wishes
-        by_topic: dict[tuple[float, str], list[tuple[float, int]]] = {}
-        for time_s, admitted_s, n in trial.taken_s.get(roamer.name, ()):
-            if time_s >= admitted_s + SPREAD_S and not trial.disturbed(admitted_s):
-                by_topic.setdefault((admitted_s, trial.said[n].topic), []).append((time_s, n))
+        by_topic: dict[tuple[float, str], list[tuple[float, Said]]] = {}
+        for time_s, admission, said in trial.paced.get(roamer.name, ()):
+            if time_s >= admission.time_s + SPREAD_S and not trial.disturbed(admission.time_s):
+                by_topic.setdefault((admission.time_s, said.topic), []).append((time_s, said))
+                if said.at == admission.at and _is_old(trial, roamer, said, time_s):
+                    yield Finding("outdated", roamer.name, f"got {said.n}, though its broker had a newer one")
         for (_, topic), got in by_topic.items():
-            early = [n for (before_s, _), (time_s, n) in pairwise(got) if time_s - before_s < _shortest(roamer, wish)]
+            shortest_s = _shortest(roamer, wish)
+            early = [said.n for (before_s, _), (time_s, said) in pairwise(got) if time_s - before_s < shortest_s]
             if early:
                 yield Finding("hasty", roamer.name, f"got {shown(early)} of {topic} too soon after the one before")
 
 
-def _shortest(roamer: Roamer, wish: Any) -> float:
+def _is_old(trial: Trial, roamer: Roamer, said: Said, time_s: float) -> bool:
+    """Whether its publisher had been told that the same broker has a newer one, before this one left."""
+    left_s = time_s - 2 * roamer.delay_s - 0.01
+    return said.qos > 0 and any(
+        one.topic == said.topic and _follows(one, said) and one.accepted_s < left_s and trial.wants(roamer, one)
+        for one in trial.said.values()
+    )
+
+
+def _shortest(roamer: Roamer, wish: Wish) -> float:
     """What is told apart may come closer by as much as the way to the client varies."""
-    return float(wish.interval_s - roamer.delay_s - 0.01)
+    return wish.interval_s - roamer.delay_s - 0.01
 
 
 def _paced(trial: Trial) -> list[Roamer]:

@@ -18,7 +18,7 @@ from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.cluster import EPOCH_S, Cluster
 from godwit.sim.brokers.fabric_kinds import FABRICS
 from godwit.sim.brokers.options import StationOptions
-from godwit.sim.brokers.roamer import SPREAD_S, Roamer, Said, number_of
+from godwit.sim.brokers.roamer import SPREAD_S, Admission, Roamer, Said, number_of
 from godwit.sim.brokers.station import Station
 from godwit.sim.engine import Engine
 from godwit.sim.exploration import judges
@@ -86,8 +86,8 @@ class Trial:
         """What is retained at each broker in the end, by topic."""
         self.recalled_s: dict[str, float] = {}
         """By client: from when on it wants what was published, where it has asked for that."""
-        self.taken_s: dict[str, list[tuple[float, float, int]]] = {}
-        """By client that wants topics now and then: what it got and when, and when it had been let in."""
+        self.paced: dict[str, list[tuple[float, Admission, Said]]] = {}
+        """By client that wants topics now and then: what it got and when, and how it had been let in."""
         self.strays: list[str] = []
         """Links over which something travelled that nobody wants."""
         self._wrong: list[tuple[float, float]] = []
@@ -150,8 +150,7 @@ class Trial:
 
     def taken(self, roamer: Roamer, said: Said) -> None:
         if self.cards[roamer.name].paced:
-            got = (self.engine.now, roamer.admissions[-1].time_s, said.n)
-            self.taken_s.setdefault(roamer.name, []).append(got)
+            self.paced.setdefault(roamer.name, []).append((self.engine.now, roamer.admissions[-1], said))
 
     @property
     def engine(self) -> Engine:
