@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from godwit.net.mqtt.encode import Teller
+from godwit.net.mqtt.framing import PACKET_ANY
 from godwit.net.mqtt.front import SAMPLED, TICK_S, Front
 from godwit.net.mqtt.options import Hold
 from godwit.protocols.broker.api import Delivery, Reason
@@ -30,6 +31,7 @@ class Output(asyncio.Protocol):
         "front",
         "held_bytes",
         "options",
+        "packet_max",
         "paused",
         "transport",
     )
@@ -43,6 +45,8 @@ class Output(asyncio.Protocol):
         """Nothing more is sent."""
         self.paused = False
         """The transport is full: the client reads more slowly than we write."""
+        self.packet_max = PACKET_ANY
+        """The largest packet that the client takes."""
         self.held_bytes = 0
         self._held: list[bytes] = []
         self._pieces: list[bytes] = []
@@ -86,6 +90,17 @@ class Output(asyncio.Protocol):
         self._pieces.append(data)
         self._pieces_bytes += len(data)
         counts.packets_out += count
+
+    def pass_on_fitting(self, packets: list[bytes]) -> int:
+        """Such publications, but for those that are larger than the client takes; how many they were."""
+        count, most = len(packets), self.packet_max
+        if most < PACKET_ANY:
+            packets = [packet for packet in packets if len(packet) <= most]
+            if len(packets) < count:
+                self.front.counts.drop("larger than the client takes", count - len(packets))
+        if packets:
+            self.pass_on(packets[0] if len(packets) == 1 else b"".join(packets), len(packets))
+        return count
 
     def gate(self) -> None:
         """What is said from now on leaves once `ungate` is called, in its order."""
@@ -190,9 +205,6 @@ class Output(asyncio.Protocol):
 
 # What the broker has a client told: deliveries, and the answers to what it published.
 
-PACKET_ANY = 1 << 30
-
-
 class Delivering(Output):
     """The part of a connection that the broker calls."""
 
@@ -204,15 +216,12 @@ class Delivering(Output):
         "_stopped",
         "_teller",
         "_unknown",
-        "packet_max",
         "version",
     )
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
         self.version = 0
-        self.packet_max = PACKET_ANY
-        """The largest packet that the client takes."""
         self._session: Session | None = None
         self._teller = Teller(0, PACKET_ANY, True)
         self._stopped = Hold.NONE

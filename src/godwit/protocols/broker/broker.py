@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
 
+from godwit.events import Value
 from godwit.filters.filters import Filter, FilterSet
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Capacity, Grant, Limits, Opening, Outlet, Reason, Subscription
@@ -17,6 +18,7 @@ from godwit.protocols.broker.handoff.coordinator import Moves
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
 from godwit.protocols.broker.handoff.directory import Directory
 from godwit.protocols.broker.handoff.reconcile import Reunion
+from godwit.protocols.broker.interest.subscribers import Asking, Wanting
 from godwit.protocols.broker.interest.subscribers import Audience as Audience
 from godwit.protocols.broker.lasting.past import Past
 from godwit.protocols.broker.lasting.profiles import problem_of
@@ -453,6 +455,12 @@ class Broker:
     def audience(self, topic: str) -> Audience:
         """Who wants this topic; keep it as long as the generation is the same."""
         return self._switch.audiences.audience(topic)
+
+    def outlets(
+        self, asking: Sequence[Asking], events: Sequence[Mapping[str, Value]], taking: Container[Outlet]
+    ) -> list[Wanting]:
+        """Who wants each of these for its content; see `Audiences.outlets`."""
+        return self._switch.audiences.outlets(asking, events, taking)
 
     def _hurry(self, session: Session) -> None:
         """What a client was told at once should not stay long without the disk."""
