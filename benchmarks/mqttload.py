@@ -227,9 +227,7 @@ class Receipts:
             self.client.socket.sendall(answers.tobytes())
 
 
-def connected(
-    port: int, version: int, topics: int, count: int, window: int, keeps: bool = False
-) -> dict[str, float]:
+def connected(port: int, version: int, topics: int, count: int, window: int, keeps: bool = False) -> dict[str, float]:
     """QoS 1 to a client that is there and acknowledges; the publisher never has more than the window unacknowledged."""
     subscriber = Client(port, "s", version, clean=not keeps, receive_max=65_535)
     subscriber.subscribe("bench/#", 1)
@@ -252,7 +250,7 @@ def _exchanged(
         poll.register(one.fileno(), select.EPOLLIN)
     start = last = time.perf_counter()
     while receipts.count < count or answered < 4 * count:
-        room = answered // 4 * size + window * size - sent
+        room = (min(answered // 4, receipts.count) + window) * size - sent
         if sent < len(out) and room > 0:
             with suppress(BlockingIOError):
                 sent += ours.send(view[sent : sent + room])
@@ -327,7 +325,9 @@ def idle(port: int, version: int, clients: int, hold: Callable[[], object]) -> d
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["fan-out", "in-turn", "crowd", "round-trips", "acknowledged", "connected", "content", "idle"])
+    parser.add_argument(
+        "what", choices=["fan-out", "in-turn", "crowd", "round-trips", "acknowledged", "connected", "content", "idle"]
+    )
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--version", type=int, default=CONNECT_FIVE)
     parser.add_argument("--count", type=int, default=1000)

@@ -60,7 +60,9 @@ def written(packet: mqtt5.PublishPacket, version: int) -> bytes:
     return packet.write() if version == 5 else packets3.write(packet)
 
 
-def run_of(data: bytes, version: int, known: dict[bytes, object], packet_max: int = 1 << 20, most: int = 1 << 20) -> Any:
+def run_of(
+    data: bytes, version: int, known: dict[bytes, object], packet_max: int = 1 << 20, most: int = 1 << 20
+) -> Any:
     """Where the run ends that the first packet begins, and how many packets it has; nothing where that is not whole."""
     first = piece_at(data, 0, len(data), 1 if version == 5 else 0) if data else None
     if first is None:

@@ -17,6 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
 from functools import partial
+from itertools import takewhile
 from math import inf
 from time import perf_counter
 from typing import cast
@@ -52,10 +53,23 @@ from godwit.net.mqtt.connect import (
     welcome,
 )
 from godwit.net.mqtt.encode import PINGRESP, Teller
-from godwit.net.mqtt.framing import PACKET_ANY, PLAIN, Piece, length_at, piece_at, pieces, run_end
+from godwit.net.mqtt.framing import (
+    NUMBERED,
+    PACKET_ANY,
+    PLAIN,
+    Numbered,
+    Piece,
+    acknowledged_run,
+    length_at,
+    numbered_at,
+    numbered_run,
+    piece_at,
+    pieces,
+    run_end,
+)
 from godwit.net.mqtt.front import SHARE_S, TICK_S, Arrival, Front
 from godwit.net.mqtt.options import Bucket, Hold
-from godwit.net.mqtt.routes import Carriage, Parcels
+from godwit.net.mqtt.routes import Carriage, Handing, Parcels
 from godwit.net.mqtt.subscribe import check_filter, conditions_of, lasting_of, since_of, subscription_of
 from godwit.net.mqtt.writer import WRITE_HIGH_BYTES, Delivering
 from godwit.protocols.broker.api import Opening, Reason, RefusedError
@@ -596,8 +610,66 @@ class Connection(Requests):
                 carriage = self.front.routes.find(data[body : piece[3]], self.version)
                 if stop - position <= carriage.packet_max:
                     return self._carry(carriage, data, piece, left)
+        elif self._straight and data[position] == NUMBERED:
+            numbered = numbered_at(data, position, stop, 1 if self.version == 5 else 0)
+            if numbered is not None:
+                handing = self.front.routes.handing(data[body : numbered[2]], self.version)
+                if handing is not None and stop - position <= handing.packet_max:
+                    return self._hand(handing, data, numbered, left)
+        elif data[position] == 0x40 and stop == position + 4 and self._session is not None:
+            return self._take_acknowledgements(data, position, body, stop, left)
         self._take_packet(data, position, body, stop)
         return stop, 1
+
+    def _hand(self, handing: Handing, data: bytes, first: Numbered, left: int) -> tuple[int, int]:
+        """Publications at QoS 1 that go as they came, each with the packet identifier that the receiver knows it by."""
+        self._offer()
+        front, session, broker = self.front, self._session, self.front.broker
+        if session is None or not broker.may_hand(session):
+            self._take_packet(data, first[0], first[1], first[4])
+            return first[4], 1
+        known, most = front.routes.handings(self.version), min(left, self.options.inflight_max - len(self._incoming))
+        packet_max = min(handing.packet_max, self.options.packet_bytes_max)
+        run = numbered_run(data, first, len(data), known, handing, packet_max, max(most, 1))
+        topic, client, now_s = front.routes.topic, self._client, broker.clock()
+        publications = [
+            Publication(
+                client,
+                session.next_sequence(),
+                topic(data[body + 2 : end], "PUBLISH"),
+                data[begin:stop],
+                1,
+                False,
+                now_s,
+            )
+            for _, body, end, begin, stop, _ in run
+        ]
+        numbers = [one[5] for one in run]
+        for number in numbers:
+            self._expect(number)
+        front.counts.packets_in += len(run)
+        front.counts.publishes_in += len(run)
+        given = front.hand(session, publications, handing.takers, partial(self.accepted_all, numbers))
+        for taker, leaving in zip(handing.takers, given, strict=True):
+            if leaving:
+                cast("Connection", taker.session.outlet).send_all(_renumbered(data, run, leaving))
+        front.timings.delivery.add(broker.clock() - now_s)
+        return run[-1][4], len(run)
+
+    def _take_acknowledgements(self, data: bytes, position: int, body: int, stop: int, left: int) -> tuple[int, int]:
+        """PUBACK, and those that follow it."""
+        assert self._session is not None
+        numbers, flying = (
+            acknowledged_run(data, position, min(len(data), position + 4 * left)),
+            self._session.queue.flying,
+        )
+        fit = list(takewhile(lambda number: (item := flying.get(number)) is None or item.qos == 1, numbers))
+        if not fit:
+            self._take_packet(data, position, body, stop)
+            return stop, 1
+        self.front.counts.packets_in += len(fit)
+        self.front.broker.acknowledged_all(self._session, fit)
+        return position + 4 * len(fit), len(fit)
 
     def _carry(self, carriage: Carriage, data: bytes, first: Piece, left: int) -> tuple[int, int]:
         """A run that begins so, as far as it has the same receivers."""
@@ -605,7 +677,8 @@ class Connection(Requests):
         front, position = self.front, first[0]
         most = max(min(left, BATCH_MAX), BATCH_MIN) if carriage.asking else left * RUN_OF_ONE
         known = front.routes.known(self.version)
-        stop, count = run_end(data, first, len(data), known, carriage, carriage.packet_max, most)
+        packet_max = min(carriage.packet_max, self.options.packet_bytes_max)
+        stop, count = run_end(data, first, len(data), known, carriage, packet_max, most)
         if carriage.asking:
             return self._carry_by_content(carriage, data, position, stop)
         run = data if stop - position == len(data) else data[position:stop]
@@ -918,6 +991,14 @@ class Connection(Requests):
             self.front.broker.close(session, self, will=will, expiry_s=self._expiry_s)
         elif opening is not None:
             self.front.broker.give_up(opening, self)
+
+
+def _renumbered(data: bytes, run: Sequence[Numbered], numbers: Sequence[int]) -> list[bytes]:
+    """The first of these packets, one for each number, which is their identifier."""
+    return [
+        b"%b%b%b" % (data[start:name_end], number.to_bytes(2, "big"), data[name_end + 2 : stop])
+        for (start, _, name_end, _, stop, _), number in zip(run, numbers, strict=False)
+    ]
 
 
 def _misplaced(kind: int, state: State) -> str:

@@ -6,7 +6,8 @@ QoS 0 publications that follow one another and go the same way are handled as on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from struct import iter_unpack
+from typing import TypeVar, cast
 
 from godwit.net.mqtt.codec import LENGTH_MAX, PacketError, length_field
 
@@ -86,6 +87,55 @@ def run_end(
         if find(data[following[1] : following[3]]) is not route:
             return position, count
         piece = following
+
+
+NUMBERED = 0x32
+"""The first byte of a PUBLISH at QoS 1, not retained, sent for the first time."""
+
+Numbered = tuple[int, int, int, int, int, int]
+"""Such a packet: where it begins, its body begins, its topic ends, its payload begins, it ends; and its identifier."""
+
+
+def numbered_at(data: bytes, position: int, end: int, extra: int) -> Numbered | None:
+    """The PUBLISH at QoS 1 at `position`, where it is whole, well-formed up to its payload, and has no properties."""
+    body, size = length_at(data, position, end)
+    stop = body + size
+    if not body or stop > end or size < 4 + extra:
+        return None
+    name_end = body + 2 + (data[body] << 8 | data[body + 1])
+    payload = name_end + 2 + extra
+    if payload > stop or name_end == body + 2 or (extra and data[payload - 1]):
+        return None
+    number = data[name_end] << 8 | data[name_end + 1]
+    return (position, body, name_end, payload, stop, number) if number else None
+
+
+def numbered_run(
+    data: bytes, first: Numbered, end: int, known: Mapping[bytes, Route], route: Route, packet_max: int, most: int
+) -> list[Numbered]:
+    """This packet and those that follow it, each with a topic that has this route; routes are known by the topic with
+    its length."""
+    found, extra, following = list[Numbered](), first[3] - first[2] - 2, cast("Numbered | None", first)
+    while following is not None and following[4] - following[0] <= packet_max:
+        found.append(following)
+        position = following[4]
+        if len(found) >= most or position >= end or data[position] != NUMBERED:
+            break
+        following = numbered_at(data, position, end, extra)
+        if following is not None and known.get(data[following[1] : following[2]]) is not route:
+            break
+    return found
+
+
+def acknowledged_run(data: bytes, position: int, end: int) -> list[int]:
+    """The packet identifiers of the PUBACK at `position` and of those that follow it, as far as they say nothing else.
+    0 is none."""
+    found, stop = list[int](), position + (end - position) // 4 * 4
+    for head, number in iter_unpack(">HH", memoryview(data)[position:stop]):
+        if head != 0x4002 or not number:
+            break
+        found.append(number)
+    return found
 
 
 def pieces(data: bytes, position: int, stop: int, extra: int) -> list[Piece]:

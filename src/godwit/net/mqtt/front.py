@@ -7,7 +7,8 @@ import errno
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from godwit.net.mqtt.routes import Routes
 from godwit.net.ops.histogram import Histogram
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.interest.subscribers import Taker
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.broker.streams.frames import Transport
@@ -55,6 +57,7 @@ NO_ROOM = "no file descriptors are left, and clients that knock are turned away;
 SHARE_S, TURN_S = 0.002, 0.004
 """What one client may cost in one turn of the loop, and what all together may of whom something was left over. Whoever
 floods the broker waits for itself, and nobody else waits longer than about a turn."""
+
 
 class Timings:
     """How long clients wait, for operators."""
@@ -101,8 +104,20 @@ class Front:
 
     def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
         """As the broker does; where that fails the broker is not well, whoever was concerned."""
-        try:
+        with self._noting_failure():
             self.broker.publish(session, offered)
+
+    def hand(
+        self, session: Session, publications: Sequence[Publication], takers: Sequence[Taker], then: Callable[[], None]
+    ) -> list[list[int]]:
+        """The same for what the broker need not look at."""
+        with self._noting_failure():
+            return self.broker.hand(session, publications, takers, then)
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
         except Exception as error:
             self._failed_s, self._failure = self.loop.time(), f"{type(error).__name__}: {error}"
             raise

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, cast
 from godwit.events import Value
 from godwit.net.mqtt.codec import topic_of
 from godwit.net.mqtt.framing import PACKET_ANY, Piece, with_properties, without_properties
+from godwit.protocols.broker.api import Outlet
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.interest.subscribers import Asking, Wanting
+from godwit.protocols.broker.interest.subscribers import Asking, Taker, Wanting
 from godwit.protocols.broker.publication import plain_values
 from godwit.protocols.broker.topics import LEVELS_MAX
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 ROUTES_MAX = 16_384
 ROUTE_BYTES_MAX = 256
 """What is remembered of topics: so many, of that length at most."""
+
 
 class Carriage:
     """The receivers of some topics, the same for all of these."""
@@ -51,6 +53,17 @@ class Carriage:
             for connection in threes:
                 connection.pass_on(data, count)
         return len(fives) + len(threes)
+
+
+class Handing:
+    """Those who get at QoS 1 what is published on some topics, and take it as it came but for packet identifiers."""
+
+    __slots__ = ("packet_max", "takers")
+
+    def __init__(self, takers: list[Taker]) -> None:
+        self.takers = takers
+        outlets = cast("list[Connection]", [one.session.outlet for one in takers if one.session.outlet is not None])
+        self.packet_max = min((one.packet_max for one in outlets), default=PACKET_ANY)
 
 
 BY_BROKER = Carriage()
@@ -101,7 +114,8 @@ class Routes:
         self._generation = -1
         self._known: tuple[dict[bytes, Carriage], dict[bytes, Carriage]] = ({}, {})
         """By a packet's body up to its payload, without and with empty properties."""
-        self._carriages: dict[object, Carriage] = {}
+        self._handings: tuple[dict[bytes, Handing | None], dict[bytes, Handing | None]] = ({}, {})
+        self._carriages: dict[object, Carriage | Handing] = {}
 
     def topic(self, name: bytes, what: str) -> str:
         """A topic's text, checked once; `PacketError` where its name is none."""
@@ -120,6 +134,8 @@ class Routes:
             self._generation = self._broker.generation
             self._known[0].clear()
             self._known[1].clear()
+            self._handings[0].clear()
+            self._handings[1].clear()
             self._carriages.clear()
         return self._known[version == 5]
 
@@ -136,6 +152,40 @@ class Routes:
                 known[prefix] = found
         return found
 
+    def handings(self, version: int) -> Mapping[bytes, Handing | None]:
+        """As `known`, by a topic with its length; None where the broker must see what is published."""
+        self.known(version)
+        return self._handings[version == 5]
+
+    def handing(self, name: bytes, version: int) -> Handing | None:
+        """Who gets at QoS 1 what has this topic, given with its length."""
+        known = cast("dict[bytes, Handing | None]", self.handings(version))
+        if name in known:
+            return known[name]
+        found = self._find_handing(self.topic(name[2:], "PUBLISH"), version)
+        if len(name) <= ROUTE_BYTES_MAX:
+            if len(known) >= ROUTES_MAX:
+                known.clear()
+            known[name] = found
+        return found
+
+    def _find_handing(self, topic: str, version: int) -> Handing | None:
+        takers = self._broker.takers(topic) if topic.count("/") < LEVELS_MAX else None
+        if takers is None or not all(self._takes(one.session.outlet, version) for one in takers):
+            return None
+        key = (version, *(one.session for one in takers))
+        found = self._carriages.get(key)
+        if found is None:
+            found = self._carriages[key] = Handing(takers)
+        assert isinstance(found, Handing)
+        return found
+
+    def _takes(self, outlet: Outlet | None, version: int) -> bool:
+        if outlet is None:
+            return True
+        connection = cast("Connection", outlet)
+        return connection in self._connections and connection.takes_as_it_is(version)
+
     def _find(self, topic: str) -> Carriage:
         if topic.count("/") >= LEVELS_MAX:
             return BY_BROKER
@@ -147,6 +197,7 @@ class Routes:
         found = self._carriages.get(key)
         if found is None:
             found = self._carriages[key] = Carriage(outlets, tuple(audience.asking))
+        assert isinstance(found, Carriage)
         return found
 
     def wanting(self, carriage: Carriage, data: bytes, pieces: Sequence[Piece], now_s: float) -> list[Wanting]:

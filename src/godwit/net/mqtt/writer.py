@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from godwit.net.mqtt.encode import Teller
 from godwit.net.mqtt.framing import PACKET_ANY
@@ -70,6 +71,16 @@ class Output(asyncio.Protocol):
             self._pieces.append(data)
             self._pieces_bytes += len(data)
             self.front.counts.packets_out += 1
+
+    def send_all(self, packets: list[bytes]) -> None:
+        """As `send` for each."""
+        if packets and not self.ended:
+            if not self._pieces:
+                self.front.flush_soon(self)  # type: ignore[arg-type]
+            data = b"".join(packets)
+            self._pieces.append(data)
+            self._pieces_bytes += len(data)
+            self.front.counts.packets_out += len(packets)
 
     def takes_more(self) -> bool:
         if not self.paused and self._pieces_bytes < WRITE_HIGH_BYTES:
@@ -205,6 +216,7 @@ class Output(asyncio.Protocol):
 
 # What the broker has a client told: deliveries, and the answers to what it published.
 
+
 class Delivering(Output):
     """The part of a connection that the broker calls."""
 
@@ -255,6 +267,18 @@ class Delivering(Output):
         if timings.skipped >= SAMPLED and not (delivery.retain or delivery.again):
             timings.skipped = 0
             timings.delivery.add(self.front.broker.clock() - delivery.publication.time)
+
+    def takes_as_it_is(self, version: int) -> bool:
+        """Whether what a client of this version says can be passed to this one, but for packet identifiers."""
+        return (self.version == 5) == (version == 5) and not self._aliases_out_max
+
+    def accepted_all(self, numbers: Sequence[int]) -> None:
+        """As `accepted`, of publications at QoS 1 that are safe."""
+        for number in numbers:
+            self._incoming.discard(number)
+        if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.options.inflight_max // 2:
+            self.go_on_reading(Hold.INFLIGHT)
+        self.send_all([bytes((0x40, 2, number >> 8, number & 0xFF)) for number in numbers])
 
     def _hold(self, data: bytes) -> None:
         """Whoever asks and asks and does not read the answers is not read either."""
