@@ -71,6 +71,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     unacknowledged: int
     missing: list[str]
     """Who lacks what, in words."""
+    drained_s: float
+    """How long the rest took in the calm."""
 
     @property
     def is_clean(self) -> bool:
@@ -85,7 +87,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             f"out of order {self.out_of_order} ({found.out_of_order} where both move), "
             f"unwanted {found.unwanted}, repeated at QoS 1 {self.repeated}, "
             f"kills {self.kills}, moves {self.moves}, unacknowledged {self.unacknowledged}, "
-            f"sessions lost {self.sessions_lost}"
+            f"sessions lost {self.sessions_lost}, the rest in {self.drained_s:.1f} s"
         )
 
 
@@ -117,6 +119,7 @@ class Killing:
         self.ledger = Ledger()
         self.wishes = dict(self._wishes())
         self.publishing = True
+        self.drained_s = 0.0
         self.kills = self.moves = self.repeated = self.acknowledged = 0
         publishers, subscribers = range(plan.movers, plan.publishers), range(0, plan.subscribers, 2)
         self._stayers = {*(f"p{number}" for number in publishers), *(f"s{number}" for number in subscribers)}
@@ -248,6 +251,7 @@ class Killing:
         owed, begun_s = self._verdict().matched, time.monotonic()
         while len(self._seen) < owed and time.monotonic() - begun_s < self.plan.drain_s:
             await asyncio.sleep(0.05)
+        self.drained_s = time.monotonic() - begun_s
         await asyncio.sleep(QUIET_S)
 
     def _verdict(self, members: Container[str] | None = None) -> Verdict:
@@ -266,6 +270,7 @@ class Killing:
             sessions_lost=[member.name for member in self._members if member.client._life > 1],
             unacknowledged=len(self.ledger.contents) - self.acknowledged,
             missing=list(self._missing()),
+            drained_s=self.drained_s,
         )
 
     def _missing(self) -> Iterator[str]:

@@ -7,6 +7,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -96,7 +97,7 @@ def named(shape: inspect.Type, found: set[type]) -> set[type]:
         if shape.cls in found:
             return found
         found.add(shape.cls)
-        inner = [field.type for field in shape.fields]
+        inner: list[Any] = [field.type for field in shape.fields]
     else:
         inner = [getattr(shape, name, ()) for name in ("types", "item_types", "item_type", "key_type", "value_type")]
     for one in inner:

@@ -17,10 +17,10 @@ from tests.net.certificates import Authority
 from tests.net.stations import QUICK, Station, played, until
 
 from godwit.net.config import PeersTls
-from godwit.net.peers.frames import Kind, Peer, framed
+from godwit.net.peers.frames import GREETING_B_MAX, Kind, Peer, Reader, framed
 from godwit.net.peers.links import Club, LinkOptions
 from godwit.net.tls import problem_of
-from godwit.protocols.host import Message
+from godwit.protocols.host import Message, RemoteError
 from godwit.protocols.routing.messages import Ack
 from godwit.protocols.topology.election import Heartbeat
 
@@ -513,3 +513,20 @@ def test_a_message_to_nobody_is_counted() -> None:
         await a.stop()
 
     played(scene)
+
+
+def test_a_large_frame_right_behind_the_one_that_admits_is_read_with_it() -> None:
+    """A busy machine reads both at once; what is large is too large only before the peer is known."""
+    large = bytes(GREETING_B_MAX + 1)
+    both = framed(Kind.CONTROL, b"proof") + framed(Kind.MESSAGE, large)
+    reader = Reader()
+    frames = reader.feed(both)
+    assert next(frames) == (Kind.CONTROL, b"proof")
+    reader.size_max = 1 << 20
+    assert list(frames) == [(Kind.MESSAGE, large)]
+    # Cut anywhere, it is the same, and nothing is left behind.
+    for cut in (1, 4, 5, 12, 40_000, len(both) - 1):
+        whole = [one for part in (both[:cut], both[cut:]) for one in reader.feed(part)]
+        assert whole == [(Kind.CONTROL, b"proof"), (Kind.MESSAGE, large)]
+    with pytest.raises(RemoteError, match="between 1 and 65,536"):
+        list(Reader().feed(both))
