@@ -122,6 +122,8 @@ class Replay(msgspec.Struct, array_like=True):
     """By broker: all before this in its archive the session has taken, or does not want."""
     live: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers of whose archives it has had all: what they send is the session's as it comes."""
+    born: Line = FIRST
+    """The session that asked."""
 
 
 class Mark(msgspec.Struct, array_like=True):

@@ -3,7 +3,7 @@ disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -90,23 +90,84 @@ class Deliveries:
 
     def take(self, session: Session, item: Item) -> None:
         """Above QoS 0: it is the session's from now on."""
-        self.counts.waiting += 1
         outlet, queue = session.outlet, session.queue
         if outlet is None or queue.waiting or queue.unsent or not _has_room(session, outlet):
-            if session.durable:
-                self.ledger.put_item(session, item)
-            queue.waiting.append(item)
-            queue.waiting_b += item.size_b
-            if queue.waiting_b > session.limits.queue_memory_max:
-                self.ledger.spill(session, item)
-            self._bound(session)
-        elif self._is_expired(item.label):
+            self._wait_all(session, (item,))
+            return
+        self.counts.waiting += 1
+        if self._is_expired(item.label):
             self._dropped(session, item, "expired")
         else:
             self._give_number(session, item)
             if session.durable:
                 self.ledger.put_item(session, item)
             self._send(session, outlet, item)
+
+    def take_all(self, session: Session, items: Sequence[Item]) -> list[int]:
+        """At QoS 1, and nothing of it expires: as `take` for each. The first of them, as far as the window allows, leave
+        at once: their packet identifiers. Who calls this sends them."""
+        outlet, queue, numbers = session.outlet, session.queue, list[int]()
+        if outlet is not None and not (queue.waiting or queue.unsent or queue.launching) and outlet.takes_more():
+            numbers = self._numbered(session, items[: max(0, session.inflight_max - queue.window)])
+            self.counts.waiting += len(numbers)
+            self.counts.delivered[1] += len(numbers)
+        left = items[len(numbers) :]
+        if outlet is None or queue.waiting or queue.unsent or (left and not _has_room(session, outlet)):
+            self._wait_all(session, left)
+        else:
+            for item in left:
+                self.take(session, item)
+        return numbers
+
+    def _wait_all(self, session: Session, items: Sequence[Item]) -> None:
+        """They wait for the client, as far as its bounds allow."""
+        queue, ledger, memory_max = session.queue, self.ledger, session.limits.queue_memory_max
+        self.counts.waiting += len(items)
+        for item in items:
+            if session.durable:
+                ledger.put_item(session, item)
+            queue.waiting.append(item)
+            queue.waiting_b += item.size_b
+            if queue.waiting_b > memory_max:
+                ledger.spill(session, item)
+        self._bound(session)
+
+    def _numbered(self, session: Session, items: Sequence[Item]) -> list[int]:
+        """Those that are under way from now on."""
+        queue, durable, numbers = session.queue, session.durable, list[int]()
+        flying, number, window_b = queue.flying, queue.number, queue.window_b
+        for item in items:
+            if window_b >= WINDOW_B_MAX:
+                break
+            number = number % NUMBER_MAX + 1
+            while number in flying:
+                number = number % NUMBER_MAX + 1
+            item.number, item.out, item.sent = number, True, True
+            flying[number] = item
+            window_b += item.size_b
+            numbers.append(number)
+            if durable:
+                self.ledger.put_item(session, item)
+        queue.number, queue.window_b, queue.window = number, window_b, queue.window + len(numbers)
+        return numbers
+
+    def acknowledged_all(self, session: Session, numbers: Iterable[int]) -> None:
+        """As `acknowledged` for each of them."""
+        queue, count = session.queue, 0
+        flying = queue.flying
+        for number in numbers:
+            item = flying.pop(number, None)
+            if item is not None:
+                count += 1
+                if item.out:
+                    queue.window -= 1
+                    queue.window_b -= item.size_b
+                if item.position or item.away is not None:
+                    self.ledger.delete_item(session, item)
+        if count:
+            self.counts.waiting -= count
+            self._answered(session)
+            self.pump(session)
 
     def acknowledged(self, session: Session, number: int) -> bool:
         item = session.queue.flying.pop(number, None)
