@@ -314,7 +314,6 @@ class Moves:
             return
         if session.carried.expiry_s > 0:
             session.standing.announced = True
-            self.switch.ledger.put_session(session)
             place = Place(session.client, session.standing.epoch, clean=clean, claims=session.carried.claims)
             self.directory.tell(place)
             if self.abroad.gateway is not None:
@@ -324,6 +323,8 @@ class Moves:
         elif clean and (known is not None or not self.directory.complete):
             self.directory.tell(Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
+        if session.standing.announced:
+            self.switch.ledger.put_session(session)
 
     def ended(self, session: Session) -> None:
         """It was here, and is nowhere else."""
