@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from godwit.commands.command import Json
 from godwit.commands.console import InputError
 
 KEPT, BROKEN, INTERRUPTED = 0, 1, 130
@@ -15,7 +16,7 @@ SEEDS = 100
 
 
 class ExploreOptions(msgspec.Struct, frozen=True, kw_only=True):
-    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="How many seeds; 100 unless told.")] = None
+    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="How many seeds.", show_default="100")] = None
     minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Seeds for so long.")] = None
     first: Annotated[int, typer.Option(min=0, metavar="SEED", help="The first seed.")] = 0
     fabric: Annotated[str, typer.Option(help="What joins the brokers: tree, dht, adhoc, sites.")] = "tree"
@@ -27,9 +28,7 @@ class ExploreOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = Path("explored")
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0
     shrink: Annotated[bool, typer.Option(help="Look for the smallest schedule that still fails.")] = True
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the table as one JSON object; all else goes to stderr.")
-    ] = False
+    as_json: Json = False
     replay: Annotated[
         str | None, typer.Option(metavar="FILE|SEED", help="Carry out one plan and show what was said.")
     ] = None

@@ -69,9 +69,10 @@ class Said(msgspec.Struct, kw_only=True):
     """Its session was lost before it knew that the broker has it: nobody can say whether that is so."""
 
     def copies(self, qos: int) -> int:
-        """How often somebody may get it at this QoS: at QoS 2 all that was said is one. Below, deliveries wait for no
-        disk, so that a broker may crash after them and before it knows what it was told; then it is told again."""
-        return 1 if self.qos == 2 and qos == 2 and not self.blind else self.times
+        """How often somebody may get it at this QoS: of what is said at QoS 2 all that was said is one, and at QoS 0
+        nothing is said twice. But deliveries at QoS 1 wait for no disk, so that a broker may crash after them and
+        before it knows what it was told; then it is told again."""
+        return 1 if self.qos == 2 and qos != 1 and not self.blind else self.times
 
     @property
     def archived(self) -> int:
@@ -231,7 +232,7 @@ class Roamer(Client):
         self.excused: set[int] = set()
         """What may come again, since nobody can tell that it has come."""
         self._unsettled: Counter[int] = Counter()
-        """QoS 0 and 1: it has come, or was acknowledged, and that is on no disk yet."""
+        """QoS 1: it was acknowledged, and that is on no disk yet."""
         self.pictures: dict[tuple[NodeId, int], Picture] = {}
         """What it makes of the changes that each server tells it, by question."""
         self.changes: list[Told] = []
@@ -617,10 +618,6 @@ class Roamer(Client):
         elif delivery.qos == 1:
             self._unsettled[n] += 1
             self.say(connection, partial(self._acknowledge, connection, number, n))
-        else:
-            # Until it is on the disk where it came from, a crash makes the broker forget that it had it.
-            self._unsettled[n] += 1
-            cast(Machine, connection.site).station.store.when_durable(lambda: self._unsettled.subtract((n,)))
 
     def _note_change(self, connection: Connection, delivery: Delivery) -> None:
         said = delivery.publication
