@@ -99,6 +99,10 @@ CURED = {
     " numbered their wills alike: who got both took the second for a repetition.",
     "sessions-that-pass-each-other": "A newer session went into an older one on its way, and nobody knew any longer"
     " what the newer had had.",
+    "recalled-beside-an-older-session": "A client that was told that its session is new asked for the past again, and"
+    " got beside it what the older session had read of the past.",
+    "subscribed-to-the-past-before-a-crash": "A broker crashed just after it had granted a subscription to the past:"
+    " the subscription was on its disk, and how far it had come was not.",
 }
 
 

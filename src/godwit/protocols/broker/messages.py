@@ -124,6 +124,8 @@ class Replay(msgspec.Struct, array_like=True):
     """The brokers of whose archives it has had all: what they send is the session's as it comes."""
     born: Line = FIRST
     """The session that asked."""
+    had: set[Name] = msgspec.field(default_factory=set)
+    """What waited for the client when it asked, out of an older session: it need not be read again."""
 
 
 class Mark(msgspec.Struct, array_like=True):
