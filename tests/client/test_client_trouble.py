@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.net.stations import played, until
 
 import godwit
 from godwit.client.client import connect
-from godwit.net.processes import free_ports
+from godwit.net.processes import hold_port
 from godwit.net.server import Server
 
 CLEAN_START = 2
@@ -28,8 +29,13 @@ def at(one: Server, kind: str = "mqtt") -> str:
     return f"127.0.0.1:{port(one, kind)}"
 
 
+HELD: list[socket.socket] = []
+"""Bound to ports at which nobody listens, as long as these tests run."""
+
+
 def nowhere() -> str:
-    return f"127.0.0.1:{free_ports(1)[0]}"
+    HELD.append(hold_port())
+    return f"127.0.0.1:{HELD[-1].getsockname()[1]}"
 
 
 def raised(error: godwit.ClientError) -> None:
@@ -283,7 +289,7 @@ def test_a_goodbye_right_behind_the_welcome_is_one_more_try(caplog: pytest.LogCa
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        async with server, asyncio.timeout(30), connect(f"127.0.0.1:{port}", retry_max_s=0.1) as client:
+        async with server, asyncio.timeout(60), connect(f"127.0.0.1:{port}", retry_max_s=0.1) as client:
             await client.connected()
         return tries
 
@@ -306,7 +312,7 @@ def test_what_an_earlier_program_wanted_does_not_stop_what_this_one_wants(
                 for number in range(20):
                     await speaker.publish({"n": number}, topic="old/x", qos=1)
                     await speaker.publish({"n": number}, topic="new/x", qos=1)
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     found = [int((await anext(wanted)).attributes["n"]) for _ in range(20)]
                 assert found == list(range(20))
 

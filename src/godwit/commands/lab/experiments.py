@@ -63,6 +63,9 @@ class EverythingOptions(msgspec.Struct, frozen=True, kw_only=True):
         False
     )
     report_only: ReportOnly = False
+    any_code: Annotated[
+        bool, typer.Option("--any-code", help="Rows that other code left count too; the pages say which code it was.")
+    ] = False
     documents: Annotated[
         str | None, typer.Option(metavar="DIR", help="Also write the pages as Markdown, as in docs/results.")
     ] = None
@@ -82,7 +85,8 @@ def everything(options: EverythingOptions) -> int:
         godwit lab all --only handoff --size published --master spark://host:7077
 
     DIR gets index.html with every claim and its verdict, a page for each study, and STUDY/results.parquet with one row
-    for each run. The same command goes on where an interrupted one stopped; rows of other code are not reused.
+    for each run. The same command goes on where an interrupted one stopped; rows of other code are not reused unless
+    --any-code asks for it.
 
     Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
     """

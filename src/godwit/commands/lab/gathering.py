@@ -93,9 +93,9 @@ def _recorded(options: GatheringOptions, data: str) -> int:
     whole = recorded.Recording(folder=data, minutes=minutes)
     part = recorded.Recording(folder=data, minutes=min(minutes, tree_drive.MINUTES), brokers=tree_drive.BROKERS)
     runs = {
-        "ring, all brokers": recorded.RingDrive(whole, say).run(),
-        f"ring, {part.minutes:g} minutes": recorded.RingDrive(part, say).run(),
-        f"tree, {part.minutes:g} minutes": tree_drive.TreeDrive(part, say).run(),
+        "ring, all brokers": recorded.Drive(whole, say).run(recorded.RingNet),
+        f"ring, {part.minutes:g} minutes": recorded.Drive(part, say).run(recorded.RingNet),
+        f"tree, {part.minutes:g} minutes": recorded.Drive(part, say).run(tree_drive.TreeNet),
     }
     drives = growth.Drives(
         command=f"godwit lab gathering --data DIR --minutes {minutes:g}",

@@ -154,7 +154,7 @@ def swept(
     missing = in_order(kept.missing(wanted), cost, where)
     before = len(wanted) - len(missing)
     reports.say(f"{len(wanted)} runs" + (f", {before} finished before" if before else ""))
-    if isinstance(kept, Results) and kept.foreign:
+    if isinstance(kept, Results) and kept.foreign and not kept.any_code:
         reports.say(f"{len(kept.foreign)} rows of other code are in {kept.path}; they stay there and are not used")
     if not missing:
         return 0
