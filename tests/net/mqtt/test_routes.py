@@ -110,8 +110,8 @@ def _publishing(one: Said, version: int, number: int) -> bytes:
 
 
 class Scene:
-    """Four clients, all of whom acknowledge what they get. The first two speak version 5, the others 3.1.1; the sessions
-    of the second and the fourth are kept."""
+    """Four clients, all of whom acknowledge what they get. The first two speak version 5, the others 3.1.1. Sessions of
+    the second and the fourth are kept."""
 
     def __init__(self, front: Front) -> None:
         self.front = front
@@ -147,7 +147,7 @@ class Scene:
         still = 0
         while still < 6:
             await asyncio.sleep(0)
-            still = 0 if any([self._answer(at) for at in range(len(self.clients))]) else still + 1
+            still = 0 if sum(self._answer(at) for at in range(len(self.clients))) else still + 1
 
     def _answer(self, at: int) -> bool:
         client, before = self.clients[at], self.read[at]

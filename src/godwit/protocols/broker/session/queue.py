@@ -79,8 +79,8 @@ class Deliveries:
             self._send(session, outlet, item)
 
     def take_all(self, session: Session, items: Sequence[Item]) -> list[int]:
-        """At QoS 1, and nothing of it expires: as `take` for each. The first of them, as far as the window allows, leave
-        at once: their packet identifiers. Who calls this sends them."""
+        """At QoS 1, and nothing of it expires: as `take` for each. The first of them leave at once, as far as the
+        window allows: their packet identifiers. Who calls this sends them."""
         outlet, queue, numbers = session.outlet, session.queue, list[int]()
         if outlet is not None and not (queue.waiting or queue.unsent or queue.launching) and outlet.takes_more():
             numbers = self._numbered(session, items[: max(0, session.inflight_max - queue.window)])
