@@ -82,10 +82,10 @@ class Switch:
         self._subs[sub] = None
         self.counts.subscriptions += 1
         if sub.wanted.key in sub.session.carried.replays:
-            self.replays.add(sub)
+            self.replays.subs.add(sub)
             self.watch()
         elif sub.interval_s and not sub.wanted.lasting:
-            self.paces.add(sub)
+            self.paces.subs.add(sub)
             self.watch()
         elif not sub.wanted.lasting:
             self.audiences.add(sub)
@@ -103,10 +103,12 @@ class Switch:
         if sub.wanted.lasting:
             self.views.stop(sub)
         elif sub in self.replays.subs:
-            self.replays.remove(sub)
+            self.replays.subs.remove(sub)
+            self.replays.stop(sub)
             self.watch()
         elif sub in self.paces.subs:
-            self.paces.remove(sub)
+            self.paces.subs.remove(sub)
+            self.paces.end(sub)
             self.watch()
         else:
             self.audiences.remove(sub)
@@ -123,6 +125,7 @@ class Switch:
 
     def caught_up(self, sub: Sub) -> None:
         """It has had what it wants of the past."""
+        self.replays.subs.remove(sub)
         self.audiences.add(sub)
         self.watch()
 
@@ -234,7 +237,7 @@ class Switch:
             self.share(group, origin, publication)
         if self.replays.subs:
             self._give_replaying(origin, publication)
-        for sub in self.paces.wanting(publication) if self.paces.subs else ():
+        for sub in self.paces.subs.wanting(publication) if self.paces.subs else ():
             self._give_paced(sub, origin, publication)
         if publication.retain:
             self.ledger.writes += 1
@@ -296,10 +299,7 @@ class Switch:
 
     def repeat(self, origin: NodeId, publication: Publication) -> None:
         """Another bridge's copy of what was taken here before: only for sessions that move, and have not had that."""
-        audience = self.audiences.audience(publication.topic)
-        subs = list(audience.subs)
-        if audience.contingent:
-            subs += self.audiences.look_into([publication])[0].subs
+        subs = self.audiences.wanting(publication)
         for taker in takers_of([sub for sub in subs if not sub.session.is_settled], publication.publisher):
             qos, retain = min(publication.qos, taker.qos), publication.is_shown_retained(taker.as_published)
             self.give(taker.session, origin, publication, qos, retain, taker.identifiers)
@@ -344,13 +344,13 @@ class Switch:
                 item = self._item(publication, qos, retain, identifiers, body, group)
                 self.flows.take(session, item)
             else:
-                self.flows.pass_on(session, publication, retain, identifiers)
+                self.flows.pass_on_once(session, publication, retain, identifiers)
         elif self._takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
             if qos:
                 item = self._item(publication, qos, retain, identifiers, body, group, pace)
                 self._give_moving(session, origin, item)
             elif session.outlet is not None:
-                self.flows.pass_on(session, publication, retain, identifiers)
+                self.flows.pass_on_once(session, publication, retain, identifiers)
 
     def _item(
         self,

@@ -131,7 +131,7 @@ def _of_topic(topic: str) -> Mapping[str, Value]:
     return found
 
 
-_remembered = lru_cache(maxsize=4_096)(_of_topic)
+_remembered = lru_cache(maxsize=16_384)(_of_topic)
 
 
 def is_topic_attribute(name: str) -> bool:

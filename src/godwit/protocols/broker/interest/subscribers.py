@@ -247,6 +247,13 @@ class Audiences:
                 self._cached[topic] = audience
         return audience
 
+    def wanting(self, publication: Publication) -> list[Sub]:
+        """The subscriptions that want it, those of groups left out."""
+        audience = self.audience(publication.topic)
+        if not audience.contingent:
+            return list(audience.subs)
+        return [*audience.subs, *self.look_into([publication])[0].subs]
+
     def look_into(self, publications: Sequence[Publication]) -> list[Found]:
         """Who wants each of them for its content."""
         if self._clock is None:
@@ -350,6 +357,33 @@ class Audiences:
             self._ask_no_more(topics, group.asked)
         else:
             self._shared.remove(topics, group.key)
+
+
+class Apart:
+    """Subscriptions that do not get what they want as it is spread: somebody decides about each when it comes."""
+
+    def __init__(self) -> None:
+        self._audiences = Audiences()
+        self._subs: dict[Sub, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._subs)
+
+    def __contains__(self, sub: Sub) -> bool:
+        return sub in self._subs
+
+    def add(self, sub: Sub) -> None:
+        self._subs[sub] = None
+        self._audiences.add(sub)
+
+    def remove(self, sub: Sub) -> None:
+        del self._subs[sub]
+        self._audiences.remove(sub)
+
+    def wanting(self, publication: Publication) -> list[Sub]:
+        """Those who want it, and not only from others."""
+        found = self._audiences.wanting(publication)
+        return [one for one in found if not (one.wanted.no_local and one.session.client == publication.publisher)]
 
 
 def _content(topics: str, filters: FilterSet) -> FilterSet:
