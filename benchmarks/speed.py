@@ -129,7 +129,9 @@ def waiting_b(system: str, words: str, fewer: int) -> dict[str, float]:
         folder = Path(name)
         with brokers.running(command_of(system, port, folder, False), port, folder) as process:
             load = [sys.executable, str(HERE / "speedload.py"), "stored", "--port", str(port)]
-            subprocess.run([*load, "--count", "100"], check=True, capture_output=True, timeout=LOAD_S)
+            subprocess.run(
+                [*load, "--count", "100", "--session", "warm"], check=True, capture_output=True, timeout=LOAD_S
+            )
             before = brokers.resident_b(process.pid)
             subprocess.run([*load, "--count", str(messages)], check=True, capture_output=True, timeout=LOAD_S)
             return {"figure": (brokers.resident_b(process.pid) - before) / messages}

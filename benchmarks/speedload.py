@@ -119,12 +119,12 @@ def round_trips(port: int, version: int, payload_b: int, count: int) -> dict[str
     return {"per_s": count / (time.perf_counter() - start)}
 
 
-def stored(port: int, version: int, payload_b: int, count: int, window: int) -> dict[str, float]:
+def stored(port: int, version: int, payload_b: int, count: int, window: int, name: str) -> dict[str, float]:
     """QoS 1 to a session that is kept though its client is away: every acknowledged message must be kept too."""
-    with closing((away := Client(port, "durable", version, clean=False)).socket):
-        away.subscribe("bench/topic", 1)
+    with closing((away := Client(port, name, version, clean=False)).socket):
+        away.subscribe(f"{name}/topic", 1)
     publisher = Client(port, "p", version)
-    packets = [publisher.publication("bench/topic", bytes(payload_b), 1, 1 + n) for n in range(min(count, 60_000))]
+    packets = [publisher.publication(f"{name}/topic", bytes(payload_b), 1, 1 + n) for n in range(min(count, 60_000))]
     answer_b = len(mqtt5.PubAckPacket(1).write())
     out = b"".join(packets[n % len(packets)] for n in range(count))
     taken_s, got = pumped(publisher.socket, out, [publisher.socket], answer_b * count, window * len(packets[0]))
@@ -266,6 +266,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--topics", type=int, default=1000)
     parser.add_argument("--payload", type=int, default=PAYLOAD_B)
+    parser.add_argument("--session", default="bench", help="for whom messages are stored")
     given = parser.parse_args()
     port, version, count = given.port, given.version, given.count
     match given.what:
@@ -276,7 +277,7 @@ def main() -> None:
         case "round-trips":
             result = round_trips(port, version, given.payload, count)
         case "stored":
-            result = stored(port, version, given.payload, count, 1000)
+            result = stored(port, version, given.payload, count, 1000, given.session)
         case "connected":
             # No more than a broker lets out to one client at a time: else its queue is measured.
             result = connected(port, version, given.topics, count, 250)
