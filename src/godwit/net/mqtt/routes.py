@@ -1,7 +1,7 @@
 """Who gets what is published on a topic as it came: packets at QoS 0 that are passed on, counted, and nothing else.
 
-What is found out about a topic is remembered under the very bytes by which a packet names it, so that a run of packets
-to whatever topics is passed on as one piece where all of them have the same receivers.
+What is found out about a topic is remembered under the very bytes by which a packet names it. A run of packets to
+whatever topics is passed on as one piece where all of them have the same receivers.
 """
 
 from __future__ import annotations

@@ -250,9 +250,9 @@ class Switch:
             self._send(publication, audience, found)
 
     def hand(self, publications: Sequence[Publication], takers: Sequence[Taker]) -> list[list[int]]:
-        """As `spread` above QoS 0, where all of these takers want all of it and nothing else is to be done: for each of
-        them the packet identifiers of those that are to leave at once, the first of them and no other. They count as
-        sent: whoever calls this sends them."""
+        """As `spread` at QoS 1, where all of these takers want all of it and nothing else is to be done. For each of
+        them the packet identifiers of those that leave at once, which are the first. They count as sent: whoever calls
+        this sends them."""
         self.stamp, since = (self.name, self.fabric.sent + 1), self.steady()
         shared, given = len(takers) > 1, list[list[int]]()
         bodied = [(one, self.ledger.body() if shared else None) for one in publications]
