@@ -136,11 +136,17 @@ def fan_out(port: int, version: int, subscribers: int, count: int, window: int) 
 def round_trips(port: int, version: int, count: int) -> dict[str, float]:
     subscriber, publisher = Client(port, "s", version), Client(port, "p", version)
     subscriber.subscribe("bench/topic", 0)
-    one = publisher.publication("bench/topic", bytes(PAYLOAD_B))
+    return to_and_fro(
+        publisher.socket, publisher.publication("bench/topic", bytes(PAYLOAD_B)), subscriber.packet, count
+    )
+
+
+def to_and_fro(out: socket.socket, one: bytes, answer: Callable[[], object], count: int) -> dict[str, float]:
+    """Send it, wait for the answer, and again."""
     start = time.perf_counter()
     for _ in range(count):
-        publisher.socket.sendall(one)
-        subscriber.packet()
+        out.sendall(one)
+        answer()
     return {"per_s": count / (time.perf_counter() - start)}
 
 

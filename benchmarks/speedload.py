@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 import mqtt5
 import numpy as np
 
-from mqttload import ANSWER_S, CONNECT_FIVE, GIVEN_UP_S, PAYLOAD_B, Client, pumped
+from mqttload import ANSWER_S, CONNECT_FIVE, GIVEN_UP_S, PAYLOAD_B, Client, pumped, to_and_fro
 
 NATS = 0
 """Given instead of a version of MQTT."""
@@ -111,12 +111,9 @@ def shovelled(
 def round_trips(port: int, version: int, payload_b: int, count: int) -> dict[str, float]:
     subscriber, publisher = peer(port, "s", version), peer(port, "p", version)
     subscriber.subscribe("bench/topic", 0)
-    one = publisher.publication("bench/topic", bytes(payload_b))
-    start = time.perf_counter()
-    for _ in range(count):
-        publisher.socket.sendall(one)
-        subscriber.packet()
-    return {"per_s": count / (time.perf_counter() - start)}
+    return to_and_fro(
+        publisher.socket, publisher.publication("bench/topic", bytes(payload_b)), subscriber.packet, count
+    )
 
 
 def stored(port: int, version: int, payload_b: int, count: int, window: int, name: str) -> dict[str, float]:

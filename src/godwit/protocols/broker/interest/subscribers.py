@@ -83,9 +83,9 @@ class Audience:
     def __init__(self, generation: int, straight: tuple[Outlet, ...] | None) -> None:
         self.generation = generation
         self.straight = straight
-        """The connections to which a QoS 0 publication without retain may be passed as it is. Nothing else is to be done
-        but to count it and to ask `asking`. None where more is: identifiers, groups, other brokers, an archive. The
-        publisher's own grant is not looked at here."""
+        """The connections to which a QoS 0 publication without retain may be passed as it is. Nothing else is to be
+        done but to count it and to ask `asking`. None where more is: identifiers, groups, other brokers, an archive.
+        The publisher's own grant is not looked at here."""
         self.problem = ""
         """Why nobody can publish to this topic."""
         self.subs: list[Sub] = []
