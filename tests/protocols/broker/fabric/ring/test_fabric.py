@@ -100,6 +100,12 @@ def test_a_publication_goes_to_its_matching_broker_and_from_there_to_those_who_w
     assert ring.said(Publication) == [(matching, here)]
 
 
+def test_nothing_is_passed_on_unseen_where_another_broker_may_be_the_one_that_matches() -> None:
+    ring = Ring(2)
+    for name in ring.names:
+        assert ring.cluster.sites[name].broker.audience("a/b").straight is None
+
+
 def test_a_hop_asks_the_matching_broker_and_the_two_places_only() -> None:
     ring = Ring(8)
     matching = ring.owner("t")
