@@ -540,6 +540,12 @@ class Moves:
             self.fabric.send(sorted(to), self._place(session))
         self.registry.reunion.ask(session, to, keys)
 
+    def rehome(self, is_home: Callable[[str], bool]) -> None:
+        """Where these clients are at home others are to be told where their sessions are."""
+        for client, session in self.registry.sessions.items():
+            if session.standing.announced and is_home(client):
+                self.directory.greet((), self._place(session))
+
     def sources_changed(self) -> None:
         """Other brokers than before may send what sessions want."""
         if not self.directory.complete:
