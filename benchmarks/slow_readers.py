@@ -1,8 +1,9 @@
 """What an unrelated publisher notices of subscribers that hardly read: `python benchmarks/slow_readers.py`.
 
 One broker process. A publisher at QoS 1 waits for each acknowledgement and counts them; the baseline is its rate while
-nobody else is there. Then subscribers at QoS 1 read a little every tenth of a second while another client publishes
-much for them, and the rate is measured again: while that is poured in, and after it. The memory of the broker is read
+nobody else is there, and while another client publishes much that nobody wants. Then subscribers at QoS 1 read a
+little every tenth of a second while the same is published for them, and the rate is measured again: while that is
+poured in, and after it. The memory of the broker is read
 at the end. On a machine that does other things too the processor time of the broker for each publication says more
 than the rate; while it is poured in, that has the pouring in it.
 """
@@ -67,6 +68,13 @@ def pour(port: int, size_b: int, done: threading.Event) -> None:
     client.socket.close()
 
 
+async def poured(broker: BrokerProcess, name: str, size_b: int, seconds: float) -> tuple[float, float]:
+    """The rate while it is poured in."""
+    done = threading.Event()
+    threading.Thread(target=pour, args=(broker.port, size_b, done), daemon=True).start()
+    return await asyncio.to_thread(rate, broker, name, done, 10 * seconds)
+
+
 async def measure(seconds: float, slow: int, size_b: int, *, clean: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         broker = BrokerProcess("slow", Path(folder) / "slow")
@@ -74,17 +82,16 @@ async def measure(seconds: float, slow: int, size_b: int, *, clean: bool) -> Non
         try:
             before = await asyncio.to_thread(rate, broker, "alone", None, seconds)
             first_b = broker.memory_b()
+            unwanted = await poured(broker, "unwanted", size_b, seconds)
             trickle = Trickle(broker.port, slow, clean=clean)
             trickle.start()
-            poured = threading.Event()
-            thread = threading.Thread(target=pour, args=(broker.port, size_b, poured), daemon=True)
-            thread.start()
-            during = await asyncio.to_thread(rate, broker, "during", poured, 10 * seconds)
+            during = await poured(broker, "during", size_b, seconds)
             after = await asyncio.to_thread(rate, broker, "after", None, seconds)
             trickle.over.set()
             print("| unrelated publisher | acknowledged/s | against alone | ms of the broker each |\n|---|---|---|---|")
             for what, (per_s, each_ms) in (
                 ("alone", before),
+                (f"while {size_b / 1e6:.0f} MB are poured for nobody", unwanted),
                 (f"while {size_b / 1e6:.0f} MB are poured for {slow} slow readers", during),
                 ("after that, they still trickle", after),
             ):

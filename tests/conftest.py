@@ -42,13 +42,23 @@ FIRST_HALF = ("audit", "gathering", "io", "match", "mobility")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever needs Spark is in two groups, of a session each, so that two workers end together.
 
-    The larger groups are handed out first; tests that belong to none come after them, one by one.
+    Tests of a module that share what it has made once (a broker, wheels, results of runs) are a group too: each worker
+    that gets one of them would make it again. The larger groups are handed out first; tests that belong to none come
+    after them, one by one.
     """
     rooms = tuple(Path(__file__).parent / "pipeline" / name for name in FIRST_HALF)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             is_first = any(item.path.is_relative_to(room) for room in rooms)
             item.add_marker(pytest.mark.xdist_group("spark 1" if is_first else "spark 2"))
+        elif shares(item) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def shares(item: pytest.Item) -> bool:
+    """Whether it uses something that is made once for its module."""
+    known = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return any(found[-1].scope == "module" for found in known.values())
 
 
 @pytest.fixture(scope="session")

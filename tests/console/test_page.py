@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.console.eyes import CHROMIUM, FLAGS, Eyes
 from tests.console.scene import EVIL, Scene
 from tests.net.servers import parts
 
@@ -19,23 +19,11 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or ""
 pytestmark = [
     pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not here"),
     pytest.mark.xdist_group("console"),
 ]
 
-OUT = Path(__file__).resolve().parents[2] / "out" / "console"
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 VIEWS = {
     "cluster": "delivered a second",
     "clients": "van-0",
@@ -54,7 +42,6 @@ VIEWS = {
     "audit": "Audit log",
     "reference": "/v1/clients",
 }
-WAIT_MS = 30_000
 
 
 @pytest.fixture(scope="module")
@@ -73,30 +60,6 @@ def browser() -> Iterator[Browser]:
         one = running.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         yield one
         one.close()
-
-
-class Eyes:
-    """A page that notes where it went and what it complained of."""
-
-    def __init__(self, browser: Browser, url: str, **more: Any) -> None:
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 820}, **more})
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(WAIT_MS)
-        self.hosts: set[str] = set()
-        self.complaints: list[str] = []
-        self.url = url
-        self.page.on("request", lambda request: self.hosts.add(request.url.split("/")[2].partition(":")[0]))
-        self.page.on("websocket", lambda socket: self.hosts.add(socket.url.split("/")[2].partition(":")[0]))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
-
-    def see(self, view: str, text: str) -> None:
-        self.page.goto(f"{self.url}/#/{view}")
-        self.page.locator("#main").get_by_text(text).first.wait_for()
-
-    def shoot(self, name: str) -> None:
-        OUT.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=str(OUT / f"{name}.png"), full_page=True)
 
 
 @pytest.fixture

@@ -45,8 +45,10 @@ def test_rows_of_other_code_are_run_again_and_never_reused_silently(tmp_path: Pa
     newer.add(PLAIN, result(0.6, 2.0))
     assert [row.result.delivered for row in kept(path, code="2").of([PLAIN])] == [600]
     third = kept(path, code="3")
+    assert third.missing([PLAIN, CHOSEN]) == [PLAIN, CHOSEN]
     third.any_code = True
     assert [row.result.delivered for row in third.of([PLAIN])] == [600]
+    assert third.missing([PLAIN, CHOSEN]) == [CHOSEN]
 
 
 def test_every_row_says_commit_code_and_machine(tmp_path: Path) -> None:

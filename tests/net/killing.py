@@ -15,10 +15,11 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -31,8 +32,6 @@ from godwit.filters.text import parse
 from godwit.net.processes import BrokerProcess
 
 PROBE_S = 0.2
-DRAIN_S = 90.0
-"""How long the rest may take. Only a run that has lost something waits for so long."""
 QUIET_S = 1.0
 """All that is owed is there, and so long nothing came a second time."""
 
@@ -50,6 +49,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How long one who roams stays with one broker."""
     movers: int = 2
     """Publishers that go on at another broker when theirs dies; the others wait until it is back."""
+    drain_s: float = 90.0
+    """How long the rest may take when all is calm. Only a run that has lost something waits for so long."""
+
+
+Trouble = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
+"""What else happens while clients talk. It ends soon after the event is set, and leaves all brokers up."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +71,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     unacknowledged: int
     missing: list[str]
     """Who lacks what, in words."""
+    drained_s: float
+    """How long the rest took in the calm."""
 
     @property
     def is_clean(self) -> bool:
@@ -80,7 +87,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             f"out of order {self.out_of_order} ({found.out_of_order} where both move), "
             f"unwanted {found.unwanted}, repeated at QoS 1 {self.repeated}, "
             f"kills {self.kills}, moves {self.moves}, unacknowledged {self.unacknowledged}, "
-            f"sessions lost {self.sessions_lost}"
+            f"sessions lost {self.sessions_lost}, the rest in {self.drained_s:.1f} s"
         )
 
 
@@ -105,12 +112,14 @@ class Member:
 class Killing:
     """One run. Subscribers have said what they want before anybody publishes, so that all is owed that fits."""
 
-    def __init__(self, plan: Plan, brokers: Sequence[BrokerProcess]) -> None:
+    def __init__(self, plan: Plan, brokers: Sequence[BrokerProcess], troubles: Sequence[Trouble] = ()) -> None:
         self.plan = plan
         self.brokers = brokers
+        self.troubles = troubles
         self.ledger = Ledger()
         self.wishes = dict(self._wishes())
         self.publishing = True
+        self.drained_s = 0.0
         self.kills = self.moves = self.repeated = self.acknowledged = 0
         publishers, subscribers = range(plan.movers, plan.publishers), range(0, plan.subscribers, 2)
         self._stayers = {*(f"p{number}" for number in publishers), *(f"s{number}" for number in subscribers)}
@@ -119,6 +128,11 @@ class Killing:
         self._probed: set[tuple[str, int]] = set()
         self._members: list[Member] = []
         self._wanted: list[Subscription] = []
+
+    @property
+    def _topic(self) -> str:
+        """Of this run alone: what an earlier one with the same clients has left must not look like a part of it."""
+        return f"load/{self.plan.seed}"
 
     def _wishes(self) -> list[tuple[str, str]]:
         dice = Random(f"{self.plan.seed}/wishes")
@@ -134,6 +148,7 @@ class Killing:
             await self._settled()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._kill())
+                group.create_task(self._trouble())
                 for number, member in enumerate(subscribers):
                     if number % 2:
                         group.create_task(self._roam(member))
@@ -144,6 +159,15 @@ class Killing:
             for subscription in self._wanted:
                 await subscription.stop()
         return self._outcome()
+
+    async def _trouble(self) -> None:
+        """While there is load. What was acknowledged by then must arrive in the calm after it."""
+        calm = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            for trouble in self.troubles:
+                group.create_task(trouble(calm))
+            await asyncio.sleep(self.plan.seconds)
+            calm.set()
 
     async def _enter(self, stack: AsyncExitStack, name: str, qos: int) -> Member:
         first = Random(f"{self.plan.seed}/{name}").randrange(len(self.brokers))
@@ -160,15 +184,15 @@ class Killing:
         """Return when what is published at any broker reaches every subscriber: from then on all that fits is owed."""
         async with AsyncExitStack() as stack:
             probes = [await stack.enter_async_context(connect(one.address, keep_s=0)) for one in self.brokers]
-            async with asyncio.timeout(DRAIN_S):
+            async with asyncio.timeout(self.plan.drain_s):
                 while len(self._probed) < len(probes) * len(self.wishes):
                     for number, probe in enumerate(probes):
-                        await probe.publish({"probe": number}, topic="load/probe", qos=1)
+                        await probe.publish({"probe": number}, topic=f"{self._topic}/probe", qos=1)
                     await asyncio.sleep(PROBE_S)
 
     async def _listen(self, member: Member) -> None:
         condition = f"{self.wishes[member.name]} OR probe >= 0"
-        subscription = await member.client.subscribe(condition, topics="load/#", qos=member.qos)
+        subscription = await member.client.subscribe(condition, topics=f"{self._topic}/#", qos=member.qos)
         self._wanted.append(subscription)
         async for event in subscription:
             if "probe" in event.attributes:
@@ -198,7 +222,7 @@ class Killing:
                 number += 1
 
     async def _say(self, member: Member, said: dict[str, Value]) -> None:
-        await member.client.publish(said, topic=f"load/{member.name}", qos=member.qos)
+        await member.client.publish(said, topic=f"{self._topic}/{member.name}", qos=member.qos)
         self.acknowledged += 1
 
     async def _roam(self, member: Member) -> None:
@@ -225,8 +249,9 @@ class Killing:
 
     async def _drained(self) -> None:
         owed, begun_s = self._verdict().matched, time.monotonic()
-        while len(self._seen) < owed and time.monotonic() - begun_s < DRAIN_S:
+        while len(self._seen) < owed and time.monotonic() - begun_s < self.plan.drain_s:
             await asyncio.sleep(0.05)
+        self.drained_s = time.monotonic() - begun_s
         await asyncio.sleep(QUIET_S)
 
     def _verdict(self, members: Container[str] | None = None) -> Verdict:
@@ -245,6 +270,7 @@ class Killing:
             sessions_lost=[member.name for member in self._members if member.client._life > 1],
             unacknowledged=len(self.ledger.contents) - self.acknowledged,
             missing=list(self._missing()),
+            drained_s=self.drained_s,
         )
 
     def _missing(self) -> Iterator[str]:

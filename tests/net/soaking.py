@@ -1,9 +1,9 @@
 """Everything at once, for an hour: `make soak`, or `make soak ARGS="--minutes 5"`.
 
 Rounds of the killing run (`tests.net.killing`) one after the other on the same three brokers: load, clients that roam,
-brokers killed. Meanwhile flooders say all they can, clocks of brokers are set, and disks are full for a while. All
-that was acknowledged in a round must arrive, once where QoS 2 is asked for. At the end memory, descriptors and disk of
-the brokers must be back near what they were after the first round.
+brokers killed. Meanwhile flooders say all they can, clocks of brokers are set, and disks are full for a while. Then
+there is calm, in which all that was acknowledged must arrive, once where QoS 2 is asked for. At the end memory,
+descriptors and disk of the brokers must be back near what they were after the first round.
 
 Who is root gets small disks of the brokers' own, in a mount namespace that ends with the run, and they are filled to
 the last byte (ENOSPC). For others no file may grow (EFBIG), which fails in the same places.
@@ -28,12 +28,14 @@ from random import Random
 
 import mqtt5
 import msgspec
-from tests.net.killing import Killing, Plan, ended
+from tests.net.killing import Killing, Plan
 
-from godwit.net.processes import BrokerError, BrokerProcess, agreed
+from godwit.client.client import connect
+from godwit.net.processes import BrokerError, BrokerProcess, agreed, rested
 
 ROUND_S = 40.0
-FULL_S = (0.5, 3.0)
+DRAIN_S = 300.0
+PAUSE_S = FULL_S = (0.5, 3.0)
 DISK_MB = 160
 OWN_DISKS = "--own-disks"
 BALLAST = "ballast"
@@ -160,16 +162,17 @@ def flood(port: int, seconds: float, dice: Random) -> None:
 
 
 class Soak:
-    def __init__(self, brokers: Sequence[SoakedBroker], clock: Path, seed: int) -> None:
+    def __init__(self, brokers: Sequence[SoakedBroker], clock: Path, seed: int, evidence: Path | None = None) -> None:
         self.brokers = brokers
         self.clock = clock
+        self.evidence = evidence
         self.dice = Random(seed)
         self.counts = {"floods": 0, "clock steps": 0, "full disks": 0}
 
-    async def plague(self) -> None:
-        """One after the other, without end."""
-        while True:
-            await asyncio.sleep(self.dice.uniform(0.5, 3.0))
+    async def plague(self, calm: asyncio.Event) -> None:
+        """One after the other. It is never cancelled: a broker that was killed is started again by whoever did it."""
+        while not calm.is_set():
+            await asyncio.sleep(self.dice.uniform(*PAUSE_S))
             broker = self.dice.choice(self.brokers)
             match self.dice.randrange(3):
                 case 0:
@@ -195,17 +198,15 @@ class Soak:
             await broker.start()
 
     async def round(self, number: int, seconds: float) -> bool:
-        plan = Plan(seed=number, seconds=seconds, kills=max(1, int(seconds / 10)), events_per_s=100.0)
-        plagues = [asyncio.create_task(self.plague()) for _ in range(2)]
+        kills = max(1, int(seconds / 10))
+        plan = Plan(seed=number, seconds=seconds, kills=kills, events_per_s=100.0, drain_s=DRAIN_S)
         try:
-            outcome = await Killing(plan, self.brokers).run()
+            outcome = await Killing(plan, self.brokers, (self.plague, self.plague)).run()
         except Exception as error:
             # An hour must not end for one of its rounds: that one is faulty, and the next begins with all brokers.
             say(f"round {number}: FAULTY: {error!r}: {getattr(error, 'exceptions', '')!r}"[:2_000])
             return False
         finally:
-            for one in plagues:
-                await ended(one)
             set_clock(self.clock, 0.0)
             for broker in self.brokers:
                 broker.empty()
@@ -213,7 +214,15 @@ class Soak:
         say(f"round {number}: {'clean' if outcome.is_clean else 'FAULTY'}: {outcome}")
         for line in outcome.missing:
             say(f"  {line}")
+        if not outcome.is_clean and self.evidence is not None:
+            await self._keep(self.evidence / f"round-{number}")
         return outcome.is_clean
+
+    async def _keep(self, folder: Path) -> None:
+        """The disks of the brokers and what they say of themselves: those of the soak go with it."""
+        for broker in self.brokers:
+            shutil.copytree(broker.disk, folder / broker.name)
+            (folder / f"{broker.name}.json").write_bytes(msgspec.json.encode(await broker.report()))
 
 
 def set_clock(path: Path, offset_s: float) -> None:
@@ -226,7 +235,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-async def soaked(folder: Path, minutes: float, seed: int, round_s: float, *, own_disks: bool) -> int:
+async def soaked(folder: Path, minutes: float, seed: int, round_s: float, *, own_disks: bool, keep: bool) -> int:
     clock = folder / "clock"
     set_clock(clock, 0.0)
     (folder / "python").mkdir()
@@ -243,7 +252,7 @@ async def soaked(folder: Path, minutes: float, seed: int, round_s: float, *, own
     try:
         await asyncio.gather(*(broker.start() for broker in brokers))
         await agreed(list(brokers))
-        return await _rounds(Soak(brokers, clock, seed), minutes, seed, round_s)
+        return await _rounds(Soak(brokers, clock, seed, folder if keep else None), minutes, seed, round_s)
     finally:
         await asyncio.gather(*(broker.kill() for broker in brokers))
 
@@ -255,19 +264,29 @@ async def _rounds(soak: Soak, minutes: float, seed: int, round_s: float) -> int:
         if not await soak.round(seed * 10_000 + number, round_s):
             faults.append(number)
         number += 1
-        first = first or [broker.standing() for broker in soak.brokers]
-    await asyncio.sleep(5)
+        first = first or await _standing(soak.brokers)
     say(
         f"{number} rounds in {(time.monotonic() - began) / 60:.1f} minutes, {soak.counts}, faults in {faults or 'none'}"
     )
-    return 1 if faults + _grown(soak.brokers, first) else 0
+    return 1 if faults + _grown(soak.brokers, first, await _standing(soak.brokers)) else 0
 
 
-def _grown(brokers: Sequence[SoakedBroker], first: Sequence[Standing]) -> list[str]:
+async def _standing(brokers: Sequence[SoakedBroker]) -> list[Standing]:
+    """When all have their matcher in memory, which a broker loads when it is first asked by content, and are at rest.
+    Without it one that has just been started takes a third of what it will."""
+    for broker in brokers:
+        async with connect(broker.address, keep_s=0) as client:
+            wanted = aiter(await client.subscribe("n >= 0", topics="standing"))
+            await client.publish({"n": 1}, topic="standing", qos=1)
+            await anext(wanted)
+    await rested(list(brokers))
+    return [broker.standing() for broker in brokers]
+
+
+def _grown(brokers: Sequence[SoakedBroker], first: Sequence[Standing], last: Sequence[Standing]) -> list[str]:
     """Which broker has kept more than it may."""
     found = []
-    for broker, before in zip(brokers, first, strict=True):
-        now = broker.standing()
+    for broker, before, now in zip(brokers, first, last, strict=True):
         say(f"{broker.name}: after the first round {before}, now {now}")
         if now.memory_mb > before.memory_mb + MEMORY_GROWTH_MB:
             found.append(f"{broker.name}: memory")
@@ -296,14 +315,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--round", type=float, default=ROUND_S, help="seconds of load in each round")
-    parser.add_argument("--keep", action="store_true", help="keep the brokers' folders and logs")
+    parser.add_argument("--keep", action="store_true", help="keep the brokers' logs, and their disks after each fault")
     parser.add_argument(OWN_DISKS, action="store_true", help=argparse.SUPPRESS)
     told = parser.parse_args(arguments)
     if not told.own_disks and can_mount():
         os.execvp("unshare", [*MOUNTING, sys.executable, "-m", "tests.net.soaking", *arguments, OWN_DISKS])
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     try:
-        return asyncio.run(soaked(folder, told.minutes, told.seed, told.round, own_disks=told.own_disks))
+        disks, keep = told.own_disks, told.keep
+        return asyncio.run(soaked(folder, told.minutes, told.seed, told.round, own_disks=disks, keep=keep))
     finally:
         if told.keep:
             say(f"kept: {folder}")

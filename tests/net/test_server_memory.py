@@ -11,15 +11,17 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import mqtt5
 import pytest
-from tests.net.mqtt.saying import packet, publish, subscribe, text
+from prometheus_client.parser import text_string_to_metric_families
+from tests.net.mqtt.saying import codes, packet, publish, subscribe, text
 from tests.net.mqtt.serving import Raw
 from tests.net.nonsense import UPGRADE, masked
 
 from godwit.net.access import hashed
-from godwit.net.processes import BrokerProcess
+from godwit.net.processes import BrokerProcess, hold_port
 
 MIB = 1024 * 1024
 MORE_MAX = 24 * MIB
@@ -43,8 +45,8 @@ class Real:
     """A `godwit serve` that plays with nobody else."""
 
     def __init__(self, folder: Path) -> None:
-        with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-            self.web = free.getsockname()[1]
+        self._held = hold_port()
+        self.web = self._held.getsockname()[1]
         (folder / "users.toml").write_text(USERS)
         settings = {
             "listen.ws": [f"127.0.0.1:{self.web}"],
@@ -58,6 +60,13 @@ class Real:
         raw = Raw(self.process.port)
         raw.connect(name, **said)  # type: ignore[arg-type]
         return raw
+
+    def counted(self, figure: str, **labels: str) -> float:
+        """What `/metrics` says; 0 where nothing was counted yet."""
+        with urlopen(f"http://127.0.0.1:{self.process.status_port}/metrics", timeout=60) as told:
+            families = text_string_to_metric_families(told.read().decode())
+        found = [one for family in families for one in family.samples if one.name == f"godwit_{figure}_total"]
+        return sum(one.value for one in found if labels.items() <= one.labels.items())
 
     def is_well(self) -> bool:
         with self.client("somebody") as raw:
@@ -141,15 +150,19 @@ def test_what_has_begun_before_connect_is_not_kept(broker: Real, over: str) -> N
 
 
 def test_deep_topic_filters_are_bounded(broker: Real) -> None:
-    deep = "/".join("abcdefghij" * 18)
+    deep, answers, before = "/".join("abcdefghij" * 18), list[int](), broker.counted("refused")
     with broker.client("deep") as raw, bounded(broker):
         for first in range(0, 1_000, 50):
             raw.send(subscribe(*(f"{number}/{deep}" for number in range(first, first + 50))))
-            raw.packet()
+            answers += codes(raw)
+    refused = sum(answer >= 0x80 for answer in answers)
+    assert refused > 900
+    assert broker.counted("refused") - before == refused
 
 
 def test_retained_topics_and_sessions_are_bounded(broker: Real) -> None:
-    """What is beyond is refused, and the client hears that."""
+    """What is beyond is refused and counted, and the client hears that."""
+    counted_before = (broker.counted("refused"), broker.counted("clients", result="refused"))
     with bounded(broker), broker.client("retains") as raw:
         reasons = []
         for number in range(1_000):
@@ -163,6 +176,11 @@ def test_retained_topics_and_sessions_are_bounded(broker: Real) -> None:
                 kept = one.connect(f"session-{number}" + "x" * 400, session_expiry_interval=1_000)
                 reasons.append(int(kept.reason_code))
         assert reasons.count(0x97) > 1_400
+    counted = (broker.counted("refused"), broker.counted("clients", result="refused"))
+    assert [now - before for now, before in zip(counted, counted_before, strict=True)] == [
+        reasons.count(0x97),
+        reasons[1_000:].count(0x97),
+    ]
 
 
 def test_bogus_logins_do_not_pile_up(broker: Real) -> None:

@@ -42,11 +42,19 @@ Source = Callable[[], Mapping[str, str]]
 
 
 class Fleet:
-    """Asks all brokers at once; `seeds` are addresses of `/status`, or URLs where operators log in."""
+    """Asks all brokers at once; `seeds` are addresses of `/status`, or URLs where operators log in. `shown` has, for
+    brokers by name, the file of the one certificate that is believed of them."""
 
-    def __init__(self, seeds: Sequence[str] = (), source: Source | None = None, authority: str | None = None) -> None:
+    def __init__(
+        self,
+        seeds: Sequence[str] = (),
+        source: Source | None = None,
+        authority: str | None = None,
+        shown: Mapping[str, str] | None = None,
+    ) -> None:
         self.seeds = tuple(seeds)
         self.authority = authority
+        self.shown = dict(shown or {})
         self.members: dict[str, Member] = {}
         self.websockets: set[str] = set()
         """Where pages speak MQTT with brokers: what the page may connect to."""
@@ -107,7 +115,7 @@ class Fleet:
             raise AskError(f"no broker {name!r} is known", 404)
         if not member.url:
             raise AskError(member.problem or f"{name} has nowhere to log in")
-        return Operator(member.url, login, self.authority)
+        return Operator(member.url, login, self.authority, self.shown.get(name))
 
     async def one(self, name: str, login: Login, path: str, query: Mapping[str, str], body: object = None) -> Told:
         try:

@@ -265,7 +265,8 @@ def _origin_of(url: str, host: str) -> str:
     split = urlsplit(url)
     name = split.hostname or urlsplit(f"//{host}").hostname or ""
     safe = "".join(c for c in name if c.isalnum() or c in ".-:")
-    return f"{'wss' if split.scheme == 'wss' else 'ws'}://{f'[{safe}]' if ':' in safe else safe}:{split.port or 80}"
+    scheme, usual = ("wss", 443) if split.scheme == "wss" else ("ws", 80)
+    return f"{scheme}://{f'[{safe}]' if ':' in safe else safe}:{split.port or usual}"
 
 
 def _parsed(text: str) -> Any:

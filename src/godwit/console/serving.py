@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Generator, Mapping
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from godwit.console.page import Console
 from godwit.net.address import Address, is_loopback
 from godwit.net.admin.client import completed
 from godwit.net.server import Parts, ServeError, Service, reason_of
+from godwit.net.tls import for_pages
 
 STOP_S = 2
 
@@ -27,7 +29,7 @@ class ConsoleServer(uvicorn.Server):
         yield
 
 
-def console_server(fleet: Fleet, where: Address, certificate: str = "", key: str = "") -> ConsoleServer:
+def console_server(fleet: Fleet, where: Address, tls: ssl.SSLContext | None = None) -> ConsoleServer:
     """Without a login only on this machine: elsewhere anybody could use the trust that brokers have in it."""
     console = Console(fleet, trusted=is_loopback(where.host))
     config = uvicorn.Config(
@@ -41,21 +43,21 @@ def console_server(fleet: Fleet, where: Address, certificate: str = "", key: str
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=STOP_S,
-        ssl_certfile=certificate or None,
-        ssl_keyfile=key or None,
     )
+    config.load()
+    config.ssl = tls  # ours, so that it shows a renewed certificate once that was read again
     return ConsoleServer(config)
 
 
 class Hosted:
     """A console in the running loop, from `start` until `stop`."""
 
-    def __init__(self, fleet: Fleet, where: Address, certificate: str = "", key: str = "") -> None:
+    def __init__(self, fleet: Fleet, where: Address, tls: ssl.SSLContext | None = None) -> None:
         self.where = where
-        self._server = console_server(fleet, where, certificate, key)
+        self._server = console_server(fleet, where, tls)
         self._socket: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None
-        self.scheme = "https" if certificate else "http"
+        self.scheme = "http" if tls is None else "https"
 
     async def start(self) -> None:
         """`OSError` where the address cannot be had."""
@@ -87,9 +89,11 @@ class ConsoleService(Service):
     def __init__(self, parts: Parts, where: Address) -> None:
         self._parts = parts
         self._asked = where
-        tls = parts.config.tls if not is_loopback(where.host) else None
-        pair = (str(tls.certificate), str(tls.key)) if tls is not None else ("", "")
-        self._hosted = Hosted(Fleet(source=self._known), where, *pair)
+        tls = parts.config.tls
+        pages = for_pages(tls.certificate, tls.key) if tls is not None and not is_loopback(where.host) else None
+        shown = {parts.identity.name: str(tls.certificate)} if tls is not None else {}
+        authority = str(tls.authority) if tls is not None and tls.authority is not None else None
+        self._hosted = Hosted(Fleet(source=self._known, authority=authority, shown=shown), where, pages)
 
     def _known(self) -> Mapping[str, str]:
         parts = self._parts

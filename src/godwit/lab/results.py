@@ -47,7 +47,7 @@ class Results(Generic[C, R]):
         self.path = path
         self.made = made or provenance.of(configuration.__module__)
         self.any_code = False
-        """Set by whoever reports on rows that other code has left, and says so."""
+        """Set by whoever goes on from rows that other code has left, or reports on them, and says so."""
         self.configuration = configuration
         self.result = result
         self._schema = _schema(configuration, result)
@@ -79,8 +79,8 @@ class Results(Generic[C, R]):
         self._recent.unlink(missing_ok=True)
 
     def missing(self, wanted: Iterable[C]) -> list[C]:
-        """Those that this code has not run yet."""
-        finished = {row.configuration for row in self.rows if self._is_own(row)}
+        """Those that this code has not run yet; with `any_code` those that no code has."""
+        finished = {row.configuration for row in self.rows if self.any_code or self._is_own(row)}
         return [configuration for configuration in wanted if configuration not in finished]
 
     def of(self, wanted: Sequence[C]) -> list[Row[C, R]]:

@@ -109,6 +109,8 @@ class Tls(Strict, frozen=True):
     client_authority: Path | None = None
     """Certificates of clients are asked for, and must be signed by this one."""
     client_required: bool = False
+    authority: Path | None = None
+    """Who has signed brokers' certificates, where machines do not know it: a console beside this broker asks others."""
 
 
 class PeersTls(Strict, frozen=True):
@@ -585,7 +587,7 @@ def _check(config: Config) -> None:
     if config.tls is None and (listen.mqtts or listen.wss):
         raise ConfigError("listen.mqtts and listen.wss need a table [tls] with `certificate` and `key`")
     if config.tls is not None:
-        _check_files("tls", config.tls, ("certificate", "key", "client_authority"))
+        _check_files("tls", config.tls, ("certificate", "key", "client_authority", "authority"))
         if config.tls.client_required and config.tls.client_authority is None:
             raise ConfigError("tls.client_required needs tls.client_authority, whose certificates are taken")
     if config.access.users is not None:

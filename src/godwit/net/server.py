@@ -388,7 +388,8 @@ class Server:
         try:
             told = self.again()
             options, bounds, most = front_options(told), limits(told), capacity(told)
-            tls.read_again([table for table in (self.config.tls, self.config.peers.tls) if table is not None])
+            tables = (self.config.tls, self.config.peers.tls)
+            tls.read_again([(one.certificate, one.key) for one in tables if one is not None])
         except ConfigError as error:
             log.error("certificates and limits stay as they were: %s", error)
             return str(error)

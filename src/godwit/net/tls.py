@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -14,12 +14,12 @@ _made: WeakKeyDictionary[ssl.SSLContext, tuple[Path, Path]] = WeakKeyDictionary(
 """The files of each context in use."""
 
 
-def read_again(tables: Sequence[Tls | PeersTls]) -> None:
-    """Show the certificates that are in the files now, to whoever connects from now on. `ConfigError`, and nothing has
-    changed, where one of them cannot be used. Whom we trust stays as it was."""
-    for table in tables:
-        _context(ssl.PROTOCOL_TLS_SERVER, table.certificate, table.key, "tls")
-    files = {(table.certificate, table.key) for table in tables}
+def read_again(pairs: Iterable[tuple[Path, Path]]) -> None:
+    """Show the certificates that are in these pairs of files now, to whoever connects from now on. `ConfigError`, and
+    nothing has changed, where one of them cannot be used. Whom we trust stays as it was."""
+    files = set(pairs)
+    for pair in files:
+        _context(ssl.PROTOCOL_TLS_SERVER, *pair, "tls")
     for context, (certificate, key) in list(_made.items()):
         if (certificate, key) in files:
             context.load_cert_chain(certificate, key, password=lambda: "")
@@ -31,6 +31,11 @@ def for_clients(tls: Tls) -> ssl.SSLContext:
         _trust(context, tls.client_authority, "tls.client_authority")
         context.verify_mode = ssl.CERT_REQUIRED if tls.client_required else ssl.CERT_OPTIONAL
     return context
+
+
+def for_pages(certificate: Path, key: Path, table: str = "tls") -> ssl.SSLContext:
+    """For browsers, who are asked for no certificate of their own: people log in by name."""
+    return _context(ssl.PROTOCOL_TLS_SERVER, certificate, key, table)
 
 
 def for_peers(tls: PeersTls) -> tuple[ssl.SSLContext, ssl.SSLContext]:

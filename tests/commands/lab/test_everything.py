@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from tests.lab.test_site import STUDY
+from tests.lab.test_site import STUDY, Shown, Toss
 from typer.testing import CliRunner
 
 from godwit.cli import app
 from godwit.commands.lab import everything
 from godwit.commands.lab.everything import duration
+from godwit.lab.provenance import Provenance
+from godwit.lab.results import Results
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +41,15 @@ def test_everything_is_run_once_and_one_site_is_written(tmp_path: Path) -> None:
         assert (tmp_path / name).exists(), name
     again = called("--size", "quick", "--no-spark", "--out", str(tmp_path))
     assert "dice: 0 of 3 runs are missing" in again.stderr
+
+
+def test_rows_of_other_code_count_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    called("--size", "quick", "--no-spark", "--out", str(tmp_path))
+    newer = msgspec.structs.replace(STUDY, kept=lambda path: Results(path, Toss, Shown, Provenance(code="newer")))
+    monkeypatch.setattr(everything, "STUDIES", {"dice": newer})
+    plan = ("--plan", "--size", "quick", "--out", str(tmp_path))
+    assert "dice: 3 of 3 runs are missing" in called(*plan).stderr
+    assert "dice: 0 of 3 runs are missing" in called(*plan, "--any-code").stderr
 
 
 @pytest.mark.parametrize(

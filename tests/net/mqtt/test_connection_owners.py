@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import mqtt5
 import pytest
-from tests.net.mqtt.saying import codes, publish, subscribe
+from tests.net.mqtt.saying import codes, drop, publish, subscribe
 from tests.net.mqtt.serving import Raw, Served, served
 
 from godwit.filters.filters import FilterSet
@@ -40,15 +40,15 @@ def client(broker: Served, name: str, user: str | None, **said: object) -> tuple
     return raw, raw.connect(name, username=user, **said)  # type: ignore[arg-type]
 
 
-def leave_something_for_the_owner(broker: Served) -> None:
+def leave_something_for_the_owner(broker: Served, qos: int = 1) -> None:
     owner, _ = client(broker, "van-7", "owner", **KEPT)
     owner.send(subscribe("fleet/#"))
     assert codes(owner) == [2]
     owner.socket.close()
     broker.until(lambda: broker.broker.sessions["owner/van-7"].outlet is None)
     other, _ = client(broker, "other", "owner")
-    other.send(publish("fleet/secret", b"x", qos=1, number=1))
-    assert isinstance(other.packet(), mqtt5.PubAckPacket)
+    other.send(publish("fleet/secret", b"x", qos=qos, number=1))
+    assert isinstance(other.packet(), mqtt5.PubAckPacket if qos == 1 else mqtt5.PubRecPacket)
 
 
 def test_another_user_with_the_same_client_id_gets_nothing_of_it(broker: Served) -> None:
@@ -74,6 +74,24 @@ def test_what_waits_is_held_to_the_grant_of_the_day(broker: Served) -> None:
     owner.send(b"\xc0\0")
     assert isinstance(owner.packet(), mqtt5.PingRespPacket)
     assert broker.ask(lambda: broker.broker.sessions["owner/van-7"].subscriptions) == {}
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_is_under_way_is_held_to_the_grant_of_the_day(broker: Served, qos: int) -> None:
+    """It was sent and not acknowledged: with the same grant it comes again, with a smaller one it does not."""
+    leave_something_for_the_owner(broker, qos)
+    for grant, again in ((ALL, True), (ALL, True), (Grant(None, only("junk/#")), False), (ALL, False)):
+        GRANTS["owner"] = grant
+        try:
+            owner, answer = client(broker, "van-7", "owner", **KEPT)
+        finally:
+            GRANTS["owner"] = ALL
+        assert answer.session_present
+        owner.send(subscribe("junk/#"), publish("junk/later", b"x", qos=2, number=1))
+        while not isinstance(found := owner.packet(), mqtt5.PublishPacket):
+            pass
+        assert found.topic == ("fleet/secret" if again else "junk/later")
+        drop(broker, owner, "owner/van-7")
 
 
 def test_rights_end_when_they_are_taken_for_who_is_connected_and_who_is_away(broker: Served) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -114,11 +116,10 @@ def test_a_collector_gets_what_two_brokers_did(
     tmp_path: Path, collector: tuple[str, list[ExportTraceServiceRequest]]
 ) -> None:
     url, heard = collector
-    flags = {"telemetry__endpoint": url, "telemetry__ratio": 1.0, "extras": services.ALL}
 
     async def scene() -> None:
         async with (
-            cluster(tmp_path, "north", "south", **flags) as (north, south),
+            cluster(tmp_path, "north", "south", **traced(url)) as (north, south),
             godwit.connect(f"127.0.0.1:{port(south)}", client="reader") as reader,
             godwit.connect(f"127.0.0.1:{port(north)}", client="van") as van,
         ):
@@ -144,17 +145,62 @@ def test_a_collector_gets_what_two_brokers_did(
     assert deliver.parent_span_id == receive.span_id
 
 
-def test_a_collector_that_is_not_there_costs_nothing_but_traces(tmp_path: Path) -> None:
-    flags = {"telemetry__endpoint": "http://127.0.0.1:9/v1/traces", "telemetry__ratio": 1.0, "extras": services.ALL}
+def test_a_collector_that_is_not_there_costs_nothing_but_traces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the exporter says of its failure shows that there were spans to send."""
+    monkeypatch.setattr("godwit.net.ops.spans.EXPORT_S", 1.0)
 
-    async def scene() -> None:
+    async def scene(at: str) -> None:
         async with (
-            cluster(tmp_path, "north", **flags) as (north,),
+            cluster(tmp_path, "north", **traced(at)) as (north,),
             godwit.connect(f"127.0.0.1:{port(north)}", client="van") as van,
         ):
-            readings = await van.subscribe("pm25 > 100", topics="air/#")
-            await van.publish({"pm25": 163.5}, topic="air/a")
-            async with asyncio.timeout(60):
-                await anext(aiter(readings))
+            readings = aiter(await van.subscribe("pm25 > 100", topics="air/#"))
+            await publishes(van, readings)
 
-    played(scene)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        played(lambda: scene(url_of(nobody)))
+    assert [one for one in caplog.records if one.name.startswith("opentelemetry.exporter") and one.levelname == "ERROR"]
+
+
+def test_a_collector_that_never_answers_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("godwit.net.ops.spans.EXPORT_S", 3.0)
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+
+    async def scene(silent: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        async with (
+            cluster(tmp_path, "north", **traced(url_of(silent))) as (north,),
+            godwit.connect(f"127.0.0.1:{port(north)}", client="van") as van,
+        ):
+            readings = aiter(await van.subscribe("pm25 > 100", topics="air/#"))
+            await publishes(van, readings)
+            async with asyncio.timeout(60):
+                wire, _ = await loop.sock_accept(silent)
+                said = b""
+                while b"publish air/a" not in said:
+                    said += await loop.sock_recv(wire, 65_536)
+            # The spans are with it, and nobody has told the broker so.
+            for _ in range(20):
+                await publishes(van, readings)
+            wire.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.setblocking(False)
+        played(lambda: scene(silent))
+
+
+def traced(at: str) -> dict[str, Any]:
+    return {"telemetry__endpoint": at, "telemetry__ratio": 1.0, "extras": services.ALL}
+
+
+def url_of(wire: socket.socket) -> str:
+    return f"http://127.0.0.1:{wire.getsockname()[1]}/v1/traces"
+
+
+async def publishes(van: godwit.Client, readings: AsyncIterator[object]) -> None:
+    await van.publish({"pm25": 163.5}, topic="air/a")
+    async with asyncio.timeout(60):
+        await anext(readings)

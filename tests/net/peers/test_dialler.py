@@ -11,7 +11,8 @@ from tests.net.stations import QUICK_DIALS, Station, played, until
 from godwit.net.address import AddressError
 from godwit.net.peers.dialler import BOOK_MAX, Entry
 from godwit.net.peers.frames import Known, Peer
-from godwit.net.peers.links import LinkOptions
+from godwit.net.peers.handshake import State
+from godwit.net.peers.links import Club, LinkOptions
 from godwit.protocols.topology.mesh import LINKS_MAX, distance, near
 
 
@@ -52,6 +53,25 @@ def test_many_brokers_with_one_seed_keep_few_links_and_all_find_all() -> None:
         await until(lambda: rests() and all(gone.name not in station.peers for station in stations), 30)
         for station in stations:
             await station.stop()
+
+    played(scene)
+
+
+def test_a_link_comes_up_though_its_dialler_has_stopped_while_it_greets() -> None:
+    async def scene() -> None:
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: faults.append(told))
+        a, b = (Station(name, Club(secret=b"drawn at random")) for name in "ab")
+        a.dialler.dial(await b.listen())
+        while not any(link.handshake.state is State.PROVING for link in a.links._all):
+            await asyncio.sleep(0)
+        assert not a.peers
+        await a.dialler.stop()
+        await until(lambda: a.peers and b.peers)
+        assert a.changes == [("linked", "b")]
+        await b.stop()
+        await a.stop()
+        assert not faults
 
     played(scene)
 

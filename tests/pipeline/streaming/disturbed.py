@@ -34,6 +34,10 @@ DATA = Path(__file__).resolve().parents[2] / "data"
 FILES = 12
 FILTERS = {"all": "pm25 >= 0 OR last >= 0", "hot": "pm25 > 70", "some": "sensor = 'a' AND pm25 <= 20"}
 AUDITED_LATE_S = 1.0
+LAST: dict[str, Value] = {"sensor": "a", "last": 1, "at": 1e6}
+"""The last event, long after all others: as a reading it closes their windows."""
+NOBODY = "nobody"
+"""The sensor of readings that go to quarantine."""
 
 
 class Jobs(msgspec.Struct, frozen=True):
@@ -64,6 +68,12 @@ class Wishes:
         unfinished = self.path.with_suffix(".new")
         unfinished.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
         unfinished.replace(self.path)
+
+
+def reading(number: int) -> dict[str, Value]:
+    """Of two sensors in turn; a few are nobody's."""
+    sensor = NOBODY if number % 50 == 7 else "ab"[number % 2]
+    return {"sensor": sensor, "pm25": number % 100, "at": 10.0 * number}
 
 
 class Station:
@@ -102,8 +112,7 @@ class Station:
             wanted = 0.0
             while not self._stopping.is_set():
                 number = self.published
-                told: dict[str, Value] = {"sensor": "ab"[number % 2], "pm25": number % 100, "at": 10.0 * number}
-                await van.publish(told, qos=1)
+                await van.publish(reading(number), qos=1)
                 wanted = 10.0 * number if number % 100 > 50 else wanted
                 self.published += 1
                 await asyncio.sleep(0.1)
@@ -111,7 +120,7 @@ class Station:
                 await asyncio.sleep(0.05)
             # Long after all others, so that these have ended.
             await asyncio.sleep(4 * AUDITED_LATE_S)
-            await van.publish({"sensor": "a", "last": 1, "at": 1e6}, qos=1)
+            await van.publish(LAST, qos=1)
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
 
@@ -142,8 +151,7 @@ class Station:
             one.close()
 
 
-def jobs_of_a_broker(folder: Path, station: Station, wishes: Wishes) -> Jobs:
-    live = f"godwit://{station.live}"
+def jobs_of_a_broker(folder: Path, live: str, wishes: Wishes) -> Jobs:
     said = "get_json_object(attributes, '$.{}')"
     return Jobs(
         ingest.IngestOptions(archives=(live,), out=str(folder / "ingest")),
@@ -152,9 +160,8 @@ def jobs_of_a_broker(folder: Path, station: Station, wishes: Wishes) -> Jobs:
             readings=live,
             out=str(folder / "gathering"),
             quantities=("pm25",),
-            # A few readings are nobody's, and go to quarantine.
             select=(
-                f"nullif({said.format('sensor')}, if(sequence % 50 = 7, 'a', '')) AS sensor,"
+                f"nullif({said.format('sensor')}, '{NOBODY}') AS sensor,"
                 f" timestamp_seconds(CAST({said.format('at')} AS DOUBLE)) AS time, {said.format('pm25')} AS pm25"
             ),
             alerts=str(alerts(folder)),

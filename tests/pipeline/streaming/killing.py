@@ -148,7 +148,7 @@ def _of_files(plan: Plan, folder: Path, spark: SparkSession, wishes: Wishes) -> 
 
 def _of_a_broker(plan: Plan, folder: Path, spark: SparkSession, wishes: Wishes) -> Iterator[str]:
     with contextlib.closing(Station(folder)) as station:
-        jobs = jobs_of_a_broker(folder, station, wishes)
+        jobs = jobs_of_a_broker(folder, f"godwit://{station.live}", wishes)
         disturb(plan, folder, jobs, wishes, station)
         station.finish()
         finish(spark, jobs)

@@ -99,6 +99,14 @@ CURED = {
     " there, under a packet identifier of its older session, what that took for something else: no rule could help.",
     "sites-retained-first-wanted": "Who was the first of a site to want a topic got what was retained elsewhere as if"
     " it had just been published.",
+    "adhoc-calendar-set-back-in-the-first-minute": "A node of the air crashed in its first minute after its calendar"
+    " was set back. Its clock for ages went back too, and it forgot what it had taken from the air.",
+    "copy-moved-that-its-client-never-heard-of": "A client was let into a copy and never heard so. The copy moved to"
+    " where the client was waiting for its session, which it had been in since, and the client was let into the copy.",
+    "under-way-from-two-copies": "Two copies of a session were taken up. Of what a client had had in the one, the other"
+    " took back what waited, but not what had a packet identifier already.",
+    "will-numbered-alike-in-two-sessions": "Two sessions of a client began in the same microsecond at two brokers, and"
+    " numbered their wills alike: who got both took the second for a repetition.",
     "sessions-that-pass-each-other": "A newer session went into an older one on its way, and nobody knew any longer"
     " what the newer had had.",
 }

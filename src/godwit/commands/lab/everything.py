@@ -8,15 +8,15 @@ from pathlib import Path
 
 import typer
 
-from godwit.commands.console import InputError, Reports
+from godwit.commands.console import InputError, Reports, print_json
 from godwit.commands.lab.experiments import EverythingOptions
-from godwit.commands.pipeline.sweeping import INTERRUPTED, RESULTS, Where, alone_in, swept
+from godwit.commands.pipeline.sweeping import INTERRUPTED, RESULTS, alone_in, swept
 from godwit.lab import site
 from godwit.lab.catalogue import AWAITED, STUDIES
 from godwit.lab.results import ResultsError
 from godwit.lab.site import Told
 from godwit.lab.structures.rows import StoreError
-from godwit.lab.studies import SIZES, Study
+from godwit.lab.studies import SIZES, Kept, Study
 
 HOUR_S, MINUTE_S = 3600.0, 60.0
 
@@ -29,19 +29,20 @@ def everything(options: EverythingOptions) -> int:
     folder, reports = Path(options.out), Reports()
     try:
         if not report_only:
-            _announce(studies, size, folder, reports)
+            _announce(studies, size, folder, reports, options.any_code)
         if options.plan:
             return 0
         _check_libraries()
-        status = 0 if report_only else _run(studies, size, folder, options.where.where)
+        status = 0 if report_only else _run(studies, size, folder, options)
         if status == INTERRUPTED:
             return status
-        every = [told for one in studies if (told := _told(one, size, folder, reports, report_only)) is not None]
+        any_code = report_only or options.any_code
+        every = [told for one in studies if (told := _told(one, size, folder, reports, any_code)) is not None]
     except (ResultsError, StoreError) as error:
         raise InputError(str(error)) from None
     if not every:
         raise InputError(f"{folder}: no run of size {size} or smaller is there; run without --report-only first")
-    _write(folder, every, options.documents, reports)
+    _write(folder, every, options, reports)
     return status
 
 
@@ -59,13 +60,12 @@ def _chosen(only: list[str] | None) -> list[str]:
     return list(dict.fromkeys(only or STUDIES))
 
 
-def _announce(studies: Sequence[Study], size: str, folder: Path, reports: Reports) -> None:
+def _announce(studies: Sequence[Study], size: str, folder: Path, reports: Reports, any_code: bool) -> None:
     """What is missing and how much processor time it will take, before any of it is spent."""
     total_s = 0.0
     for one in studies:
         wanted = one.runs(size)
-        path = folder / one.name / RESULTS
-        missing = one.kept(path).missing(wanted) if path.exists() else list(wanted)
+        missing = _kept(one, folder, any_code).missing(wanted)
         cost_s = sum(map(one.cost_s, missing))
         total_s += cost_s
         reports.say(f"{one.name}: {len(missing)} of {len(wanted)} runs are missing, about {duration(cost_s)} of a core")
@@ -78,39 +78,46 @@ def duration(seconds: float) -> str:
     return f"{seconds / MINUTE_S:.0f} min" if seconds >= MINUTE_S else f"{seconds:.0f} s"
 
 
-def _run(studies: Sequence[Study], size: str, folder: Path, where: Where) -> int:
+def _kept(one: Study, folder: Path, any_code: bool) -> Kept:
+    kept = one.kept(folder / one.name / RESULTS)
+    kept.any_code = any_code
+    return kept
+
+
+def _run(studies: Sequence[Study], size: str, folder: Path, options: EverythingOptions) -> int:
     worst = 0
     for one in studies:
         with alone_in(folder / one.name):
-            kept = one.kept(folder / one.name / RESULTS)
-            status = swept(one.runs(size), kept, one.work, where, cost=one.cost_s, named=one.named)
+            kept = _kept(one, folder, options.any_code)
+            status = swept(one.runs(size), kept, one.work, options.where.where, cost=one.cost_s, named=one.named)
         if status == INTERRUPTED:
             return status
         worst = max(worst, status)
     return worst
 
 
-def _told(one: Study, size: str, folder: Path, reports: Reports, report_only: bool) -> Told | None:
-    path = folder / one.name / RESULTS
-    if not path.exists():
+def _told(one: Study, size: str, folder: Path, reports: Reports, any_code: bool) -> Told | None:
+    if not (folder / one.name / RESULTS).exists():
         return None
-    kept = one.kept(path)
-    kept.any_code = report_only
-    if report_only:
+    kept = _kept(one, folder, any_code)
+    if any_code:
         reports.say(f"{one.name}: reported on as they are, whatever code made the rows; the page says which")
     return site.told(one, kept, size)
 
 
-def _write(folder: Path, every: Sequence[Told], documents: str | None, reports: Reports) -> None:
+def _write(folder: Path, every: Sequence[Told], options: EverythingOptions, reports: Reports) -> None:
     try:
         written = site.write(folder, every, AWAITED)
-        if documents is not None:
-            target = Path(documents)
+        if options.documents is not None:
+            target = Path(options.documents)
             target.mkdir(parents=True, exist_ok=True)
             for name, text in site.documents(every, AWAITED).items():
                 (target / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
+    if options.where.as_json:
+        print_json({one.study.name: one.counts for one in every})
+        return
     for one in every:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in one.counts.items())
         typer.echo(f"{one.study.name}: {counts}")

@@ -26,9 +26,14 @@ class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True):
         str, typer.Option(metavar="HOST:PORT", help="Where the page is; beyond this machine it wants a login.")
     ] = "127.0.0.1:9880"
     authority: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Who has signed the certificates of brokers.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Who has signed the certificates of brokers.", show_default="those this machine trusts"
+        ),
     ] = None
-    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Serve the page over HTTPS.")] = None
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Serve the page over HTTPS, with this one.")
+    ] = None
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="Of the certificate.")] = None
 
 
@@ -40,6 +45,10 @@ def console(options: ConsoleOptions) -> int:
         godwit console
 
         godwit console --brokers north.example:9883,south.example:9883 --listen 127.0.0.1:8000
+
+        godwit console --listen 0.0.0.0:9880 --certificate console.pem --key console.key
+
+    SIGTERM or Ctrl-C stops it; SIGHUP reads the certificate again.
 
     Exit status: 0 where it was asked to stop; 2 where it cannot start as it is told to.
     """
@@ -60,11 +69,23 @@ def console(options: ConsoleOptions) -> int:
     return FINISHED
 
 
+def _renewed(pair: tuple[Path, Path] | None) -> None:
+    from godwit.net.config import ConfigError
+    from godwit.net.tls import read_again
+
+    try:
+        read_again([pair] if pair is not None else [])
+    except ConfigError as error:
+        typer.echo(f"godwit: the certificate stays as it was: {error}", err=True)
+
+
 async def _served(seeds: list[str], where: object, options: ConsoleOptions) -> None:
     import asyncio
 
     from godwit.net.address import Address
+    from godwit.net.config import ConfigError
     from godwit.net.server import reason_of
+    from godwit.net.tls import for_pages
 
     try:
         from godwit.console.fleet import Fleet
@@ -73,11 +94,17 @@ async def _served(seeds: list[str], where: object, options: ConsoleOptions) -> N
         raise InputError("the console needs starlette and uvicorn: pip install 'godwit[console]'") from None
     assert isinstance(where, Address)
     fleet = Fleet(seeds, authority=str(options.authority) if options.authority else None)
-    hosted = Hosted(fleet, where, str(options.certificate or ""), str(options.key or ""))
+    pair = (options.certificate, options.key) if options.certificate and options.key else None
+    try:
+        pages = for_pages(*pair, "--certificate") if pair is not None else None
+    except ConfigError as error:
+        raise InputError(str(error)) from None
+    hosted = Hosted(fleet, where, pages)
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
+    loop.add_signal_handler(signal.SIGHUP, _renewed, pair)
     try:
         await hosted.start()
     except OSError as error:

@@ -31,18 +31,24 @@ class Login(msgspec.Struct, frozen=True):
     user: str = ""
     password: str = ""
 
+    def headers(self) -> dict[str, str]:
+        if not self.user:
+            return {}
+        return {"Authorization": "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()}
+
 
 NOBODY = Login()
 
 
 class Operator:
     """One broker, as one user. `authority` is the file of who has signed the broker's certificate, where that is none
-    that the machine knows."""
+    that the machine knows; `shown` that of the one certificate which is believed, whatever host it names."""
 
-    def __init__(self, url: str, login: Login = NOBODY, authority: str | None = None) -> None:
+    def __init__(self, url: str, login: Login = NOBODY, authority: str | None = None, shown: str | None = None) -> None:
         self.url = url
         self.login = login
         self.authority = authority
+        self.shown = shown
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, answer_s: float = ANSWER_S) -> Any:
         asked = f"/v1/{path}" + (f"?{urlencode(query)}" if query else "")
@@ -52,11 +58,8 @@ class Operator:
         return _decoded(self._ask("POST", f"/v1/{path}", msgspec.json.encode(body), answer_s))
 
     def _ask(self, method: str, path: str, body: bytes | None, answer_s: float) -> bytes:
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        if self.login.user:
-            pair = f"{self.login.user}:{self.login.password}".encode()
-            headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
-        return fetched(self.url, path, method, body, headers, answer_s, self.authority)
+        headers = self.login.headers() | ({} if body is None else {"Content-Type": "application/json"})
+        return fetched(self.url, path, method, body, headers, answer_s, self.authority, self.shown)
 
 
 def fetched(
@@ -67,9 +70,10 @@ def fetched(
     headers: Mapping[str, str] | None = None,
     answer_s: float = ANSWER_S,
     authority: str | None = None,
+    shown: str | None = None,
 ) -> bytes:
     split = urlsplit(url)
-    host, connection = split.hostname or "", _connection(url, answer_s, authority)
+    host, connection = split.hostname or "", _connection(url, answer_s, authority, shown)
     try:
         connection.request(method, path, body, dict(headers or {}))
         answer = connection.getresponse()
@@ -86,13 +90,24 @@ def fetched(
     return said
 
 
-def _connection(url: str, answer_s: float, authority: str | None) -> http.client.HTTPConnection:
+def _connection(url: str, answer_s: float, authority: str | None, shown: str | None) -> http.client.HTTPConnection:
     split = urlsplit(url)
     host, port = split.hostname or "127.0.0.1", split.port
     if split.scheme == "https":
-        context = ssl.create_default_context(cafile=authority)
+        context = _believing(authority, shown)
         return http.client.HTTPSConnection(host, port or 443, timeout=answer_s, context=context)
     return http.client.HTTPConnection(host, port or 80, timeout=answer_s)
+
+
+def _believing(authority: str | None, shown: str | None) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=shown or authority)
+    except (OSError, ssl.SSLError) as error:
+        raise AskError(f"{shown or authority} is no certificate in PEM: {error}") from None
+    if shown is not None:
+        context.check_hostname = False
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 def _decoded(said: bytes) -> Any:

@@ -24,7 +24,7 @@ COUNTERS = {
     "dropped": Figure(
         "Deliveries that were not made: bounds of a backlog, expiry, clients that do not read.", "reason"
     ),
-    "refused": Figure("Publications and subscriptions of clients that were not taken.", "reason"),
+    "refused": Figure("Publications, subscriptions and new sessions that were not taken.", "reason"),
     "forwarded": Figure("Publications sent to other brokers, each counted once."),
     "taken": Figure("Publications that came from other brokers."),
     "moved": Figure("Sessions that came from another broker, or went to one.", "direction"),

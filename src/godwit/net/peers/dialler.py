@@ -286,7 +286,8 @@ class Dialler:
 
     async def _greeted(self, link: Link, address: str) -> None:
         try:
-            await link.admitted
+            # Whoever stops dialling does not decide about a link that is about to be: it comes, or ends by itself.
+            await asyncio.shield(link.admitted)
         finally:
             if link.handshake.peer is not None and address in self.book:
                 self._note(address, link.peer.name)

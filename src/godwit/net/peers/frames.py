@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 
 import msgspec
@@ -104,21 +105,27 @@ class Reader:
         self.size_max = size_max
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """All frames that are complete now, as kind and body; `RemoteError` where this is no frame."""
+    def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """All frames that are complete now, as kind and body; `RemoteError` where this is no frame.
+
+        One at a time: a peer may be admitted by one frame and say something larger in the next, and a busy machine
+        reads both at once.
+        """
         self._buffer += data
-        frames: list[tuple[int, bytes]] = []
-        at, end = 0, len(self._buffer)
-        with memoryview(self._buffer) as view:
-            while end - at >= HEAD_B:
-                size = int.from_bytes(view[at : at + 4], "big")
-                self._check(size, view[at + 4])
-                if end - at < 4 + size:
+        at = 0
+        try:
+            while len(self._buffer) - at >= HEAD_B:
+                size = int.from_bytes(self._buffer[at : at + 4], "big")
+                kind = self._buffer[at + 4]
+                self._check(size, kind)
+                if len(self._buffer) - at < 4 + size:
                     break
-                frames.append((view[at + 4], bytes(view[at + HEAD_B : at + 4 + size])))
+                with memoryview(self._buffer) as view:
+                    body = bytes(view[at + HEAD_B : at + 4 + size])
                 at += 4 + size
-        del self._buffer[:at]
-        return frames
+                yield kind, body
+        finally:
+            del self._buffer[:at]
 
     def _check(self, size: int, kind: int) -> None:
         if not 1 <= size <= self.size_max:

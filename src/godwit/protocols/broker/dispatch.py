@@ -9,7 +9,7 @@ from godwit.protocols.broker import messages
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
-from godwit.protocols.broker.interest.subscribers import Audience, Audiences, Found, Group, takers_of
+from godwit.protocols.broker.interest.subscribers import Audience, Audiences, Found, Group, Taker, takers_of
 from godwit.protocols.broker.lasting.pace import Paces
 from godwit.protocols.broker.lasting.past import Recollection
 from godwit.protocols.broker.lasting.replay import Replays
@@ -55,7 +55,9 @@ class Switch:
         self.ledger = Ledger(store)
         self.flows = Deliveries(host, self.ledger, self.counts, steady, tracing)
         self.audiences = Audiences()
-        self.audiences.watched = tracing
+        self.is_elsewhere = not fabric.retains_everywhere
+        """Whoever matches a publication may be another broker, though nobody there has said that it wants it."""
+        self.audiences.watched = tracing or self.is_elsewhere
         self.retained = Retained(store)
         self.views = Views(host, self.retained, self.flows, self.ledger, clock, steady, self.counts)
         self.recollection = Recollection(host.name, fabric, clock)
@@ -83,10 +85,10 @@ class Switch:
         self._subs[sub] = None
         self.counts.subscriptions += 1
         if sub.wanted.key in sub.session.carried.replays:
-            self.replays.add(sub)
+            self.replays.subs.add(sub)
             self.watch()
         elif sub.interval_s and not sub.wanted.lasting:
-            self.paces.add(sub)
+            self.paces.subs.add(sub)
             self.watch()
         elif not sub.wanted.lasting:
             self.audiences.add(sub)
@@ -104,10 +106,12 @@ class Switch:
         if sub.wanted.lasting:
             self.views.stop(sub)
         elif sub in self.replays.subs:
-            self.replays.remove(sub)
+            self.replays.subs.remove(sub)
+            self.replays.stop(sub)
             self.watch()
         elif sub in self.paces.subs:
-            self.paces.remove(sub)
+            self.paces.subs.remove(sub)
+            self.paces.end(sub)
             self.watch()
         else:
             self.audiences.remove(sub)
@@ -116,13 +120,15 @@ class Switch:
 
     def watch(self) -> None:
         """Look whether somebody must see every publication, so that none may go straight to clients."""
-        watched = self.tracing or self.on_published is not None or bool(self.replays.subs or self.paces.subs)
+        watched = self.is_elsewhere or self.tracing or self.on_published is not None
+        watched = watched or bool(self.replays.subs or self.paces.subs)
         if watched != self.audiences.watched:
             self.audiences.watched = watched
             self.audiences.changed()
 
     def caught_up(self, sub: Sub) -> None:
         """It has had what it wants of the past."""
+        self.replays.subs.remove(sub)
         self.audiences.add(sub)
         self.watch()
 
@@ -234,7 +240,7 @@ class Switch:
             self.share(group, origin, publication)
         if self.replays.subs:
             self._give_replaying(origin, publication)
-        for sub in self.paces.wanting(publication) if self.paces.subs else ():
+        for sub in self.paces.subs.wanting(publication) if self.paces.subs else ():
             self._give_paced(sub, origin, publication)
         if publication.retain:
             self.ledger.writes += 1
@@ -245,6 +251,26 @@ class Switch:
         if own:
             self.stamp = None
             self._send(publication, audience, found)
+
+    def hand(self, publications: Sequence[Publication], takers: Sequence[Taker]) -> list[list[int]]:
+        """As `spread` above QoS 0, where all of these takers want all of it and nothing else is to be done: for each of
+        them the packet identifiers of those that are to leave at once, the first of them and no other. They count as
+        sent: whoever calls this sends them."""
+        self.stamp, since = (self.name, self.fabric.sent + 1), self.steady()
+        shared, given = len(takers) > 1, list[list[int]]()
+        bodied = [(one, self.ledger.body() if shared else None) for one in publications]
+        for taker in takers:
+            session = taker.session
+            if session.plain:
+                items = [Item(one, 1, stamp=self.stamp, since=since, body=body) for one, body in bodied]
+                given.append(self.flows.take_all(session, items))
+                continue
+            # It has begun to move since it was found.
+            for one, body in bodied:
+                self.give(session, self.name, one, 1, False, (), body)
+            given.append([])
+        self.stamp = None
+        return given
 
     def _give_paced(self, sub: Sub, origin: NodeId, publication: Publication) -> None:
         wanted = sub.wanted
@@ -277,10 +303,7 @@ class Switch:
 
     def repeat(self, origin: NodeId, publication: Publication) -> None:
         """Another bridge's copy of what was taken here before: only for sessions that move, and have not had that."""
-        audience = self.audiences.audience(publication.topic)
-        subs = list(audience.subs)
-        if audience.contingent:
-            subs += self.audiences.look_into([publication])[0].subs
+        subs = self.audiences.wanting(publication)
         for taker in takers_of([sub for sub in subs if not sub.session.is_settled], publication.publisher):
             qos, retain = min(publication.qos, taker.qos), publication.is_shown_retained(taker.as_published)
             self.give(taker.session, origin, publication, qos, retain, taker.identifiers)
@@ -325,13 +348,13 @@ class Switch:
                 item = self._item(publication, qos, retain, identifiers, body, group)
                 self.flows.take(session, item)
             else:
-                self.flows.pass_on(session, publication, retain, identifiers)
+                self.flows.pass_on_once(session, publication, retain, identifiers)
         elif self._takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
             if qos:
                 item = self._item(publication, qos, retain, identifiers, body, group, pace)
                 self._give_moving(session, origin, item)
             elif session.outlet is not None:
-                self.flows.pass_on(session, publication, retain, identifiers)
+                self.flows.pass_on_once(session, publication, retain, identifiers)
 
     def _item(
         self,

@@ -39,13 +39,11 @@ class Steady:
         return self._base + self._host.now()
 
     def keep(self) -> None:
-        """Note on the disk what the clocks show, every while from now on."""
-        self._host.after(NOTED_S, self._note)
-
-    def _note(self) -> None:
+        """Note on the disk what the clocks show, now and every while from now on: after a crash in the first minute a
+        calendar that was set back would count, too."""
         note = Note(self.now(), self._calendar())
         self._store.put("meta", "clock", 0, msgspec.msgpack.encode(note))
-        self.keep()
+        self._host.after(NOTED_S, self.keep)
 
     def _begun(self) -> float:
         """A calendar that was set back says nothing of how long this broker was down."""

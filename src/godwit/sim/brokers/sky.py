@@ -5,7 +5,7 @@ Who hears whom is drawn, or decided by a radio and how its nodes move. Every fra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import Any, cast
@@ -80,8 +80,9 @@ class Spot:
         self.node = node
         store = MemoryStore(node.disk.setdefault("disk", {}), lambda call: node.after(0.001, call))
         in_tree, in_air = node.name in sky.tree, node.name in sky.air
+        clock = partial(sky.clock, node.name)
         tree = TreeFabric(node, store, TREE) if in_tree else None
-        self.air = AdhocFabric(node, store, sky.options, sky.clock) if in_air else None
+        self.air = AdhocFabric(node, store, sky.options, clock) if in_air else None
         self.fabric: Fabric
         if tree is not None and self.air is not None:
             self.fabric = Bridge(tree, self.air)
@@ -90,7 +91,7 @@ class Spot:
         else:
             assert self.air is not None
             self.fabric = Streamless(self.air)
-        self.broker = Broker(node, store, self.fabric, sky.clock)
+        self.broker = Broker(node, store, self.fabric, clock)
         if tree is not None and not tree.brokers:
             self.fabric.want(())
 
@@ -107,7 +108,8 @@ class Spot:
 
 
 class Sky:
-    """`air` and `tree` name the nodes of each; those of both are bridges. In the tree all are linked with all."""
+    """`air` and `tree` name the nodes of each; those of both are bridges. In the tree all are linked with all. The
+    calendars of some are wrong by `offsets_s`."""
 
     def __init__(
         self,
@@ -118,7 +120,9 @@ class Sky:
         options: Options = FIELD,
         radio: MakeRadio | None = None,
         move: Callable[[NodeId], Model] | None = None,
+        offsets_s: Mapping[NodeId, float] | None = None,
     ) -> None:
+        self.offsets_s = offsets_s or {}
         self.air, self.tree = list(air), list(tree)
         self.options = options
         self.world = World(seed, lambda world: cast(Any, Both(world, radio)))
@@ -150,8 +154,8 @@ class Sky:
         assert isinstance(core, Spot)
         return core
 
-    def clock(self) -> float:
-        return brokers.EPOCH_S + self.world.engine.now
+    def clock(self, of: NodeId = "") -> float:
+        return brokers.EPOCH_S + self.world.engine.now + self.offsets_s.get(of, 0.0)
 
     def tell(self, a: NodeId, b: NodeId) -> None:
         up = self.medium.cables.links[a][b].up

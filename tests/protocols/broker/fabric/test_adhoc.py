@@ -14,6 +14,8 @@ from godwit.sim.brokers.sky import FIELD, Sky
 from godwit.sim.mobility import Waypoint
 from godwit.sim.radio import WIFI_TWO_RAY, Radio
 
+DAY_S = 24 * 3600.0
+
 pytestmark = pytest.mark.feature("manet-cbr F4")
 
 
@@ -127,6 +129,30 @@ def test_a_publication_is_not_brought_after_its_time_whatever_the_clocks_say() -
     assert hearer.payloads == [b"long"]
     assert sky["b"].air is not None
     assert sky["b"].air.counts.expired == 1
+
+
+@pytest.mark.parametrize("wrong_s", [-8 * DAY_S, 8 * DAY_S])
+@pytest.mark.parametrize("wrong", ["a", "b", "c"])
+def test_a_node_days_off_loses_nothing_for_a_client_that_is_away(wrong: str, wrong_s: float) -> None:
+    """Who publishes, who carries, or where the client is: what comes at once and what comes after a partition."""
+    sky = line("abc", offsets_s={wrong: wrong_s})
+    hearer, speaker = sky.client("hearer", "c", "#", expiry_s=7200.0), sky.client("speaker", "a")
+    sky.run(8)
+    hearer.drop()
+    said = []
+    for parted in (False, True):
+        if parted:
+            sky.part("b", "c")
+        for number in range(5):
+            ends = sky["a"].broker.steady() + 600.0
+            said.append(speaker.publish("x", b"%d %d" % (parted, number), qos=1).payload)
+            said.append(speaker.publish("x", b"%d %d ends" % (parted, number), qos=1, expires=ends).payload)
+        sky.run(100)
+    sky.join("b", "c")
+    sky.run(20)
+    hearer.connect("c")
+    sky.run(5)
+    assert hearer.payloads == said
 
 
 def test_a_retained_publication_is_kept_by_nodes_that_wanted_it() -> None:

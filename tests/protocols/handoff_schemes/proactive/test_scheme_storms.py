@@ -194,6 +194,52 @@ def test_a_context_that_was_taken_away_meanwhile_is_fetched_from_who_took_it(sto
     play.teardown()
 
 
+def replayed(storm: type[Storm], steps: str) -> None:
+    """A storm that once failed, step by step; `B>A 4` carries up to four messages from B to A."""
+    play = storm()
+    for step in steps.split(", "):
+        what, *more = step.split()
+        if what == "carry":
+            a, b = more[0].split(">")
+            play.stage.carry(a, b, min(int(more[1]), len(play.stage.mail.get((a, b), ()))))
+        elif what == "age":
+            play.age(int(more[0]))
+        else:
+            getattr(play, what)(*more)
+    play.teardown()
+
+
+@pytest.mark.feature("proactive-handoff F47", "proactive-handoff F24")
+@pytest.mark.parametrize("storm", [Storm, OurStorm, NearStorm, WeighedStorm])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "slip t A, jump t D, jump s B, slip t A, jump t D, jump s C, jump t C, slip t B, age 3, age 3, jump s B,"
+        " vanish s",
+        "slip s B, carry B>A 4, slip t D, appear t D, slip t C, appear t B, vanish t, publish Q, age 3, age 2,"
+        " appear t B, carry Q>A 2, slip t A",
+    ],
+)
+def test_who_has_heard_that_a_subscriber_has_gone_on_says_where_it_is_and_not_that_it_is_here(
+    storm: type[Storm], steps: str
+) -> None:
+    """B knew that t had gone on to C when what it had waited for came, and told D that t was at B. D kept a copy on
+    behalf of B, which had taken leave of its copies already: when t unsubscribed, nobody told D."""
+    replayed(storm, steps)
+
+
+@pytest.mark.feature("proactive-handoff F47", "proactive-handoff F24")
+@pytest.mark.parametrize("storm", [Storm, OurStorm, NearStorm, WeighedStorm])
+def test_a_record_of_before_the_last_broker_that_let_the_client_in_is_history(storm: type[Storm]) -> None:
+    """s came back to D from C, where it had been let in and had got an event. D had not heard of that, took its own
+    old record for the newest, and delivered the event again."""
+    steps = (
+        "jump s C, jump t D, carry C>A 2, jump s D, carry A>C 2, carry A>C 2, slip s B, carry D>C 3, appear s C,"
+        " publish Q, carry C>D 4, carry Q>C 1, slip s C"
+    )
+    replayed(storm, steps)
+
+
 @pytest.mark.feature("proactive-handoff F47")
 def test_the_text_alone_does_not_hold() -> None:
     with pytest.raises((AssertionError, KeyError)):

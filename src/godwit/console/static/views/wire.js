@@ -6,6 +6,8 @@ import { Client } from "../mqtt.js";
 export const title = "Publish, subscribe";
 const KEPT = 200;
 
+// Browsers let a page that came over HTTPS speak without TLS to this machine only.
+const allowed = (url) => location.protocol !== "https:" || url.startsWith("wss:") || ["127.0.0.1", "localhost", "[::1]"].includes(new URL(url).hostname);
 const placed = (url) => { const found = new URL(url.replace(/^(wss?:\/\/):/, `$1${location.hostname}:`)); return found.href; };
 
 export function start(root) {
@@ -21,6 +23,7 @@ export function start(root) {
     event.preventDefault();
     client?.close();
     if (!where.value) return toast("No broker listens for WebSockets; start one with --ws HOST:PORT.", "bad");
+    if (!allowed(placed(where.value))) return toast("This page came over HTTPS, so it may only speak to a broker over TLS; start that one with --wss HOST:PORT.", "bad");
     state.textContent = "Connecting.";
     client = new Client(placed(where.value), { id: `console-${Math.random().toString(36).slice(2, 10)}`, user: user.value, password: password.value,
       opened: () => { up = true; state.textContent = `Connected to ${where.value}.`; },

@@ -106,17 +106,22 @@ class Moves:
         return True
 
     def _open_at_place(self, opening: Opening, outlet: Outlet) -> bool:
-        at = self._at(opening)
-        if self.follows and is_abroad(at.broker):
-            return self.abroad.open(opening, outlet, at)
-        if not self.follows or at.broker == self.name or not self.fabric.is_known(at.broker):
-            return False
-        copy = self.registry.copies.get(opening.client)
-        if copy is not None and copy.source == at.broker and opening.token == copy.session.carried.token != "":
+        at, copy = self._at(opening), self.registry.copies.get(opening.client)
+        is_known = self.fabric.is_known(at.broker)
+        if copy is not None and is_known and self._fits(copy, opening, at):
             self.taking.open(copy, self.new_epoch(opening), opening, outlet)
             return True
+        if self.follows and is_abroad(at.broker):
+            return self.abroad.open(opening, outlet, at)
+        if not self.follows or at.broker == self.name or not is_known:
+            return False
         self.wait_for(opening, outlet, at)
         return True
+
+    @staticmethod
+    def _fits(copy: Copy, opening: Opening, at: At) -> bool:
+        """Whether the client shows that it was nowhere since the copy was made of its session."""
+        return copy.source == at.broker and opening.token == copy.session.carried.token != ""
 
     def wait_for(self, opening: Opening, outlet: Outlet | None, at: At) -> Waiting:
         """Ask there for the session, unless that has been done."""
@@ -185,7 +190,7 @@ class Moves:
         shown = self._told(opening)
         if shown is None or not (self.fabric.is_known(shown.broker) or self.abroad.leads_to(shown.broker)):
             return False
-        return At(session.standing.epoch, self.name) < shown or self.taking.was_in_vain(session, opening.token)
+        return At(session.standing.epoch, self.name) < shown or self.taking.was_in_vain(session, shown, opening.token)
 
     def _has_newer(self, session: Session, opening: Opening) -> bool:
         """Whether the client was let in elsewhere since, as it shows; unless the session comes from there."""
@@ -210,8 +215,8 @@ class Moves:
         assert shown is not None
         if is_abroad(shown.broker):
             return  # the newer one comes here, and finds it
-        if self.taking.was_in_vain(session, opening.token):
-            if not session.standing.announced:
+        if self.taking.was_in_vain(session, shown, opening.token):
+            if session.inflow.is_unconfirmed and not session.standing.announced:
                 self.taking.take_back(session)
                 return
             self.taking.give_way(session)
@@ -385,7 +390,8 @@ class Moves:
         session, waiting = self.registry.sessions.get(fetch.client), self.waiting.get(fetch.client)
         if not self.follows:
             session = None
-        if session is not None and self.reserving.holder(session) not in ("", origin):
+        is_reserved = session is not None and session.standing.state is State.RESERVED
+        if session is not None and is_reserved and self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, fetch.epoch, origin)
         elif session is not None and fetch.copy == session.standing.copied and origin in session.standing.copies:
             self.leaving.give(session, origin, fetch.epoch if fetch.held else 0)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from godwit.protocols.broker.interest.subscribers import Audiences
-from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.interest.subscribers import Apart
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.rows import Ledger
 from godwit.protocols.broker.session.state import Item, Session, Sub
@@ -42,21 +41,14 @@ class Paces:
         self.flows = flows
         self.ledger = ledger
         self.steady = steady
-        self.audiences = Audiences()
-        self.subs: dict[Sub, None] = {}
+        self.subs = Apart()
         self._turns: dict[Session, dict[Key, Turn]] = {}
         self._due: list[tuple[float, int, Session, Key]] = []
         self._dues = 0
         self._timer: tuple[float, Timer] | None = None
 
-    def add(self, sub: Sub) -> None:
-        self.subs[sub] = None
-        self.audiences.add(sub)
-
-    def remove(self, sub: Sub) -> None:
+    def end(self, sub: Sub) -> None:
         """What is kept of it goes."""
-        del self.subs[sub]
-        self.audiences.remove(sub)
         turns = self._turns.get(sub.session, {})
         for key in [key for key in turns if key[0] == sub.wanted.key]:
             item = turns.pop(key).item
@@ -64,13 +56,6 @@ class Paces:
                 self.ledger.delete_item(sub.session, item)
         if not turns:
             self._turns.pop(sub.session, None)
-
-    def wanting(self, publication: Publication) -> list[Sub]:
-        audience = self.audiences.audience(publication.topic)
-        found = list(audience.subs)
-        if audience.asking:
-            found += self.audiences.look_into([publication])[0].subs
-        return [one for one in found if not (one.wanted.no_local and one.session.client == publication.publisher)]
 
     def take(self, session: Session, item: Item) -> None:
         """It is the session's: now, or when its time has come."""

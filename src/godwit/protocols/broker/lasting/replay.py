@@ -19,12 +19,13 @@ import msgspec
 from godwit.protocols.broker.api import RetainHandling, Subscription
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import entrance
-from godwit.protocols.broker.interest.subscribers import Audiences
+from godwit.protocols.broker.interest.subscribers import Apart
 from godwit.protocols.broker.lasting.past import BEGINNING, Recollection
 from godwit.protocols.broker.lasting.words import REPLAYED
-from godwit.protocols.broker.messages import Recall, Recalled, Replay
+from godwit.protocols.broker.messages import Line, Recall, Recalled, Replay
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
+from godwit.protocols.broker.session.memory import born_of_session, wants
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.rows import Ledger
 from godwit.protocols.broker.session.state import Item, Session, Sub
@@ -121,9 +122,8 @@ class Replays:
         self.recollection = recollection
         self.switch = switch
         self.per_s = PER_S
-        self.audiences = Audiences()
+        self.subs = Apart()
         """Those that have not had all of the past: of sessions here, of shadows and of copies."""
-        self.subs: dict[Sub, None] = {}
         self._readings: dict[tuple[str, str], Reading] = {}
         """By client and subscription."""
         self._of: dict[Session, dict[Reading, None]] = {}
@@ -140,20 +140,12 @@ class Replays:
     def begin(self, session: Session, wanted: Subscription, old: Sub | None) -> None:
         """It is about to be subscribed to. A client that wants nothing again goes on as it is."""
         goes_on = old is not None and is_alike(old.wanted, wanted) and wanted.retain_handling is RetainHandling.IF_NEW
+        replays = session.carried.replays
         if wanted.since is not None and not goes_on:
-            session.carried.replays[wanted.key] = Replay(wanted.since)
-        elif wanted.since is None:
-            session.carried.replays.pop(wanted.key, None)
-
-    def add(self, sub: Sub) -> None:
-        """Of whichever session: here, elsewhere by now, or a copy."""
-        self.subs[sub] = None
-        self.audiences.add(sub)
-
-    def remove(self, sub: Sub) -> None:
-        del self.subs[sub]
-        self.audiences.remove(sub)
-        self._stop(sub)
+            replays[wanted.key] = Replay(wanted.since, born=born_of_session(session.carried))
+            self._keep(session)  # with the subscription: after a crash there are both, or none
+        elif wanted.since is None and replays.pop(wanted.key, None) is not None:
+            self._keep(session)
 
     def start(self, sub: Sub) -> None:
         """Its client is connected; nothing happens where the subscription has had all."""
@@ -161,7 +153,7 @@ class Replays:
         replay = session.carried.replays.get(key)
         if replay is None or sub not in self.subs or session.outlet is None:
             return
-        self._stop(sub)
+        self.stop(sub)
         reading = self._readings[session.client, key] = Reading(sub, replay)
         self._of.setdefault(session, {})[reading] = None
         self._look_again(reading, 0.0)
@@ -180,9 +172,10 @@ class Replays:
     def sleep(self, session: Session) -> None:
         """What was read and not given is read again."""
         for reading in list(self._of.get(session, ())):
-            self._stop(reading.sub)
+            self.stop(reading.sub)
 
-    def _stop(self, sub: Sub) -> None:
+    def stop(self, sub: Sub) -> None:
+        """Nothing happens where nothing is read for it."""
         reading = self._readings.get((sub.session.client, sub.wanted.key))
         if reading is not None and reading.sub is sub:
             del self._readings[sub.session.client, sub.wanted.key]
@@ -196,14 +189,24 @@ class Replays:
 
     def wanting(self, origin: NodeId, publication: Publication) -> list[Sub]:
         """Those for whom it is as it comes: they have had all of its broker's archive, or it is not in there."""
-        audience = self.audiences.audience(publication.topic)
-        subs = list(audience.subs)
-        if audience.asking:
-            subs += self.audiences.look_into([publication])[0].subs
+        subs = self.subs.wanting(publication)
         passage = publication.passage
         if passage is not None and entrance(passage) != origin:
             return subs
         return [sub for sub in subs if _is_live(sub, origin)]
+
+    def brings(self, session: Session, born: Line, item: Item) -> bool:
+        """Whether the session reads this in an archive. Its client was told that it has none, and asked for the past
+        again, since the session that kept it began."""
+        if item.stamp is None:
+            return False
+        origin, publication = item.stamp[0], item.publication
+        for key, replay in session.carried.replays.items():
+            sub = session.subscriptions.get(key)
+            is_ahead = born < replay.born and origin not in replay.live and publication.time >= replay.since
+            if is_ahead and sub is not None and wants(sub, publication):
+                return True
+        return False
 
     # What is past.
 
@@ -374,7 +377,7 @@ class Replays:
         sub, session = reading.sub, reading.session
         del session.carried.replays[sub.wanted.key]
         self._keep(session)
-        self.remove(sub)
+        self.stop(sub)
         self.switch.caught_up(sub)
 
     def _keep(self, session: Session) -> None:

@@ -146,7 +146,7 @@ class Item:
         a member of a group, or is retained; or it is done with."""
         if self.stamp is None or self.group is not None or self.received:
             return None
-        return ("", self.label.publisher, self.label.sequence)
+        return (repr(self.label.time), self.label.publisher, self.label.sequence)
 
 
 class Sub:

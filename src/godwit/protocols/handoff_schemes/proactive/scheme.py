@@ -113,6 +113,7 @@ class ProActive(Pooled):
         """A client that vanished before it heard that it was let in may have left its context with any of those it has
         called since. Where its own record is here, whole, and knows of no move, it has everything, and they hear of it.
         Where it is not whole, who was called since may have what it waits for; who is asked for it may have it no more.
+        A record of before the last broker that the client heard from is history, though nobody has said so here.
         """
         if not self.rules.chase or not message.tried:
             super().connected(sender, message)
@@ -120,7 +121,8 @@ class ProActive(Pooled):
         record = self.records.get(message.subscriber)
         own = self.host.name
         others = [place for place in dict.fromkeys((*message.tried, message.previous)) if place not in ("", own)]
-        if record is not None and record.is_real and record.moved is None:
+        is_last = own in (message.previous, *message.tried)
+        if record is not None and record.is_real and record.moved is None and is_last:
             super().connected(sender, msgspec.structs.replace(message, previous=own))
             if record.fetches and others:
                 record.fallbacks[message.epoch] = others[1:]
@@ -242,7 +244,11 @@ class ProActive(Pooled):
             asked = max((number for number in record.fetches if number <= epoch), default=epoch)
             if not record.recalls and record.fetches.get(asked, place) == place:
                 record.untold.remove((place, epoch))
-                self.host.send(place, Moved(record.subscriber, epoch, self.graph.names))
+                if record.moved is not None and self.rules.chase:
+                    # It has gone on since, and this broker answers for its copies no longer.
+                    self._tell_move(place, *record.moved)
+                else:
+                    self.host.send(place, Moved(record.subscriber, epoch, self.graph.names))
 
     def is_hit(self, record: Record, message: Connect) -> bool:
         if not self.rules.numbered_hits:
