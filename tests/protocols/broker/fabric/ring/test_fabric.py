@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from random import Random
 
 import msgspec
@@ -13,7 +14,19 @@ from godwit.filters.clauses import AttributeFilter
 from godwit.filters.filters import Filter
 from godwit.filters.predicates import Kind, Text, TextOp
 from godwit.protocols.broker.api import Lasting, Reason, Subscription
-from godwit.protocols.broker.messages import Content, Enter, Owned, Region, Routed, Seek, Turn, Wanted
+from godwit.protocols.broker.messages import (
+    Amended,
+    BookEntry,
+    Content,
+    Enter,
+    Owned,
+    Region,
+    Replica,
+    Routed,
+    Seek,
+    Turn,
+    Wanted,
+)
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.registry import Granted
 from godwit.protocols.broker.streams.frames import Run, decode_items
@@ -21,6 +34,8 @@ from godwit.protocols.gathering.areas import Spot
 from godwit.protocols.gathering.space import Boundary, Cell, cut_between
 from godwit.protocols.host import RemoteError
 from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.picture import Picture
 from godwit.sim.exploration.generator import drawn
 from godwit.sim.exploration.trial import Trial
@@ -248,7 +263,41 @@ def test_a_lasting_question_in_a_ring_goes_along_with_its_client_and_says_what_i
     assert picture_of(asking).view == view
 
 
+def first_after_a_hop_s(fabric: str, handoff: str, *, token: bool) -> float:
+    """The longest time from CONNECT to the first event that waited, whichever of three brokers the client goes to."""
+    names, found = ["b1", "b2", "b3"], []
+    options = StationOptions(fabric=fabric, handoff=handoff, foresight="everybody")  # type: ignore[arg-type]
+    cluster = Cluster(names, combinations(names, 2), 1, options)
+    cluster.run(8)
+    publisher, client = Client(cluster, "p"), Client(cluster, "s")  # type: ignore[arg-type]
+    publisher.connect("b1")
+    client.keeps_token = token
+    client.connect("b1")
+    cluster.run(12)
+    client.subscribe("t/#", qos=1)
+    cluster.run(5)
+    for number, to in enumerate(("b2", "b3", "b1", "b3", "b2", "b1")):
+        client.drop()
+        publisher.publish("t/x", b"%d" % number, 1)
+        cluster.run(5)
+        client.connect(to)
+        begun_s, had = cluster.engine.now, len(client.got)
+        while len(client.got) == had and cluster.engine.now < begun_s + 10:
+            cluster.run(0.001)
+        found.append(cluster.engine.now - begun_s)
+        cluster.run(5)
+    return max(found)
+
+
+@pytest.mark.parametrize("token", [True, False])
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+def test_the_first_event_after_a_hop_takes_at_most_twice_as_long_as_in_a_tree(handoff: str, token: bool) -> None:
+    tree = first_after_a_hop_s("tree", handoff, token=token)
+    assert first_after_a_hop_s("dht", handoff, token=token) <= 2 * tree
+
+
 CUT = cut_between((0.0, 0.0), (10.0, 0.0))
+NO_FILTER = Filter((AttributeFilter("a", Kind.NUMBER, (Text(TextOp.EQU, "x"),)),))
 WRONG = [
     Owned(0, (Region(Cell("01", (CUT,)), "b9", 9),)),
     Owned(0, (Region(Cell("x", (CUT,)), "b9", 9),)),
@@ -258,8 +307,11 @@ WRONG = [
     Enter("b9", (float("inf"), 1.0)),
     Seek("b9", 1, (Spot((1.0,)),)),
     Seek("b9", 1, (), "2"),
-    Wanted(1, (Filter((AttributeFilter("a", Kind.NUMBER, (Text(TextOp.EQU, "x"),)),)),)),
+    Wanted(1, (NO_FILTER,)),
     Routed(Publication("p", 1, "a/#")),
+    Replica("b9", 1, (Region(Cell("01", (CUT,)), "b9", 9),), (), ()),
+    Replica("b9", 1, (), (), (BookEntry("b8", 1, (NO_FILTER,)),)),
+    Amended(1, BookEntry("b8", 1, (NO_FILTER,))),
 ]
 
 
