@@ -12,6 +12,8 @@ from godwit.sim.exploration.trial import Trial
 FAILURES = Path(__file__).parent / "failures"
 
 CURED = {
+    "ring-second-ring-of-one-that-left": "A broker left the ring, lost its disk, began a ring of its own, and did not"
+    " believe those who were in the older one.",
     "ring-left-with-its-last-cell": "A broker that left waited for ever for its holders: they had nothing to keep any"
     " more, and did not say so.",
     "ring-left-after-the-owner-agreed": "A session left the owner of a cell that was being divided, after the owner had"

@@ -400,8 +400,9 @@ class RingFabric:
         if not mine or any(one.term >= region.term for one in mine):
             return True
         stands_in = region.owner in self.replicas.holders and self.atlas.regions.get(prefix) in mine
-        # Who told a broker without a disk what its cells are may not have known all of it.
-        if stands_in or self.replicas.was_lost:
+        # Who told a broker without a disk what its cells are may not have known all of it. And one that is alone may
+        # have begun a ring of its own for that reason.
+        if stands_in or self.replicas.was_lost or not mine[0].prefix:
             return True
         self.refuse(said_by, "Region", f"says that {region.owner} owns {prefix!r}, which is this broker's")
         return False
