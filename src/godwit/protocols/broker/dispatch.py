@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from godwit.filters.filters import Filter
+from godwit.protocols.broker import messages
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
@@ -71,6 +72,8 @@ class Switch:
         self.said_to: dict[str, set[NodeId]] = {}
         """By publisher: the brokers to which something that it said here was sent."""
         self.on_published: Callable[[Publication], None] | None = None
+        self.keepers: Callable[[], Iterable[NodeId]] = lambda: ()
+        """The brokers that keep what is retained here, in case that this one loses its disk."""
         self._foreign = False
         """What is being spread was not published here."""
         self._subs: dict[Sub, None] = {}
@@ -286,6 +289,7 @@ class Switch:
         if publication.retain and not self.fabric.retains_everywhere:
             # Also to those who do not want this content: what they keep of the topic is not the last any more.
             to = [name for name, wanted in self.fabric.interests.items() if wants_topic(wanted, publication.topic)]
+            self.fabric.send([name for name in self.keepers() if name not in to], messages.Retained(publication))
         elif publication.retain:
             to = dict.fromkeys((*self.fabric.sources(ANYTHING), *self.fabric.interests))
         elif found is not None and found.brokers:
