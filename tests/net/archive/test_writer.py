@@ -77,6 +77,26 @@ while True:
 """
 
 
+FIRST = """
+import sys, time
+from pathlib import Path
+from godwit.net.archive import writer
+from godwit.protocols.broker.publication import Publication
+roll = writer.events(Path(sys.argv[1]), "north", writer.ArchiveOptions(batch_s=0.01))
+before = set(sys.modules)
+roll.add(Publication("p", 1, "t"))
+while not roll.written:
+    time.sleep(0.01)
+print(len({name for name in set(sys.modules) - before if name.partition(".")[0] == "pandas"}))
+roll.stop()
+"""
+
+
+def test_the_first_row_need_not_wait_until_pandas_is_loaded(tmp_path: Path) -> None:
+    told = subprocess.run([sys.executable, "-c", FIRST, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert told.stdout == "0\n"
+
+
 def test_a_killed_writer_loses_only_the_last_moment(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE)
     assert process.stdout is not None

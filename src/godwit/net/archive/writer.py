@@ -89,6 +89,9 @@ class Roll:
         remembers: bool = False,
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # With its first array pyarrow loads pandas, where that is installed. On a busy machine this takes seconds, and
+        # all that came meanwhile would be lost with a broker that is killed.
+        pa.array([], pa.null())
         self.folder = folder
         self.kind = kind
         self.schema = schema
