@@ -76,7 +76,8 @@ class Broker:
     clients; with "proactive" the `neighbors` get copies of those that rest here (None: nobody does), and this broker
     holds copies of others up to `copies_bytes_max`. The `directory` knows which broker has whose session (None: every
     broker is told). `limits` are those of sessions whose clients have not been here
-    since the start. With `tracing` every publication and delivery is a record of the host's trace.
+    since the start. With `tracing` every publication and delivery is a record of the host's trace. `boot` names the
+    start of the machine (`Steady`).
     """
 
     def __init__(
@@ -94,13 +95,14 @@ class Broker:
         limits: Limits | None = None,
         capacity: Capacity = Capacity(),  # noqa: B008
         tracing: bool = False,
+        boot: str = "",
     ) -> None:
         self.host = host
         self.store = store
         self.fabric = fabric
         self.clock = clock
         """Seconds since 1970."""
-        steady = Steady(host, store, clock)
+        steady = Steady(host, store, clock, boot)
         self.steady = steady.now
         """For ages and expiry: about the same, but it goes on whatever becomes of the calendar."""
         self._switch = Switch(host, store, fabric, clock, self.steady, tracing)
@@ -119,13 +121,15 @@ class Broker:
         fabric.clock = self.steady
         fabric.on_content = self._on_content
         fabric.on_change = self._on_change
-        self._ring = ring_of(fabric)
-        if self._ring is not None:
-            self._ring.on_routed = self._switch.match
-            self._ring.on_clear = self._moves.turning.when_clear
-            self._ring.on_give = self._moves.homes_in
-            self._ring.on_asked = self._tell_retained
-            self._ring.on_cede = self._cede_retained
+        self._ring = ring = ring_of(fabric)
+        if ring is not None:
+            ring.on_routed = self._switch.match
+            ring.on_clear = self._moves.turning.when_clear
+            ring.on_give = self._moves.homes_in
+            ring.on_asked = self._tell_retained
+            ring.on_cede = self._cede_retained
+            self._switch.keepers = lambda: ring.replicas.holders
+            ring.on_rehome = self._rehome
         host.after(0.0, self._wake)
         host.after(CLEANING_S, self._clean)
         steady.keep()
@@ -690,6 +694,11 @@ class Broker:
         for last in self._switch.retained:
             if meets(cell, self._ring.targets.of_publication(last.publication)):
                 self.fabric.send((broker,), messages.Retained(last.publication))
+
+    def _rehome(self, cell: Cell) -> None:
+        """A home of some clients has another owner, who may not know of them."""
+        assert self._ring is not None
+        self._moves.rehome(partial(self._ring.is_home, cell))
 
     def _load(self) -> None:
         """All that was here before a crash. Connections are not, so that wills and expiry begin to count."""

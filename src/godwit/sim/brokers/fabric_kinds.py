@@ -154,7 +154,7 @@ def _seated(ground: Ground, fabric: TreeFabric | RingFabric) -> Fabric:
 
 FABRICS: dict[str, FabricKind] = {
     "tree": FabricKind(weave=tree),
-    "dht": FabricKind(weave=ring, promises=Promises(confined=False, replicated=False, by_level=True)),
+    "dht": FabricKind(weave=ring, promises=Promises(confined=False, by_level=True)),
     "adhoc": FabricKind(
         weave=air,
         encode=adhoc.encode,
