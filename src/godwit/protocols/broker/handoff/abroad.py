@@ -285,7 +285,7 @@ class Abroad:
             self._seek(client, chase)
         elif session is not None and session.standing.epoch >= chase.epoch:
             if chase.strict and not is_proven(session.carried, chase.proof):
-                self._refuse_for_good(client, chase)
+                self._deny(client, chase)
             else:
                 self._give(chase, session)
         elif client not in self.moves.waiting or (chase.by == self.name and not chase.called):
@@ -379,7 +379,15 @@ class Abroad:
         for outside in (False, True):
             chase = self.chases.get((client, outside))
             if chase is not None and chase.strict and chase.proof == proof and not chase.called:
-                self._refuse_for_good(client, chase)
+                self._deny(client, chase)
+
+    def _deny(self, client: str, chase: Chase) -> None:
+        """What was shown is no proof, or not any more: a client that has a newer token asks again with that."""
+        self._done(client, chase)
+        if chase.outside:
+            self.moves.fabric.send((chase.by,), Astray(client, taken=bool(chase.proof), proof=chase.proof))
+        else:
+            self.moves.fabric.send((chase.by,), Nothing(client, chase.epoch, denied=chase.proof))
 
     def _refuse_for_good(self, client: str, chase: Chase) -> None:
         """Whoever asks is told that there is none: none that it may have."""
