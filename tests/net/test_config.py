@@ -208,7 +208,7 @@ BRIDGE = "[sites.bridges.old]\n"
         (sites() + "[sites.uplinks.hq]\nconnect = ['hq.example:x']\n", "sites.uplinks.hq.connect: "),
         (sites() + "[sites.uplinks.hq]\nspeed = 3\n", "unknown field `speed`"),
         (sites() + 'fabric = "adhoc"\n', "unknown field `fabric`"),
-        ('fabric = "adhoc"\nadhoc.insecure = true\n' + sites(), "sites: a gateway must be in a tree"),
+        ('fabric = "adhoc"\nadhoc.insecure = true\n' + sites(), "sites: a gateway must be in a tree or a ring"),
         (BRIDGE + 'connect = "old.example"\n', "right would be mqtt://broker.example:1883"),
         (BRIDGE + 'connect = "mqtt://x"\n', "sites.bridges.old: nothing crosses"),
         (BRIDGE + 'connect = "mqtt://x"\nsend = [{ topics = "a/#b" }]\n', "sites.bridges.old.send[0].topics: 'a/#b'"),

@@ -634,8 +634,8 @@ def _check_sites(config: Config) -> None:
     for name in (sites.site, *sites.uplinks):
         if not name or len(name) > NAME_MAX or not name.isprintable() or name != name.strip() or "/" in name:
             raise ConfigError(f"sites: {name!r}; the name of a site has letters, digits, dots or dashes")
-    if Fabric.TREE not in config.fabrics:
-        raise ConfigError('sites: a gateway must be in a tree; right would be fabric = ["tree", "adhoc"]')
+    if not {Fabric.TREE, Fabric.DHT} & set(config.fabrics):
+        raise ConfigError('sites: a gateway must be in a tree or a ring; right would be fabric = ["tree", "adhoc"]')
     if not config.name:
         raise ConfigError('sites: a gateway needs a name that stays; right would be name = "plant-1"')
     if sites.gateways and config.name not in sites.gateways:

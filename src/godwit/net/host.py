@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
+from random import Random, SystemRandom
 from typing import Protocol
 
 from godwit.protocols.host import Core, LocalError, Message, NodeId, Record, RemoteError, Timer
@@ -47,7 +47,7 @@ class AsyncHost:
         self.name = name
         self.carrier = carrier
         self.sinks = list(sinks)
-        self.random = Random()
+        self.random: Random = SystemRandom()
         self.core: Core | None = None
         self.failures: Counter[str] = Counter()
         self._loop = asyncio.get_running_loop()

@@ -42,7 +42,7 @@ from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric.adhoc import AdhocFabric
 from godwit.protocols.broker.fabric.base import ANYTHING, Streamless
 from godwit.protocols.broker.fabric.bridge import Bridge
-from godwit.protocols.broker.fabric.gateway import Gateway, SiteOptions
+from godwit.protocols.broker.fabric.gateway import Gateway, SiteOptions, ring_of
 from godwit.protocols.broker.fabric.ring.fabric import RingFabric, RingOptions
 from godwit.protocols.broker.fabric.tree import TreeFabric, TreeOptions
 from godwit.protocols.broker.handoff.homes import CareOf
@@ -105,6 +105,18 @@ class Asks:
 AnyFabric = TreeFabric | RingFabric | Bridge | Streamless | Gateway
 
 
+def _linked(fabric: AnyFabric) -> TreeFabric | RingFabric | None:
+    """What has links and streams to other brokers; None where there is only air."""
+    match fabric:
+        case Gateway():
+            return fabric.base
+        case Bridge():
+            return fabric.tree
+        case Streamless():
+            return None
+    return fabric
+
+
 @dataclass(frozen=True)
 class Parts:
     """What a broker is made of, for whoever serves something from it."""
@@ -130,19 +142,18 @@ class Parts:
     @property
     def tree(self) -> TreeFabric | None:
         """None where this broker is in the air only, or in a ring."""
-        if isinstance(self.fabric, Bridge | Gateway):
-            return self.fabric.tree
-        return self.fabric if isinstance(self.fabric, TreeFabric) else None
+        linked = _linked(self.fabric)
+        return linked if isinstance(linked, TreeFabric) else None
 
     @property
     def ring(self) -> RingFabric | None:
         """None where this broker owns no part of the globe."""
-        return self.fabric if isinstance(self.fabric, RingFabric) else None
+        return ring_of(self.fabric)
 
     @property
     def linked(self) -> TreeFabric | RingFabric | None:
         """What has links and streams to other brokers; None where this broker is in the air only."""
-        return self.tree or self.ring
+        return _linked(self.fabric)
 
     @property
     def air(self) -> Air | None:
@@ -435,6 +446,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     links.on_unlinked = lambda peer: host.run(partial(fabric.unlinked, peer))
     traced = bool(config.telemetry.endpoint) or (config.archive is not None and config.archive.traces)
     neighbors = Neighbors(identity.name, store, time.time, habits(config, identity.name), fabric.is_known)
+    ring, woven = ring_of(fabric), _linked(fabric)
     broker = Broker(
         host,
         store,
@@ -448,7 +460,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         capacity=capacity(config),
         tracing=traced,
         boot=boot_of_machine(),
-        directory=CareOf(host, fabric, fabric) if isinstance(fabric, RingFabric) else None,
+        directory=CareOf(host, ring, ring) if ring is not None else None,
     )
     broker.tell_bounds(_tell_bound)
     if not fabric.sources(ANYTHING):
@@ -457,8 +469,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     broker.prepare_with(IndexLoader().prepared)
     remembered = Remembered(key_in(config.folder), store) if config.access.remember else None
     access = Access(config.access.users, limits(config), remembered)
-    if not isinstance(fabric, Streamless):
-        woven = fabric.tree if isinstance(fabric, Bridge | Gateway) else fabric
+    if woven is not None:
         woven.streams.sender.on_restored = _tell_restored
     if uplinks is not None and isinstance(fabric, Gateway):
         fabric.retained = broker.shelf
@@ -500,7 +511,7 @@ def _offer(broker: Broker, fabric: object, access: Access) -> None:
 def fabric_of(config: Config, host: AsyncHost, store: SqliteStore) -> AnyFabric:
     """Over these links, over a radio, or over both; with uplinks where this broker is a gateway."""
     inner, sites = _fabric_inside(config, host, store), config.sites
-    if not sites.site or isinstance(inner, Streamless | RingFabric):
+    if not sites.site or isinstance(inner, Streamless):
         return inner
     options = SiteOptions(site=sites.site, gateways=sites.gateways, takeover_s=sites.takeover_s)
     return Gateway(inner, store, options)

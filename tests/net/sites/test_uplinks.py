@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.net.servers import client, parts, port, scene, server, serving, taken
+from tests.net.servers import client, parts, peers_at, port, scene, server, serving, taken
 from tests.net.stations import until
 
 from godwit.net.sites.uplinks import Uplinks
@@ -95,6 +95,30 @@ async def test_what_waits_for_a_site_that_is_away_survives_a_restart_and_keeps_i
         assert uplinks(first).rows()[0].waiting >= 10
         async with serving(tmp_path, "two", **hq(at)) as second, client(second, "s") as hearer:
             assert [payload for _, payload in await taken(hearer, 10)] == [b"%d" % number for number in range(10)]
+
+
+@scene
+async def test_a_site_may_be_a_ring_and_events_cross_to_and_from_each_broker_of_it(tmp_path: Path) -> None:
+    ring = {"fabric": "dht", "peers__listen": "127.0.0.1:0"}
+    async with (
+        serving(tmp_path, "one", **ring, ring__place="38.7,-9.1", **plant()) as first,
+        serving(tmp_path, "three", **ring, ring__place="52.5,13.4", peers__connect=[peers_at(first)]) as third,
+        serving(tmp_path, "two", **hq(port(first, "sites"))) as second,
+    ):
+        inside = parts(third).ring
+        assert inside is not None
+        await until(lambda: inside.is_member and set(inside.statements.gateways) == {"one"})
+        async with client(third, "s") as worker, client(second, "o") as office:
+            await worker.subscribe("orders/#", qos=1)
+            await office.subscribe("line/#", qos=1)
+            await wanted(second, "plant/one")
+            await wanted(first, "hq/two")
+            # Whichever of the two brokers of the ring matches a topic, by its first level.
+            for number in range(20):
+                await worker.publish(f"line/{number}", b"up", qos=1)
+                await office.publish(f"orders/{number}", b"down", qos=1)
+            assert await taken(office, 20) == [(f"line/{number}", b"up") for number in range(20)]
+            assert await taken(worker, 20) == [(f"orders/{number}", b"down") for number in range(20)]
 
 
 @scene

@@ -12,16 +12,17 @@ from godwit.sim.brokers.roamer import Roamer, Said
 
 
 class Land:
-    """Brokers are named by their site's letter and a number; links between letters are uplinks."""
+    """Brokers are named by their site's letter and a number; links between letters are uplinks. Inside each site there
+    is a tree, or a ring with the fabric `sites-dht`."""
 
     follows = True
 
-    def __init__(self, links: str, seed: int = 1) -> None:
+    def __init__(self, links: str, seed: int = 1, fabric: str = "sites") -> None:
         pairs = [(pair.split("-")[0], pair.split("-")[1]) for pair in links.split()]
         names = sorted({name for pair in pairs for name in pair})
         self.site_of = {name: name[0].upper() for name in names}
         gateways = [name for name in names if any(name in pair and pair[0][0] != pair[1][0] for pair in pairs)]
-        options = StationOptions(fabric="sites", sites=self.site_of, gateways=tuple(gateways))
+        options = StationOptions(fabric=fabric, sites=self.site_of, gateways=tuple(gateways))
         self.cluster = Cluster(names, pairs, seed, options)
         self.said: dict[int, Said] = {}
         self.cluster.run(5.0)

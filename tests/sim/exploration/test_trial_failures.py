@@ -101,6 +101,15 @@ CURED = {
     " there, under a packet identifier of its older session, what that took for something else: no rule could help.",
     "sites-retained-first-wanted": "Who was the first of a site to want a topic got what was retained elsewhere as if"
     " it had just been published.",
+    "sites-lost-disk-of-a-gateway-retained": "A gateway lost its disk with what it was to send on. Its site told it"
+    " anew what is retained, and it told nobody else.",
+    "sites-retained-at-the-same-moment": "Two sites retained something at the same moment, and each kept its own.",
+    "sites-retained-older-comes-round": "Something older that was retained came round through a third site, and was"
+    " shown to whoever had just been told of the newer.",
+    "sites-older-comes-back-from-another-site": "A newer session had forgotten what it had when the older one, which"
+    " was cut off on its way to another site, came back into it.",
+    "sites-two-sites-want-it": "Two gateways of a site each wanted the session for another site, and took it from one"
+    " another for ever: neither had it long enough to send it.",
     "adhoc-calendar-set-back-in-the-first-minute": "A node of the air crashed in its first minute after its calendar"
     " was set back. Its clock for ages went back too, and it forgot what it had taken from the air.",
     "copy-moved-that-its-client-never-heard-of": "A client was let into a copy and never heard so. The copy moved to"

@@ -16,6 +16,7 @@ from godwit.protocols.broker.api import Reason, Subscription
 from godwit.protocols.broker.messages import Forwarded
 from godwit.protocols.broker.streams.frames import Parcels, decode_items
 from godwit.protocols.host import Message, NodeId
+from godwit.protocols.topology.mesh import LINKS_LEAST, lot, near
 from godwit.sim.brokers.client import Connection
 from godwit.sim.brokers.cluster import Cluster
 from godwit.sim.brokers.options import StationOptions
@@ -146,6 +147,17 @@ def links(names: list[NodeId]) -> list[tuple[NodeId, NodeId]]:
         return list(combinations(names, 2))
     count = len(names)
     return [(names[at], names[(at + step) % count]) for at in range(count) for step in (1, 2)]
+
+
+def meshed(names: list[NodeId]) -> list[tuple[NodeId, NodeId]]:
+    """The links that deployed brokers keep with one another where nobody is away."""
+    pairs = set()
+    for me in names:
+        others = sorted((name for name in names if name != me), key=lambda name: lot(me, name), reverse=True)
+        beside = near(me, names)
+        wanted = [*sorted(beside), *(name for name in others if name not in beside)][: max(LINKS_LEAST, len(beside))]
+        pairs |= {(min(me, other), max(me, other)) for other in wanted}
+    return sorted(pairs)
 
 
 def between(low: int, high: int) -> str:

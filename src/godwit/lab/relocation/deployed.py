@@ -1,4 +1,5 @@
-"""A script of moves played by the deployed broker: its own sessions and handoff, over the tree of the script.
+"""A script of moves played by the deployed broker: its own sessions and handoff, over the tree of the script or in a
+ring over the same network.
 
 Nobody foresees a move here, so that what is measured is the reactive handoff; pro-active copies would make it faster
 and cost more. A client is away for seconds, not for half an hour: a deployed broker is never silent, and its heartbeats
@@ -9,8 +10,9 @@ from __future__ import annotations
 
 import statistics
 
-from godwit.lab.product.fleet import Fleet, Loud, Phone, between
+from godwit.lab.product.fleet import Fleet, Loud, Phone, between, meshed
 from godwit.lab.relocation.runs import PROCESSING_S, SPAN, Result, Script
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 from godwit.protocols.broker.streams.frames import Parcels
 from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.roamer import Said
@@ -19,23 +21,26 @@ AWAY_S = 5.0
 REST_S = 5.0
 KNOWN_S = 20.0
 """Until brokers know each other and what clients want."""
+JOINED_S, JOINED_MAX_S = 10.0, 600.0
+"""How often it is looked whether all are in the ring, and how long they may take."""
 
 
 class DeployedReplay:
-    """The product on the tree of a script."""
+    """The product on the network of a script; `fabric` is one of `FABRICS`."""
 
-    def __init__(self, seed: int, played: Script) -> None:
+    def __init__(self, seed: int, played: Script, fabric: str = "tree") -> None:
         self.script = played
-        topology = played.topology
+        topology, names = played.topology, list(played.topology.names)
         self.taken: list[tuple[str, int, float]] = []
-        options = StationOptions(session_wait_s=1e6)
-        self.fleet = Fleet(
-            list(topology.names), seed, options, latency_s=0.01, on_taken=self._taken, edges=list(topology.tree)
-        )
+        options = StationOptions(fabric=fabric, session_wait_s=1e6, first=names[0])
+        edges = meshed(names) if fabric == "dht" else list(topology.tree)
+        self.fleet = Fleet(names, seed, options, latency_s=0.01, on_taken=self._taken, edges=edges)
         self.engine = self.fleet.cluster.engine
-        for (a, b), delay_s in topology.delays_s.items():
+        for a, b in edges:
+            delay_s = topology.direct_s[a][b] if fabric == "dht" else topology.delays_s[a, b]
             for here, there in ((a, b), (b, a)):
                 self.fleet.cluster.cables.links[here][there].latency_s = delay_s + PROCESSING_S
+        self._let_join()
         self.speaker: Loud = self.fleet.publisher("p0", played.publishers[0])
         self.phones: list[Phone] = []
         for number, (at, wanted) in enumerate(played.subscribers):
@@ -44,6 +49,15 @@ class DeployedReplay:
             phone.connect(at)
             self.phones.append(phone)
         self.engine.run(self.engine.now + KNOWN_S)
+
+    def _let_join(self) -> None:
+        """In a ring brokers come in one after the other."""
+        machines, end_s = self.fleet.cluster.sites.values(), self.engine.now + JOINED_MAX_S
+        rings = [one.station.fabric for one in machines if isinstance(one.station.fabric, RingFabric)]
+        while not all(one.is_member for one in rings):
+            if self.engine.now > end_s:
+                raise TimeoutError("not all brokers are in the ring")
+            self.engine.run(self.engine.now + JOINED_S)
 
     def _taken(self, name: str, said: Said) -> None:
         self.taken.append((name, said.n, self.engine.now))
@@ -87,5 +101,5 @@ def _ends(wanted: object) -> tuple[int, int]:
     return accepted[0], accepted[-1]
 
 
-def replayed(seed: int, played: Script) -> Result:
-    return DeployedReplay(seed, played).run()
+def replayed(seed: int, played: Script, fabric: str) -> Result:
+    return DeployedReplay(seed, played, fabric).run()

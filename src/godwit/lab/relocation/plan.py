@@ -99,7 +99,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                     for count in self.subscribers
                 )
             yield from ((self.cell(protocol, publishers=count), self.seeds) for count in self.publishers)
-        yield from ((self.small(protocol), self.seeds) for protocol in (*PROTOCOLS, DEPLOYED))
+        yield from ((self.small(protocol), self.seeds) for protocol in (*PROTOCOLS, *DEPLOYED))
 
 
 PUBLISHED = Plan(further=10)
@@ -122,7 +122,7 @@ def cost(one: Configuration) -> float:
     """Seconds, about, on a core of its own."""
     if one.variant:
         return 0.012 * BATCH if one.variant in VARIANTS else 0.04 * BATCH
-    if one.protocol == DEPLOYED:
+    if one.protocol in DEPLOYED:
         return 20.0
     weight = {"ping/pong": 0.06, "ping/pong RP": 0.025}.get(one.protocol, 0.008)
     return weight * one.handovers * (one.brokers / BROKERS) * (1 + one.publishers / 10) + 0.1

@@ -110,7 +110,7 @@ def _publishers(evidence: Evidence) -> Table:
 
 def deployed(evidence: Evidence) -> Table:
     rows = []
-    for protocol in (*PROTOCOLS, DEPLOYED):
+    for protocol in (*PROTOCOLS, *DEPLOYED):
         cell = evidence.plan.small(protocol)
         if evidence.results(cell):
             kinds = [signalling, _withdrawals, _transfers, latency, _flaws]
@@ -118,7 +118,8 @@ def deployed(evidence: Evidence) -> Table:
     note = (
         f"The same scripts at {DEPLOYED_BROKERS} brokers, a size that the deployed tree is made for. Of its messages"
         " those count that carry something from broker to broker, each hop, during a handover; heartbeats and"
-        " confirmations do not. Its promises are wider: order, restarts and partitions are covered too."
+        " confirmations do not. Its promises are wider: order, restarts and partitions are covered too. In a ring"
+        " the links are those that its brokers keep, each as slow as the network below; a message takes several."
     )
     header = ("protocol", "signalling", "withdrawals", "transfers", "latency ms", "flaws")
     return Table("The deployed handoff beside the published ones", note, header, rows)

@@ -67,8 +67,8 @@ PROTOCOLS = {
 """The eight variants, two of them by overlay addresses (spec 6.3, reading 11), and another reading of two: that an
 update leaves the way to the rendezvous point where the source's way joins it."""
 
-DEPLOYED = "deployed"
-"""The product's own handoff, over the same tree."""
+DEPLOYED = {"deployed": "tree", "deployed ring": "dht"}
+"""The product's own handoff, over the same tree, and in a ring over the same network; by the name of the fabric."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,8 +88,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             if self.variant not in (*VARIANTS, *WIRINGS):
                 raise ValueError(f"variant {self.variant!r}: one of {', '.join((*VARIANTS, *WIRINGS))}")
             return
-        if self.protocol not in (*PROTOCOLS, DEPLOYED):
-            raise ValueError(f"protocol {self.protocol!r}: one of {', '.join((*PROTOCOLS, DEPLOYED))}")
+        if self.protocol not in (*PROTOCOLS, *DEPLOYED):
+            raise ValueError(f"protocol {self.protocol!r}: one of {', '.join((*PROTOCOLS, *DEPLOYED))}")
         if self.mobility not in MOBILITY or self.filters not in FILTERS:
             raise ValueError(f"{self.mobility}, {self.filters}: one of {MOBILITY} and one of {FILTERS}")
 
@@ -313,10 +313,10 @@ def _run(configuration: Configuration) -> Result:
     if configuration.variant:
         return _routed(configuration)
     played = script(configuration)
-    if configuration.protocol == DEPLOYED:
+    if configuration.protocol in DEPLOYED:
         from godwit.lab.relocation.deployed import replayed
 
-        return replayed(configuration.seed, played)
+        return replayed(configuration.seed, played, DEPLOYED[configuration.protocol])
     return Replay(configuration, played).run()
 
 

@@ -106,7 +106,7 @@ class Uplinks:
 
     def _bound(self, gateway: Gateway, peer: NodeId) -> None:
         table = self._table(peer)
-        lane = gateway.tree.streams.sender.outbox.lane(peer)
+        lane = gateway.base.streams.sender.outbox.lane(peer)
         lane.bytes_max, lane.age_max_s = table.queue_bytes_max, table.queue_age_max_s
 
     def _table(self, peer: NodeId) -> UplinkTable:
@@ -210,10 +210,10 @@ class Uplinks:
 
     def _waiting(self, peer: NodeId) -> tuple[int, int]:
         assert self.gateway is not None
-        lane = self.gateway.tree.streams.sender.outbox.lanes.get(peer)
+        lane = self.gateway.base.streams.sender.outbox.lanes.get(peer)
         return (len(lane.parcels), lane.bytes) if lane is not None else (0, 0)
 
     def _dropped(self, peer: NodeId) -> int:
         assert self.gateway is not None
-        lane = self.gateway.tree.streams.sender.outbox.lanes.get(peer)
+        lane = self.gateway.base.streams.sender.outbox.lanes.get(peer)
         return lane.dropped if lane is not None else 0

@@ -11,9 +11,9 @@ from godwit.events import Value
 from godwit.filters.filters import Filter, FilterSet
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Capacity, Grant, Limits, Opening, Outlet, Reason, Subscription
-from godwit.protocols.broker.dispatch import Switch, wants_topic
+from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
-from godwit.protocols.broker.fabric.ring.fabric import RingFabric
+from godwit.protocols.broker.fabric.gateway import ring_of
 from godwit.protocols.broker.handoff.coordinator import Moves
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
 from godwit.protocols.broker.handoff.directory import Directory
@@ -49,7 +49,7 @@ from godwit.protocols.broker.messages import (
     Turned,
     Uncopied,
 )
-from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.publication import Publication, wants_topic
 from godwit.protocols.broker.registry import Granted as Granted
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.counts import Counts
@@ -121,14 +121,15 @@ class Broker:
         fabric.clock = self.steady
         fabric.on_content = self._on_content
         fabric.on_change = self._on_change
-        if isinstance(fabric, RingFabric):
-            fabric.on_routed = self._switch.match
-            fabric.on_clear = self._moves.turning.when_clear
-            fabric.on_give = self._moves.homes_in
-            fabric.on_asked = self._tell_retained
-            fabric.on_cede = self._cede_retained
-            self._switch.keepers = lambda: fabric.replicas.holders
-            fabric.on_rehome = self._rehome
+        self._ring = ring = ring_of(fabric)
+        if ring is not None:
+            ring.on_routed = self._switch.match
+            ring.on_clear = self._moves.turning.when_clear
+            ring.on_give = self._moves.homes_in
+            ring.on_asked = self._tell_retained
+            ring.on_cede = self._cede_retained
+            self._switch.keepers = lambda: ring.replicas.holders
+            ring.on_rehome = self._rehome
         host.after(0.0, self._wake)
         host.after(CLEANING_S, self._clean)
         steady.keep()
@@ -204,6 +205,7 @@ class Broker:
 
     def _seat(self, origin: NodeId, seated: Seated) -> None:
         """Another broker is a gateway of this site."""
+        origin = seated.by or origin
         self._moves.abroad.seat(origin, seated)
         if origin not in self._gateways:
             self._gateways.add(origin)
@@ -379,10 +381,10 @@ class Broker:
     def in_place(self, session: Session, keys: Sequence[str], then: Callable[[bool], None]) -> None:
         """`then(True)` follows once, now or later, when all brokers that may send something know of these
         subscriptions; False where some do not after a while. In a tree nobody waits for that."""
-        if isinstance(self.fabric, RingFabric):
+        if self._ring is not None:
             self._switch.restate()
             subs = [sub for key in keys if (sub := session.subscriptions.get(key)) is not None]
-            self.fabric.in_place(tuple(filters_of(subs, lasting=True)), then)
+            self._ring.in_place(tuple(filters_of(subs, lasting=True)), then)
         else:
             then(True)
 
@@ -688,15 +690,15 @@ class Broker:
 
     def _cede_retained(self, broker: NodeId, cell: Cell) -> None:
         """A cell becomes another broker's, and with it what is retained for it."""
-        assert isinstance(self.fabric, RingFabric)
+        assert self._ring is not None
         for last in self._switch.retained:
-            if meets(cell, self.fabric.targets.of_publication(last.publication)):
+            if meets(cell, self._ring.targets.of_publication(last.publication)):
                 self.fabric.send((broker,), messages.Retained(last.publication))
 
     def _rehome(self, cell: Cell) -> None:
         """A home of some clients has another owner, who may not know of them."""
-        assert isinstance(self.fabric, RingFabric)
-        self._moves.rehome(partial(self.fabric.is_home, cell))
+        assert self._ring is not None
+        self._moves.rehome(partial(self._ring.is_home, cell))
 
     def _load(self) -> None:
         """All that was here before a crash. Connections are not, so that wills and expiry begin to count."""

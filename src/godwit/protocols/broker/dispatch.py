@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from godwit.filters.filters import Filter
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
@@ -15,7 +14,7 @@ from godwit.protocols.broker.lasting.past import Recollection
 from godwit.protocols.broker.lasting.replay import Replays
 from godwit.protocols.broker.lasting.views import Views
 from godwit.protocols.broker.messages import Forwarded, Line
-from godwit.protocols.broker.publication import Publication, is_topic_attribute, topic_values
+from godwit.protocols.broker.publication import Publication, wants_topic
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import is_first, is_own
@@ -195,7 +194,7 @@ class Switch:
     def match(self, publication: Publication) -> None:
         """Another broker took it, and leaves it to this one to find out who wants it."""
         self._foreign = True
-        if publication.retain:
+        if publication.retain and publication.passage is None:  # in another site it has its time
             publication = self.retained.stamped(publication)
         self.spread(self.name, (publication,))
         self._foreign = False
@@ -224,6 +223,8 @@ class Switch:
             self._spread(origin, one, audiences[at], found.get(at))
 
     def _spread(self, origin: NodeId, publication: Publication, audience: Audience, found: Found | None) -> None:
+        if publication.was_retained and not self.retained.is_news(publication):
+            return  # whoever wants it is told of the newer one
         takers, own = audience.takers, origin == self.name
         if own and publication.qos:
             self.stamp = (origin, self.fabric.sent + 1)
@@ -466,12 +467,6 @@ def crossing_of(publication: Publication) -> Passage:
     """How a session that crosses between sites remembers what it had before: where two gateways act for a site, the
     same may come to it again over the other one. No passage looks like this."""
     return f"/{publication.publisher}", publication.sequence
-
-
-def wants_topic(filters: Iterable[Filter], topic: str) -> bool:
-    """Whether some of them want the topic, for whichever content."""
-    values = topic_values(topic)
-    return any(all(own.matches(values) for own in one if is_topic_attribute(own.name)) for one in filters)
 
 
 def takes(session: Session, origin: NodeId) -> bool:

@@ -71,6 +71,10 @@ class Fetch(msgspec.Struct, frozen=True, tag="fetch", array_like=True):
     """To a gateway: the client shows that its session was at this broker of another site, `site/broker`."""
     since: Count = 0
     """The epoch of that."""
+    proof: str = ""
+    """What the client has shown for it: that of its token."""
+    outside: bool = False
+    """It is another site that asks: give it only where the proof is one of the session's."""
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
@@ -204,6 +208,8 @@ class Carried(msgspec.Struct, array_like=True):
     """By lasting subscription."""
     replays: dict[str, Replay] = msgspec.field(default_factory=dict)
     """By subscription that has not had all yet of what it wants of the past."""
+    proofs: tuple[str, ...] = ()
+    """Of the tokens that the client may show, the oldest first: secrets, without which no other site gets it."""
 
 
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
@@ -290,6 +296,8 @@ class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
     epoch: Count
     at: NodeId = ""
     since: Count = 0
+    denied: str | None = None
+    """I have one, but not for another site that has shown this as its proof."""
 
 
 class Sought(msgspec.Struct, frozen=True, tag="sought", array_like=True):
@@ -471,6 +479,8 @@ class Seated(msgspec.Struct, frozen=True, tag="seated", array_like=True):
     """Those that lie behind my uplinks."""
     crosses: tuple[str, ...] = ()
     """Those from and to which sessions cross over my uplinks."""
+    by: NodeId = ""
+    """The gateway, where another broker passes it on."""
 
 
 class Offered(msgspec.Struct, frozen=True, tag="offered", array_like=True):
@@ -489,6 +499,8 @@ class Summon(msgspec.Struct, frozen=True, tag="summon", array_like=True):
     client: str
     at: str
     epoch: Count
+    proof: str = ""
+    """That of the token which the client shows: nobody else knows it but the brokers where the session was."""
 
 
 class Marker(msgspec.Struct, frozen=True, tag="marker", array_like=True):
@@ -514,6 +526,8 @@ class Astray(msgspec.Struct, frozen=True, tag="astray", array_like=True):
 
     client: str
     taken: bool = False
+    proof: str = ""
+    """That of the `Summon` which this answers: the client may have shown another since."""
 
 
 # Only where brokers own cells (docs/ring.md): who matches what, and how a cell changes hands.
@@ -539,6 +553,9 @@ class Routed(msgspec.Struct, frozen=True, tag="routed", array_like=True):
 
     publication: Publication
     hops: Hops = 0
+    probe: Count = 0
+    """It is none, but a number: say it to `by` with `Passed`, behind all that you have sent there."""
+    by: NodeId = ""
 
 
 class Wanted(msgspec.Struct, frozen=True, tag="wanted", array_like=True):
@@ -782,7 +799,7 @@ def retimed(content: Content, offset_s: float) -> Content:
         case Retained(publication):
             return Retained(_retimed(publication, offset_s))
         case Routed(publication):
-            return Routed(_retimed(publication, offset_s), content.hops)
+            return msgspec.structs.replace(content, publication=_retimed(publication, offset_s))
         case Forwarded():
             return msgspec.structs.replace(content, kept=_retimed_kept(content.kept, offset_s))
         case Session() | Copy():

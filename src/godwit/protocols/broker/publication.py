@@ -11,13 +11,14 @@ A filter sees, later ones winning over earlier ones of the same name:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
 
 from godwit.events import INT_MAX, INT_MIN, NAME_MAX, Value
+from godwit.filters.filters import Filter
 from godwit.protocols.broker import senml
 
 ATTRIBUTES = "attributes"
@@ -178,3 +179,9 @@ def _members(members: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tu
                 yield name, value
         elif kind is dict and depth < DEPTH_MAX:
             yield from _members(value, f"{name}.", depth + 1)
+
+
+def wants_topic(filters: Iterable[Filter], topic: str) -> bool:
+    """Whether some of them want the topic, for whichever content."""
+    values = topic_values(topic)
+    return any(all(own.matches(values) for own in one if is_topic_attribute(own.name)) for one in filters)

@@ -23,12 +23,13 @@ from godwit.protocols.broker.api import (
 )
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
-from godwit.protocols.broker.fabric.ring.fabric import RingFabric
+from godwit.protocols.broker.fabric.gateway import ring_of
 from godwit.protocols.broker.lasting.words import MATCHES, VIEW
 from godwit.protocols.broker.messages import Replay
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.parse import interval_of, remembered, understood, wanted_filters
+from godwit.protocols.broker.session.proofs import BEFORE, renewed
 from godwit.protocols.broker.session.rows import items_of
 from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.broker.topics import problem_of_filter
@@ -60,6 +61,8 @@ class Registry:
 
     def __init__(self, switch: Switch, reunion: Reunion, limits: Limits = Limits()) -> None:  # noqa: B008
         self.switch = switch
+        self.ring = ring_of(switch.fabric)
+        """None where brokers are joined otherwise."""
         self.reunion = reunion
         self.limits = limits
         """Of sessions whose clients have yet to come here."""
@@ -115,7 +118,7 @@ class Registry:
         session.standing.left = None
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
         session.standing.will = opening.will
-        session.carried.token = self._token(session) if session.durable else ""
+        session.carried.token = self._token(session, opening) if session.durable else ""
         session.carried.last = session.carried.token
         self.restrict(session, opening.grant)
         self._keep(session, was_durable)
@@ -140,10 +143,13 @@ class Registry:
             self.switch.ledger.delete_incoming(session, number)
         session.queue.incoming.clear()
 
-    def _token(self, session: Session) -> str:
+    def _token(self, session: Session, opening: Opening) -> str:
         """Another one for each time that a client is let in anywhere; the clock sees to that after a crash."""
         self._attachment = max(self._attachment + 1, int(self.switch.clock() * 1000))
-        return f"{session.standing.epoch}.{self._attachment}.{self.moves.abroad.own_name}"
+        count, name = str(self._attachment), self.moves.abroad.own_name
+        if self.moves.abroad.site:
+            count += BEFORE + renewed(session.carried, opening.token, self.switch.host.random)
+        return f"{session.standing.epoch}.{count}.{name}"
 
     def _keep(self, session: Session, was_durable: bool) -> None:
         ledger = self.switch.ledger
@@ -353,7 +359,7 @@ class Registry:
             return "since: a lasting subscription tells what is, not what was; leave one of the two out"
         if wanted.group:
             return "since: a shared subscription has no past of its own; leave the group out"
-        if isinstance(self.switch.fabric, RingFabric):
+        if self.ring is not None:
             return "since: brokers of a ring keep no archive of what they match; subscribe without it"
         if self.switch.recollection.past is None:
             return "since: this broker keeps no archive; start it with --archive DIR, or subscribe without since"
@@ -366,7 +372,7 @@ class Registry:
         """The answer to a subscription as it is when all brokers know of it: in a ring what is retained has come
         meanwhile."""
         sub = session.subscriptions.get(key)
-        if not granted.properties or sub is None or not isinstance(self.switch.fabric, RingFabric):
+        if not granted.properties or sub is None or self.ring is None:
             return granted
         return self._granted_view(sub, self.switch.views.told_by_now(sub))
 
@@ -454,11 +460,11 @@ class Registry:
         handling = wanted.retain_handling
         if wanted.group or handling is RetainHandling.NEVER or (handling is RetainHandling.IF_NEW and not new):
             return
-        if isinstance(self.switch.fabric, RingFabric):
+        if self.ring is not None:
             # Those who match it send what they have before they say that they have noted it.
             self.switch.restate()
             filters = condition if condition is not None else wanted_filters(wanted.topics, None)
-            self.switch.fabric.in_place(filters, lambda _: self._find_retained(session, wanted, condition))
+            self.ring.in_place(filters, lambda _: self._find_retained(session, wanted, condition))
         else:
             self._find_retained(session, wanted, condition)
 

@@ -107,7 +107,9 @@ def air(ground: Ground) -> Woven:
 class SimGateway(Gateway):
     """A gateway that is told of all links alike: those to brokers of other sites are its uplinks."""
 
-    def __init__(self, inner: TreeFabric, store: SimStore, options: SiteOptions, sites: Mapping[NodeId, str]) -> None:
+    def __init__(
+        self, inner: TreeFabric | RingFabric, store: SimStore, options: SiteOptions, sites: Mapping[NodeId, str]
+    ) -> None:
         super().__init__(inner, store, options)
         self.sites = sites
 
@@ -126,14 +128,28 @@ class SimGateway(Gateway):
 
 def site(ground: Ground) -> Woven:
     """A tree inside each site, and uplinks between those of their brokers that are gateways."""
+    fabric = TreeFabric(ground.node, ground.store, ground.options.tree)
+    return Woven(_seated(ground, fabric), lambda: fabric.brokers)
+
+
+def ringed_site(ground: Ground) -> Woven:
+    """A ring inside each site."""
     node, options = ground.node, ground.options
-    fabric = TreeFabric(node, ground.store, options.tree)
+    here = [name for name, site in options.sites.items() if site == options.sites[node.name]]
+    own = msgspec.structs.replace(options.ring, place=place_of(node.name), first=node.name == min(here))
+    fabric = RingFabric(node, ground.store, own)
+    return Woven(_seated(ground, fabric), lambda: fabric.brokers, CareOf(node, fabric, fabric))
+
+
+def _seated(ground: Ground, fabric: TreeFabric | RingFabric) -> Fabric:
+    """With uplinks, where its broker is a gateway."""
+    node, options = ground.node, ground.options
     if node.name not in options.gateways:
-        return Woven(fabric, lambda: fabric.brokers)
+        return fabric
     here = options.sites[node.name]
     fellows = tuple(one for one in options.gateways if options.sites[one] == here)
     seat = SiteOptions(site=here, gateways=fellows, takeover_s=options.takeover_s)
-    return Woven(SimGateway(fabric, ground.store, seat, options.sites), lambda: fabric.brokers)
+    return SimGateway(fabric, ground.store, seat, options.sites)
 
 
 FABRICS: dict[str, FabricKind] = {
@@ -146,5 +162,6 @@ FABRICS: dict[str, FabricKind] = {
         promises=Promises(follows=False, outlives=False, confined=False, retains=False, ordered=False),
     ),
     "sites": FabricKind(weave=site),
+    "sites-dht": FabricKind(weave=ringed_site, promises=Promises(confined=False, replicated=False, by_level=True)),
 }
 """By the name that `--fabric` takes."""

@@ -42,14 +42,14 @@ class _Draft:
         self.fabric = fabric
         self.dice = Streams(seed).stream("plan", fabric)
         dice = self.dice
-        self.sites = sites(dice) if fabric == "sites" else ()
+        self.sites = sites(dice) if fabric in ("sites", "sites-dht") else ()
         if self.sites:
             self.brokers = tuple(sorted(broker for site in self.sites for broker in site))
         else:
             self.brokers = tuple(f"b{at}" for at in range(1, dice.randint(*BROKERS) + 1))
         self.present, self.late = self.brokers, tuple[NodeId, ...]()
         if self.sites:
-            self.links = tuple(site_links(self.sites, dice))
+            self.links = tuple(site_links(self.sites, dice, meshed=fabric == "sites-dht"))
         elif fabric == "dht":
             self.links = tuple(combinations(self.brokers, 2))
             self.present = self.brokers[: dice.randint(1, len(self.brokers))]
@@ -271,9 +271,11 @@ def sites(dice: Random) -> tuple[tuple[NodeId, ...], ...]:
     return tuple(found)
 
 
-def site_links(places: tuple[tuple[NodeId, ...], ...], dice: Random) -> list[tuple[NodeId, NodeId]]:
+def site_links(
+    places: tuple[tuple[NodeId, ...], ...], dice: Random, *, meshed: bool = False
+) -> list[tuple[NodeId, NodeId]]:
     """Links inside each site, and uplinks that make a tree of the sites: at one gateway of a site, or at several."""
-    found = [pair for site in places for pair in links(site, dice)]
+    found = [pair for site in places for pair in (combinations(site, 2) if meshed else links(site, dice))]
     spread = dice.random() < 0.4
     for at, site in enumerate(places[1:], 1):
         other = places[dice.randrange(at)]

@@ -9,7 +9,7 @@ import msgspec
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.fabric.gateway import Gateway
-from godwit.protocols.broker.messages import Offered, Outlook, filters_in
+from godwit.protocols.broker.messages import Offered, Outlook, Wanted, filters_in
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.streams.frames import Parcels, decode_items
 from godwit.protocols.broker.topics import meaning
@@ -21,6 +21,9 @@ from godwit.sim.brokers.cluster import Cluster
 from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.roamer import Roamer, Said
 from godwit.sim.brokers.station import Station
+
+JOINED_S = 120.0
+"""By then all are in their rings: they come in one after the other."""
 
 
 class CountryOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +38,8 @@ class CountryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """That the clients publish, all over the country."""
     as_sites: bool = True
     """Else all brokers are in one tree, over the same links."""
+    rings: bool = False
+    """Inside each site is a ring; else a tree."""
 
 
 class Counted(msgspec.Struct, kw_only=True):
@@ -66,7 +71,7 @@ class Country:
         self.uplinks = set(pairwise(gateways))
         inside = [(names[0], other) for names in self.names for other in names[1:]]
         station = StationOptions(
-            fabric="sites" if options.as_sites else "tree",
+            fabric=_fabric(options),
             sites=self.site_of if options.as_sites else {},
             gateways=tuple(gateways) if options.as_sites else (),
             handoff="reactive",
@@ -100,7 +105,7 @@ class Country:
         return Roamer(self, f"c-{name}", wanted, delay_s=0.001)
 
     def run(self) -> Counted:
-        self.cluster.run(5.0)
+        self.cluster.run(JOINED_S if self.options.rings else 5.0)
         for name, client in self.clients.items():
             client.come(name)
         self.cluster.run(2.0)
@@ -148,7 +153,7 @@ class Country:
         elif isinstance(message, Parcels):
             for item in (item for run in message.runs for item in decode_items(run)):
                 self.found.events += crosses and isinstance(item.content, Publication)
-                if isinstance(item.content, Outlook | Offered):
+                if isinstance(item.content, Outlook | Offered | Wanted):
                     stated += sum(1 for _ in filters_in(item.content))
         self.found.statements += stated if crosses else 0
         self.found.statements_everywhere += stated
@@ -161,3 +166,9 @@ class Country:
     def admitted(self, roamer: Roamer, at: NodeId) -> None: ...
 
     def taken(self, roamer: Roamer, said: Said) -> None: ...
+
+
+def _fabric(options: CountryOptions) -> str:
+    if not options.as_sites:
+        return "tree"
+    return "sites-dht" if options.rings else "sites"

@@ -24,7 +24,8 @@ from godwit.lab.gathering.beyond.recorded import (
     brokers_of,
     thinned,
 )
-from godwit.lab.gathering.beyond.tree_drive import TreeNet, meshed
+from godwit.lab.gathering.beyond.tree_drive import TreeNet
+from godwit.lab.product.fleet import meshed
 
 LAT, LON = 37.75, -122.44
 BROKERS = 4

@@ -149,7 +149,7 @@ def test_a_bound_drops_the_oldest_is_counted_and_the_other_side_is_told_all_agai
     land = Land("a1-b1")
     hearer, speaker = land.client("s", "b1", "a/#"), land.client("p", "a1")
     land.cluster.cut("a1", "b1")
-    lane = land.gateway("a1").tree.streams.sender.outbox.lane("b1")
+    lane = land.gateway("a1").base.streams.sender.outbox.lane("b1")
     lane.bytes_max = 500
     for _ in range(20):
         speaker.speak("a/x", {}, 2)
@@ -167,7 +167,7 @@ def test_a_bound_drops_the_oldest_is_counted_and_the_other_side_is_told_all_agai
 
 def test_what_has_no_business_on_an_uplink_is_counted_and_dropped() -> None:
     land = Land("a1-b1")
-    land.gateway("a1").tree.send(("b1",), Outlook("A", 99, base=42))
+    land.gateway("a1").base.send(("b1",), Outlook("A", 99, base=42))
     land.run(2.0)
     told = next(iter(land.gateway("a1").uplinks.values())).told
     assert told.number == next(iter(land.gateway("b1").uplinks.values())).heard.number

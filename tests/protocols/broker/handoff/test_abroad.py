@@ -18,6 +18,9 @@ from godwit.sim.brokers.roamer import Roamer
 CHAIN = "a1-a2 a2-a3 b1-b2 c1-c2 a1-b1 b1-c1"
 """Site B lies between the two others."""
 
+FABRICS = ("sites", "sites-dht")
+"""Inside each site a tree, or a ring."""
+
 SAID = (Summon, Session, Marker, Crossed, Astray, Outlook)
 
 
@@ -85,9 +88,10 @@ def test_a_session_crosses_one_uplink_by_these_messages() -> None:
 
 @pytest.mark.feature("content-routing F33")
 @pytest.mark.feature("content-routing F35")
+@pytest.mark.parametrize("fabric", FABRICS)
 @pytest.mark.parametrize("seed", range(3))
-def test_under_load_nothing_is_lost_or_comes_twice_and_the_old_session_is_given_up(seed: int) -> None:
-    land = Land(CHAIN, seed)
+def test_under_load_nothing_is_lost_or_comes_twice_and_the_old_session_is_given_up(seed: int, fabric: str) -> None:
+    land = Land(CHAIN, seed, fabric)
     client = land.client("s", "c2", "x/#")
     speakers = [land.client(f"p{at}", at) for at in ("a3", "b2", "c1")]
 
@@ -166,10 +170,11 @@ def test_while_the_uplink_is_down_the_client_is_told_to_come_again_and_then_gets
     nothing_is_under_way(land)
 
 
+@pytest.mark.parametrize("fabric", FABRICS)
 @pytest.mark.parametrize("victim", ["a1", "b1", "a2", "b2"])
 @pytest.mark.parametrize("after_s", [0.01, 0.03, 0.05, 0.08])
-def test_a_crash_in_the_middle_changes_nothing(victim: NodeId, after_s: float) -> None:
-    land = Land("a1-a2 a1-b1 b1-b2 a2-a3 b2-b3")
+def test_a_crash_in_the_middle_changes_nothing(victim: NodeId, after_s: float, fabric: str) -> None:
+    land = Land("a1-a2 a1-b1 b1-b2 a2-a3 b2-b3", fabric=fabric)
     client = land.client("s", "a2", "x/#")
     speakers = [land.client("pa", "a3"), land.client("pb", "b3")]
     client.vanish()
@@ -205,3 +210,54 @@ def test_where_nobody_has_the_session_the_client_gets_a_new_one() -> None:
     assert [one.present for one in client.admissions] == [False, False]
     assert [line for line in watch.heard if "Outlook" not in line] == ["b1 a1 Summon", "a1 b1 Astray"]
     nothing_is_under_way(land)
+
+
+def summoned(land: Land, by: NodeId, of: NodeId, at: str, proof: str) -> list[str]:
+    """A gateway asks another for the session of `s`, though no client has come to it; what is said of it."""
+    watch = Watch(land)
+    land.gateway(by).send((of,), Summon("s", at, 0, proof))
+    land.run(5.0)
+    return [line for line in watch.heard if "Outlook" not in line]
+
+
+@pytest.mark.parametrize("home", ["a1", "a2"])
+@pytest.mark.parametrize("proof", ["", "a guess"])
+def test_a_site_gets_no_session_by_its_name(home: NodeId, proof: str) -> None:
+    land = Land("a1-a2 a1-b1 b1-b2")
+    client, speaker = land.client("s", home, "x/#"), land.client("p", "b2")
+    assert summoned(land, "b1", "a1", f"A/{home}", proof) == ["b1 a1 Summon", "a1 b1 Astray"]
+    speaker.speak("x/y", {}, 2)
+    land.run(2.0)
+    assert sessions_of(land, "s") == [home]
+    assert client.inside
+    assert not client.closed, "nobody has disturbed the client"
+    everything_came_once(land, client)
+    nothing_is_under_way(land)
+
+
+def test_no_site_gets_a_session_through_another_that_had_it() -> None:
+    """The gateway of B remembers the proof of what has left from there, for clients of B; not for C."""
+    land = Land(CHAIN)
+    client = land.client("s", "b2", "x/#")
+    client.come("a2")
+    land.run(5.0)
+    assert sessions_of(land, "s") == ["a2"]
+    said = summoned(land, "c1", "b1", "B/b2", "")
+    assert said[-1] == "b1 c1 Astray"
+    assert sessions_of(land, "s") == ["a2"]
+    assert client.inside
+    nothing_is_under_way(land)
+
+
+def test_a_site_that_had_it_gets_it_back_until_the_client_has_shown_a_newer_token() -> None:
+    land = Land("a1-a2 a1-b1 b1-b2")
+    client = land.client("s", "b2", "x/#")
+    old = land.cluster.sites["b2"].broker.sessions["s"].carried.proofs[-1]
+    client.come("a2")
+    land.run(5.0)
+    client.come("a1")
+    land.run(5.0)
+    assert sessions_of(land, "s") == ["a1"]
+    assert summoned(land, "b1", "a1", "A/a1", old) == ["b1 a1 Summon", "a1 b1 Astray"]
+    fresh = land.cluster.sites["a1"].broker.sessions["s"].carried.proofs[-1]
+    assert "a1 b1 Session" in summoned(land, "b1", "a1", "A/a1", fresh), "whoever has the token gets it"

@@ -20,7 +20,7 @@ from godwit.lab.gathering.beyond.recorded import (
     Drive,
     Driven,
 )
-from godwit.lab.product.fleet import LEAD_S
+from godwit.lab.product.fleet import LEAD_S, meshed
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.fabric.tree import TreeFabric
 from godwit.protocols.broker.publication import Publication
@@ -31,7 +31,6 @@ from godwit.protocols.host import Message, NodeId
 from godwit.protocols.routing.messages import Ack
 from godwit.protocols.routing.process import Enclosed
 from godwit.protocols.topology.election import Heartbeat
-from godwit.protocols.topology.mesh import LINKS_LEAST, lot, near
 from godwit.sim.brokers.cluster import Cluster
 from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.roamer import Roamer, Said
@@ -40,17 +39,6 @@ TOPIC = "reading"
 BROKERS = 64
 """Of all 549, every handoff would write 2,743 durable items, and half an hour of taxis 32 million."""
 MINUTES = 5.0
-
-
-def meshed(names: list[NodeId]) -> list[tuple[NodeId, NodeId]]:
-    """The links that deployed brokers keep with one another where nobody is away."""
-    pairs = set()
-    for me in names:
-        others = sorted((name for name in names if name != me), key=lambda name: lot(me, name), reverse=True)
-        beside = near(me, names)
-        wanted = [*sorted(beside), *(name for name in others if name not in beside)][: max(LINKS_LEAST, len(beside))]
-        pairs |= {(min(me, other), max(me, other)) for other in wanted}
-    return sorted(pairs)
 
 
 @lru_cache(maxsize=65_536)

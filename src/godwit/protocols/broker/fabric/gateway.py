@@ -9,16 +9,19 @@ what is sent on. So nothing is lost, nothing comes twice, and what came in order
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import partial
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from godwit.filters.filters import Filter, alternatives
-from godwit.protocols.broker.fabric.base import ANYTHING
+from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
+from godwit.protocols.broker.fabric.border import at_home, known_as
 from godwit.protocols.broker.fabric.bridge import Bridge
 from godwit.protocols.broker.fabric.passages import Passage, passage_of
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 from godwit.protocols.broker.fabric.tree import TreeFabric
-from godwit.protocols.broker.fabric.uplink import Uplink, View, loaded, paths_through, put, told_to
+from godwit.protocols.broker.fabric.uplink import Stalled, Uplink, View, loaded, paths_through, put, told_to
 from godwit.protocols.broker.messages import (
     ELSEWHERE,
     Astray,
@@ -34,12 +37,13 @@ from godwit.protocols.broker.messages import (
     Path,
     Repeated,
     Retained,
+    Routed,
     Seated,
     Session,
     Summon,
     Unclear,
 )
-from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.publication import Publication, wants_topic
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.streams.sequence import Numbers
 from godwit.protocols.host import LocalError, Message, NodeId, Record
@@ -73,16 +77,16 @@ class SiteOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Shelf(Protocol):
     """What is retained at this broker."""
 
-    def get(self, topic: str) -> Publication | None:
-        """The last of a topic; without payload where it was cleared."""
+    def is_news(self, publication: Publication) -> bool:
+        """Whether it comes after what is known of its topic."""
 
     def publications(self) -> Iterable[Publication]:
         """All of them, cleared ones too."""
 
 
 class _Nothing:
-    def get(self, topic: str) -> Publication | None:
-        return None
+    def is_news(self, publication: Publication) -> bool:
+        return True
 
     def publications(self) -> Iterable[Publication]:
         return ()
@@ -92,19 +96,18 @@ NOTHING = _Nothing()
 
 
 class Gateway:
-    """A `Fabric`. Streams, brokers and sessions that move are those of the inner one; over `tree`, which is its tree,
-    lead the streams to other sites too.
+    """A `Fabric`. Streams, brokers and sessions that move are those of the inner one; over `base`, which is its tree or
+    its ring, lead the streams to other sites too.
 
     Whoever runs it calls `reached` and `unreached` for gateways of other sites, sets `offer` to what clients of this
     broker may publish, and `retained` to what this broker retains.
     """
 
-    retains_everywhere = True
-    """Within the site; to other sites goes what they want."""
-
-    def __init__(self, inner: TreeFabric | Bridge, store: Store, options: SiteOptions) -> None:
+    def __init__(self, inner: TreeFabric | Bridge | RingFabric, store: Store, options: SiteOptions) -> None:
         self.inner = inner
-        self.tree = inner.tree if isinstance(inner, Bridge) else inner
+        self.base = inner.tree if isinstance(inner, Bridge) else inner
+        self.retains_everywhere = inner.retains_everywhere
+        """Within the site; to other sites goes what they want."""
         self.store = store
         self.options = options
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
@@ -139,7 +142,7 @@ class Gateway:
         self._router = self._new_router()
         self._source: tuple[NodeId, int] | None = None
         """The uplink whose content the broker is working on, and its number."""
-        self.tree.is_foreign = self.uplinks.__contains__
+        self.base.is_foreign = self.uplinks.__contains__
         inner.on_content = self._from_inner
         inner.on_change = self._inner_changed
         self._act()
@@ -152,7 +155,7 @@ class Gateway:
 
     @property
     def name(self) -> NodeId:
-        return self.tree.host.name
+        return self.base.host.name
 
     @property
     def clock(self) -> Callable[[], float]:
@@ -164,7 +167,7 @@ class Gateway:
 
     @property
     def brokers(self) -> Set[NodeId]:
-        return self.tree.brokers
+        return self.base.brokers
 
     def is_known(self, broker: NodeId) -> bool:
         return self.inner.is_known(broker)
@@ -214,12 +217,12 @@ class Gateway:
             self._router = self._new_router()
             self.on_change()
         uplink = self.uplinks[peer]
-        uplink.up, uplink.up_since_s = True, self.tree.host.now()
-        self.tree.reached(peer)
+        uplink.up, uplink.up_since_s = True, self.base.host.now()
+        self.base.reached(peer)
         self._tell()
 
     def unreached(self, peer: NodeId) -> None:
-        self.tree.beyond.discard(peer)
+        self.base.beyond.discard(peer)
         if peer in self.uplinks:
             self.uplinks[peer].up = False
             self._tell()
@@ -227,15 +230,15 @@ class Gateway:
     def forget(self, peer: NodeId) -> None:
         """The uplink is no more, and what was kept for it is dropped."""
         if self.uplinks.pop(peer, None) is not None:
-            self.tree.beyond.discard(peer)
-            self.tree.streams.forget(peer)
+            self.base.beyond.discard(peer)
+            self.base.streams.forget(peer)
             self.store.drop("meta", f"uplink {peer}")
             self._router = self._new_router()
             self._tell()
 
     def receive(self, sender: NodeId, message: Message) -> None:
         if sender in self.uplinks:
-            self.tree.receive_from_beyond(sender, message)
+            self.base.receive_from_beyond(sender, message)
         else:
             self.inner.receive(sender, message)
 
@@ -254,14 +257,15 @@ class Gateway:
 
     def _look_round(self) -> None:
         self._tell()
-        self.tree.host.after(self.options.look_round_s, self._look_round)
+        self.base.host.after(self.options.look_round_s, self._look_round)
 
     def _inner_changed(self) -> None:
         for peer, uplink in self.uplinks.items():
-            reborn = uplink.disk not in (0, self.tree.disk_of(peer))
-            uplink.disk = self.tree.disk_of(peer)
+            reborn = uplink.disk not in (0, self.base.disk_of(peer))
+            uplink.disk = self.base.disk_of(peer)
             if reborn:
                 uplink.tell_anew()
+                uplink.stalled = None
                 self.on_reborn(peer)
         for broker in self._offers.keys() - self.brokers:
             del self._offers[broker]
@@ -302,11 +306,11 @@ class Gateway:
         beside = self._beside(uplink)
         if not fellows and not beside:
             return True
-        if any(uplink.site in self._seated[one].reaches and self.tree.way(one) is not None for one in fellows):
+        if any(uplink.site in self._seated[one].reaches and self.base.way(one) is not None for one in fellows):
             return False
         if any(one.up for one in beside):
             return False
-        since_s = self.tree.host.now() - uplink.up_since_s
+        since_s = self.base.host.now() - uplink.up_since_s
         return uplink.acts or (uplink.up and since_s >= self.options.takeover_s)
 
     def _fellows_before(self) -> tuple[NodeId, ...]:
@@ -334,13 +338,21 @@ class Gateway:
         self._router.hear(neighbor, _update(before[0], offered), _update(before[1], wanted))
 
     def _tell_site(self) -> None:
-        wanted = alternatives((*(self._own or ()), *self._router.wanted.statements.told(SITE))).filters
+        wanted = alternatives(
+            (*(self._own or ()), *self._router.wanted.statements.told(SITE), *self._transit())
+        ).filters
         if wanted != self._told:
             self._told = wanted
             self._statement = self.inner.want(wanted)
 
+    def _transit(self) -> Iterator[Filter]:
+        """What goes from one uplink to another is matched in our ring, too: it must come back from there."""
+        if isinstance(self.base, RingFabric) and len(self.uplinks) > 1:
+            for uplink in self.uplinks.values():
+                yield from uplink.wanted
+
     def _tell_uplink(self, uplink: Uplink) -> None:
-        lane = self.tree.streams.sender.outbox.lanes.get(uplink.peer)
+        lane = self.base.streams.sender.outbox.lanes.get(uplink.peer)
         if lane is not None and lane.dropped != uplink.dropped:
             uplink.dropped = lane.dropped
             uplink.tell_anew()
@@ -354,7 +366,7 @@ class Gateway:
         outlook = uplink.tell(paths, offered, wanted, self._numbers.last + 1, leads=self._leads(uplink))
         if outlook is not None:
             self._numbers.next()
-            self.tree.send((uplink.peer,), outlook)
+            self.base.send((uplink.peer,), outlook)
 
     def _behind(self) -> Iterator[Path]:
         for uplink in self.uplinks.values():
@@ -366,19 +378,19 @@ class Gateway:
         """Every broker of the site hears once that this is a gateway; the other gateways hear more."""
         up = sorted({one.site for one in self.uplinks.values() if one.up and one.site and not one.is_refused})
         paths = tuple(sorted({path for one in self.uplinks.values() for path in one.paths}))
-        seated = Seated(self.options.site, tuple(up), paths, self.crosses)
+        seated = Seated(self.options.site, tuple(up), paths, self.crosses, self.name)
         for broker in sorted(self.brokers):
             is_fellow = broker in self.options.gateways or broker in self._seated
             told = self._seated_to.get(broker)
             if told is None or told.crosses != seated.crosses or (is_fellow and told != seated):
                 self._seated_to[broker] = seated
-                self.tree.send((broker,), seated)
+                self.base.send((broker,), seated)
         behind = (one for uplink in self.uplinks.values() if uplink.acts for one in uplink.offered)
         offers = alternatives((*self._offer, *behind)).filters
         for fellow in sorted(self._seated):
             if self._offered_to.get(fellow) != offers and self.is_known(fellow):
                 self._offered_to[fellow] = offers
-                self.tree.send((fellow,), Offered(offers))
+                self.base.send((fellow,), Offered(offers))
 
     def _new_router(self) -> Router:
         """Filled anew: what is told is compared with what was told before, so nobody is told anything twice."""
@@ -394,14 +406,14 @@ class Gateway:
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         names = tuple(to)
         inside = tuple(name for name in names if name not in self.uplinks)
-        passage = passage_of(f"{self.options.site}/{self.name}", self.tree.streams.sender.stream, self.sent + 1)
+        passage = passage_of(f"{self.options.site}/{self.name}", self.base.streams.sender.stream, self.sent + 1)
         if inside:
             self.inner.send(inside, content, durable=durable)
         outside = [name for name in names if name in self.uplinks]
         if isinstance(content, Publication):
             self._send_on(outside, content, passage, durable)
         elif outside and isinstance(content, CROSSING):
-            self.tree.send(outside, _carried_over(content), durable=durable)
+            self.base.send(outside, _carried_over(content), durable=durable)
 
     # Sessions that cross.
 
@@ -442,16 +454,18 @@ class Gateway:
         return next((one for one, seated in self._seated.items() if site in seated.crosses), "")
 
     def _send_on(self, to: Iterable[NodeId], publication: Publication, passage: Passage, durable: bool) -> None:
-        """To other sites, but not to the one that it comes from. Retained ones are offered to everybody."""
+        """To other sites, but not to the one that it comes from. Retained ones are offered to everybody, and go where
+        their topic is wanted, for whichever content: what is kept of it there is not the last any more."""
         came_from = self.uplinks[self._source[0]].site if self._source is not None else None
-        peers = [peer for peer in to if self.uplinks[peer].site != came_from]
+        origin = _site_in(publication)
+        peers = [peer for peer in to if self.uplinks[peer].site != came_from and not self._leads_to(peer, origin)]
         if publication.retain:
-            peers = [peer for peer in peers if _wants(self.uplinks[peer].wanted, publication)]
+            peers = [peer for peer in peers if wants_topic(self.uplinks[peer].wanted, publication.topic)]
         if not peers:
             return
         for peer in peers:
             self.uplinks[peer].counts.events_out += 1
-        self.tree.send(peers, _named(publication, self.options.site, passage), durable=durable)
+        self.base.send(peers, _named(publication, self.options.site, passage), durable=durable)
 
     def _from_inner(self, origin: NodeId, number: int, content: Content | Repeated) -> None:
         if origin in self.uplinks:
@@ -461,30 +475,74 @@ class Gateway:
             case Publication() if origin != self.name:
                 # Before the broker says that it has done with it: what is told from then on is a new turn.
                 self._pass_on(origin, number, content)
+                if isinstance(self.base, RingFabric):
+                    self._give_back(origin, number, content)
+                    return
+            case Retained(publication):
+                self._pass_on_retained(publication)
             case Offered(filters):
                 self._offers[origin] = filters
                 self._put_offers()
                 self._tell_soon()
             case Seated():
-                self._seated[origin] = content
+                self._seated[content.by or origin] = content
                 self.store.put("meta", "seated", 0, msgspec.msgpack.encode(self._seated))
                 self._tell_soon()
-                self.tree.taken(origin, number)
+                self.base.taken(origin, number)
                 return
         self.on_content(origin, number, content)
 
+    def _give_back(self, origin: NodeId, number: int, publication: Publication) -> None:
+        """From its matching broker in our ring, to which perhaps this gateway had sent it from an uplink."""
+        site = _site_in(publication)
+        self.on_source(next((peer for peer in self.uplinks if self._leads_to(peer, site)), ""))
+        try:
+            self.on_content(origin, number, publication)
+        finally:
+            self.on_source("")
+
+    def _leads_to(self, peer: NodeId, site: str) -> bool:
+        return any(path[-1] == site for path in self.uplinks[peer].paths)
+
     def _pass_on(self, origin: NodeId, number: int, publication: Publication) -> None:
-        wanting = self._router.ways(publication.values(), "", SITE) if self._crosses() else ()
+        wanting: Iterable[NodeId] = ()
+        if self._crosses():
+            wanting = self.uplinks if publication.retain else self._router.ways(publication.values(), "", SITE)
         if wanting:
-            broker, line = self.tree.passage(origin, number)
+            broker, line = self.base.passage(origin, number)
             durable = publication.qos > 0 or publication.retain
             self._send_on(sorted(wanting), publication, (f"{self.options.site}/{broker}", line), durable)
+
+    def _pass_on_retained(self, publication: Publication) -> None:
+        """Another broker of the site answers for it. Perhaps this one has lost its disk, and what it had sent on."""
+        if self.retained.is_news(publication):
+            peers = [peer for peer, one in self.uplinks.items() if wants_topic(one.wanted, publication.topic)]
+            self.base.send(peers, Retained(publication))
 
     def _crosses(self) -> bool:
         return any(uplink.wanted for uplink in self.uplinks.values())
 
     def _from_uplink(self, uplink: Uplink, number: int, content: Content | Repeated) -> None:
-        uplink.disk = self.tree.disk_of(uplink.peer)
+        """In a ring what came before a cut must be back from where it is matched: until then the uplink waits."""
+        if uplink.stalled is not None:
+            uplink.stalled.append((number, content))
+        elif isinstance(self.base, RingFabric) and isinstance(content, Marker | Crossed):
+            stalled: Stalled = [(number, content)]
+            uplink.stalled = stalled
+            self.base.loops.flush(partial(self._go_on, uplink, stalled))
+        else:
+            self._take(uplink, number, content)
+
+    def _go_on(self, uplink: Uplink, stalled: Stalled) -> None:
+        if uplink.stalled is not stalled:
+            return  # the other side has lost its disk since, and with it this stream
+        uplink.stalled = None
+        self._take(uplink, *stalled[0])
+        for number, content in stalled[1:]:
+            self._from_uplink(uplink, number, content)
+
+    def _take(self, uplink: Uplink, number: int, content: Content | Repeated) -> None:
+        uplink.disk = self.base.disk_of(uplink.peer)
         match content:
             case Publication() if not self._is_own(content):
                 uplink.counts.events_in += 1
@@ -493,29 +551,44 @@ class Gateway:
                 uplink.counts.repeated += 1
                 self._give(uplink, number, content)
             case Retained(publication):
-                if self._is_newer(publication):
+                if self.retained.is_news(publication):
                     self._give(uplink, number, msgspec.structs.replace(publication, was_retained=True))
                 else:
-                    self.tree.taken(uplink.peer, number)
+                    self.base.taken(uplink.peer, number)
             case _:
                 self._hear(uplink, content)
-                self.tree.taken(uplink.peer, number)
+                self.base.taken(uplink.peer, number)
 
     def _give(self, uplink: Uplink, number: int, content: Publication | Repeated) -> None:
         """To the broker, as if it were published here."""
         self._source = (uplink.peer, number)
         self.on_source(uplink.peer)
         try:
-            self.on_content(self.name, number, content)
+            if isinstance(self.base, RingFabric):
+                self._route(self.base, uplink, number, content)
+            else:
+                self.on_content(self.name, number, content)
         finally:
             self._source = None
             self.on_source("")
+
+    def _route(self, ring: RingFabric, uplink: Uplink, number: int, content: Publication | Repeated) -> None:
+        """To its matching broker. What is retained has no name yet: that of its place in the stream of the uplink."""
+        assert isinstance(content, Publication)  # rings tell copies apart where they are matched
+        if content.passage is None:
+            line, name = ring.disk_of(uplink.peer), known_as(uplink.site, at_home(uplink.peer))
+            content = msgspec.structs.replace(content, passage=passage_of(name, line, number))
+        if ring.route(content) is None:
+            ring.match(Routed(content))
+        else:
+            ring.loops.add(content)
+        ring.taken(uplink.peer, number)
 
     def taken(self, origin: NodeId, number: int) -> None:
         if origin != self.name:
             self.inner.taken(origin, number)
         elif self._source is not None:
-            self.tree.taken(*self._source)
+            self.base.taken(*self._source)
 
     def _hear(self, uplink: Uplink, content: Content | Repeated) -> None:
         match content:
@@ -534,12 +607,12 @@ class Gateway:
             case _:
                 uplink.counts.refused += 1
                 note = "nothing that gateways say to one another"
-                self.tree.host.trace(Record("refused", peer=uplink.peer, message=type(content).__name__, note=note))
+                self.base.host.trace(Record("refused", peer=uplink.peer, message=type(content).__name__, note=note))
 
     def _look_out(self, uplink: Uplink, outlook: Outlook) -> None:
         before = uplink.wanted
         if not uplink.hear(outlook):
-            self.tree.send((uplink.peer,), Unclear(outlook.number))
+            self.base.send((uplink.peer,), Unclear(outlook.number))
             return
         put(self.store, uplink)
         uplink.acts = self._acts(uplink)
@@ -558,18 +631,14 @@ class Gateway:
         if not new:
             return
         for publication in self.retained.publications():
-            if _wants(new, publication) and not _wants(before, publication):
-                self.tree.send((uplink.peer,), Retained(publication))
-
-    def _is_newer(self, publication: Publication) -> bool:
-        known = self.retained.get(publication.topic)
-        return known is None or known.time < publication.time
+            if wants_topic(new, publication.topic) and not wants_topic(before, publication.topic):
+                self.base.send((uplink.peer,), Retained(publication))
 
     def _is_own(self, publication: Publication) -> bool:
         return publication.passage is not None and publication.passage[0].startswith(f"{self.options.site}/")
 
     def _tell_soon(self) -> None:
-        self.tree.host.after(0.0, self._tell)
+        self.base.host.after(0.0, self._tell)
 
     def _put_offers(self) -> None:
         self.store.put("meta", "offers", 0, msgspec.msgpack.encode(self._offers))
@@ -584,11 +653,16 @@ def _update(before: Filters, after: Filters) -> Update[Filter]:
     return Update(tuple(one for one in before if one not in now), tuple(one for one in after if one not in was))
 
 
-def _wants(filters: Filters, publication: Publication) -> bool:
-    if not filters:
-        return False
-    values = publication.values()
-    return any(one.matches(values) for one in filters)
+def ring_of(fabric: Fabric) -> RingFabric | None:
+    """The ring that a broker is in, gateway or not."""
+    inner = fabric.inner if isinstance(fabric, Gateway) else fabric
+    return inner if isinstance(inner, RingFabric) else None
+
+
+def _site_in(publication: Publication) -> str:
+    """The site where it was published, by its name; empty where that was ours."""
+    known = publication.passage
+    return known[0].partition("/")[0] if known is not None and known[0].count("/") >= 2 else ""
 
 
 def _named(publication: Publication, site: str, passage: Passage) -> Publication:
@@ -596,7 +670,7 @@ def _named(publication: Publication, site: str, passage: Passage) -> Publication
     known = publication.passage
     if known is None:
         return msgspec.structs.replace(publication, passage=passage)
-    if known[0].count("/") >= 2:
+    if _site_in(publication):
         return publication
     return msgspec.structs.replace(publication, passage=(f"{site}/{known[0]}", known[1]))
 

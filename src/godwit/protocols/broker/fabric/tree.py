@@ -13,7 +13,7 @@ from godwit.protocols.broker.interest.heard import Interests, disk_of, marker
 from godwit.protocols.broker.messages import Content, Repeated
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
-from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken
+from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken, spoken_by
 from godwit.protocols.broker.streams.sender import Counts
 from godwit.protocols.broker.streams.sequence import reserved
 from godwit.protocols.broker.streams.streams import Streams
@@ -211,17 +211,8 @@ class TreeFabric:
 
     def receive_from_beyond(self, sender: NodeId, message: Message) -> None:
         """What such a broker says. It speaks for itself only, and to this broker."""
-        if self._tree is None:
-            return
-        match message:
-            case Parcels(origin) if origin == sender:
-                self.streams.receive(message)
-            case Ask(origin, _, to) if origin == sender and to == self.host.name:
-                self.streams.receive(message)
-            case Taken(by, _, origin) if by == sender and origin == self.host.name:
-                self.streams.receive(message)
-            case _:
-                raise RemoteError(f"{type(message).__name__} is nothing that gateways say to one another")
+        if self._tree is not None:
+            self.streams.receive(spoken_by(sender, self.host.name, message))
 
     def _take(self, frame: Parcels | Ask | Taken, speaker: NodeId, sender: NodeId) -> None:
         """A frame for this broker. A neighbor that has only passed on what another one made up is not to blame."""

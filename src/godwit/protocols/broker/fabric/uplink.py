@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 
 from godwit.filters.filters import Filter
-from godwit.protocols.broker.messages import SITES_MAX, Filters, Outlook, Path, Paths
+from godwit.protocols.broker.messages import SITES_MAX, Content, Filters, Outlook, Path, Paths, Repeated
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
 
@@ -74,6 +74,10 @@ def _changed(was: Filters, removed: Filters, added: Filters) -> Filters:
     return tuple(dict.fromkeys((*_without(was, removed), *added)))
 
 
+Stalled = list[tuple[int, Content | Repeated]]
+"""Contents with their numbers in the stream."""
+
+
 class Crossings(msgspec.Struct):
     """Of one uplink since the start of its gateway."""
 
@@ -107,6 +111,8 @@ class Uplink:
         """How much of what was for it had been dropped when it was told all the last time."""
         self.acts = False
         """Whether events and wishes cross here, and not at another gateway of our site."""
+        self.stalled: Stalled | None = None
+        """What has come and waits behind a cut, with its numbers; None where nothing does."""
         self.counts = Crossings()
 
     @property

@@ -7,6 +7,7 @@ elsewhere. Only a session that is whole at a gateway goes over its uplink: nobod
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +20,7 @@ from godwit.protocols.broker.fabric.gateway import CROSSING, Gateway
 from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import Astray, Crossed, Fetch, Forwarded, Kept, Marker, Nothing, Seated, Summon
 from godwit.protocols.broker.session.lifecycle import State
+from godwit.protocols.broker.session.proofs import is_proven, proof_of
 from godwit.protocols.broker.session.state import PASSAGES_MAX, Session, Upstream
 from godwit.protocols.host import NodeId, Record
 
@@ -45,6 +47,17 @@ class Chase(msgspec.Struct, array_like=True):
     """The gateway of another site that was asked."""
     unites: bool = False
     """There is a newer session of the client in our site, into which it goes."""
+    proof: str = ""
+    """What was shown for it."""
+    strict: bool = False
+    """It is wanted in another site: without proof nobody gets it."""
+
+
+class Gone(msgspec.Struct, frozen=True, array_like=True):
+    """A session that left over our uplinks: whereto, and the last proof that was known here."""
+
+    at: At
+    proof: str
 
 
 class Abroad:
@@ -65,7 +78,7 @@ class Abroad:
         self.chases: dict[tuple[str, bool], Chase] = {}
         """By client, and whether somebody outside wants it: a session may be wanted there while an older one of the
         client is wanted here."""
-        self.away: dict[str, At] = {}
+        self.away: dict[str, Gone] = {}
         """By client, sessions that left over our uplinks and have not come back, and whereto."""
         self._pursuing = False
         for owner, _, row in self.switch.store.load("meta"):
@@ -75,7 +88,7 @@ class Abroad:
                 chase = msgspec.msgpack.decode(row, type=Chase)
                 self.chases[owner.removeprefix(CHASE), chase.outside] = chase
             elif owner.startswith(AWAY):
-                self.away[owner.removeprefix(AWAY)] = msgspec.msgpack.decode(row, type=At)
+                self.away[owner.removeprefix(AWAY)] = msgspec.msgpack.decode(row, type=Gone)
         self._learn()
         if self.gateway is not None:
             self.gateway.on_crossing = self._hear
@@ -128,10 +141,12 @@ class Abroad:
         if not way:
             return False
         self.moves.wait_abroad(opening, outlet, At(at.epoch, way))
+        # It may have come before, with an older token that proves nothing any more.
+        proof = proof_of(opening.token)
         if way == self.name:
-            self._chase(opening.client, Chase(at.broker, at.epoch, self.name))
+            self._chase(opening.client, Chase(at.broker, at.epoch, self.name, proof=proof))
         else:
-            self._ask_fellow(opening.client, way, at)
+            self._ask_fellow(opening.client, way, at, proof)
         return True
 
     def late(self, outlet: Outlet | None) -> None:
@@ -146,28 +161,44 @@ class Abroad:
         if self.gateway is None or fetch.held:
             return False
         client, session = fetch.client, self.registry.sessions.get(fetch.client)
+        self._give_way(client)
         if session is not None:
             if session.standing.arriving:
-                self._chase(client, Chase(fetch.abroad, fetch.since, origin))
+                self._chase(client, _chase_of(fetch, origin, fetch.abroad, fetch.since))
             return bool(session.standing.arriving)
         known, waiting = self.moves.places.known.get(client), self.moves.waiting.get(client)
-        if waiting is not None and not self.is_chased(client):
+        asks_homes = waiting is not None and not waiting.source
+        if waiting is not None and not self.is_chased(client) and not (fetch.abroad and asks_homes):
             return False
         if known is not None and not is_abroad(known.broker) and known.epoch >= fetch.since:
             return False
         if known is not None and (not fetch.abroad or known.epoch > fetch.since):
-            self._chase(client, Chase(known.broker, known.epoch, origin))
+            self._chase(client, _chase_of(fetch, origin, known.broker, known.epoch))
         elif fetch.abroad:
-            self._chase(client, Chase(fetch.abroad, fetch.since, origin))
+            self._chase(client, _chase_of(fetch, origin, fetch.abroad, fetch.since))
         else:
             return False
         return True
 
+    def _give_way(self, client: str) -> None:
+        """Somebody of our site wants what another site wants too. Of two gateways that both went on neither would ever
+        have it long enough to send it over its uplink. The client is in one place, and asks from there again."""
+        outside = self.chases.get((client, True))
+        if outside is not None and not outside.unites:
+            self._done(client, outside)
+            self._refuse(client, outside)
+
     def claimed(self, client: str, at: At) -> None:
-        """A broker of our site has begun a session of a client whose older one is in another site: that comes to it."""
-        away = self.away.get(client)
-        if away is not None and away < at and (client, False) not in self.chases:
-            self._chase(client, Chase(away.broker, away.epoch, at.broker, unites=True))
+        """A broker of our site has a session of a client whose older one is in another site: that comes to it, wherever
+        it goes meanwhile."""
+        away, chase = self.away.get(client), self.chases.get((client, False))
+        if away is None or not away.at < at:
+            return
+        if chase is None:
+            self._chase(client, Chase(away.at.broker, away.at.epoch, at.broker, unites=True))
+        elif chase.unites:
+            chase.by = at.broker
+            self._put(client, chase)
 
     def is_awaited(self, client: str) -> bool:
         """Whether a session of this client may still come from another site."""
@@ -176,6 +207,15 @@ class Abroad:
     def is_chased(self, client: str) -> bool:
         """Whether somebody wants a session of this client who is led to it from here."""
         return (client, False) in self.chases or (client, True) in self.chases
+
+    def must_prove(self, client: str) -> str | None:
+        """What was shown by the other site for which this gateway asks for a session; None where nobody must show
+        anything, since it is for our own site."""
+        chase, waiting = self.chases.get((client, True)), self.moves.waiting.get(client)
+        if chase is not None and not (waiting is not None and waiting.outlet is not None):
+            return chase.proof
+        own = self.chases.get((client, False))
+        return own.proof if own is not None and own.strict else None
 
     def defer(self, session: Session, to: NodeId) -> bool:
         """Whether a session cannot go to a broker of our site yet; it does as soon as it is whole."""
@@ -186,6 +226,8 @@ class Abroad:
 
     def _chase(self, client: str, chase: Chase) -> None:
         """Somebody wants it. A broker of our site is told that it must wait."""
+        if not (chase.strict or chase.proof) and client in self.away:
+            chase.proof = self.away[client].proof  # it was ours: whoever comes back without a token finds it
         before, other = (self.chases.get((client, outside)) for outside in (chase.outside, not chase.outside))
         if before is not None and before.by != chase.by:
             self._refuse(client, before)
@@ -202,7 +244,7 @@ class Abroad:
     def _refuse(self, client: str, chase: Chase) -> None:
         """Somebody else has asked since: the client is there by now, or asks here again."""
         if chase.outside:
-            self.moves.fabric.send((chase.by,), Astray(client, taken=True))
+            self.moves.fabric.send((chase.by,), Astray(client, taken=True, proof=chase.proof))
         elif chase.by == self.name:
             waiting = self.moves.stop_waiting(client)
             self.late(waiting.outlet if waiting is not None else None)
@@ -213,6 +255,7 @@ class Abroad:
     def _done(self, client: str, chase: Chase) -> None:
         if self.chases.pop((client, chase.outside), None) is not None:
             self.switch.store.delete("meta", CHASE + client, int(chase.outside))
+            self._settle_soon(client)
 
     def _look_later(self) -> None:
         if self.chases and not self._pursuing:
@@ -241,7 +284,10 @@ class Abroad:
         if chase.unites and chase.by == self.name:
             self._seek(client, chase)
         elif session is not None and session.standing.epoch >= chase.epoch:
-            self._give(chase, session)
+            if chase.strict and not is_proven(session.carried, chase.proof):
+                self._deny(client, chase)
+            else:
+                self._give(chase, session)
         elif client not in self.moves.waiting or (chase.by == self.name and not chase.called):
             self._seek(client, chase)
 
@@ -297,17 +343,18 @@ class Abroad:
         if peer and peer != chase.by:
             chase.called = peer
             self._put(client, chase)
-            self.gateway.send((peer,), Summon(client, at.broker, at.epoch))
+            self.gateway.send((peer,), Summon(client, at.broker, at.epoch, chase.proof))
             return
         fellow = "" if peer else self._way(site_of(at.broker))
         if fellow and fellow != chase.by:
             self.moves.wait_abroad(Opening(client=client, clean=False), None, At(at.epoch, fellow))
-            self._ask_fellow(client, fellow, at)
+            self._ask_fellow(client, fellow, at, chase.proof, outside=chase.strict)
         else:
             self._give_up(client, chase)
 
-    def _ask_fellow(self, client: str, fellow: NodeId, at: At) -> None:
-        fetch = Fetch(client, self.moves.next_epoch(client), abroad=at.broker, since=at.epoch)
+    def _ask_fellow(self, client: str, fellow: NodeId, at: At, proof: str, *, outside: bool = False) -> None:
+        epoch = self.moves.next_epoch(client)
+        fetch = Fetch(client, epoch, abroad=at.broker, since=at.epoch, proof=proof, outside=outside)
         self.moves.fabric.send((fellow,), fetch)
 
     def in_vain(self, client: str) -> None:
@@ -323,13 +370,32 @@ class Abroad:
         if session is not None and not chase.unites:
             chase.epoch = 0
             self._put(client, chase)
-            self._give(chase, session)
+            self._follow(client, chase)
             return
+        self._refuse_for_good(client, chase)
+
+    def denied(self, client: str, proof: str) -> None:
+        """Its broker does not give it to whoever has shown this."""
+        for outside in (False, True):
+            chase = self.chases.get((client, outside))
+            if chase is not None and chase.strict and chase.proof == proof and not chase.called:
+                self._deny(client, chase)
+
+    def _deny(self, client: str, chase: Chase) -> None:
+        """What was shown is no proof, or not any more: a client that has a newer token asks again with that."""
+        self._done(client, chase)
+        if chase.outside:
+            self.moves.fabric.send((chase.by,), Astray(client, taken=bool(chase.proof), proof=chase.proof))
+        else:
+            self.moves.fabric.send((chase.by,), Nothing(client, chase.epoch, denied=chase.proof))
+
+    def _refuse_for_good(self, client: str, chase: Chase) -> None:
+        """Whoever asks is told that there is none: none that it may have."""
         self._done(client, chase)
         if chase.unites:
             self._is_back(client)
         elif chase.outside:
-            self.moves.fabric.send((chase.by,), Astray(client))
+            self.moves.fabric.send((chase.by,), Astray(client, proof=chase.proof))
         elif chase.by == self.name:
             self.moves.begin_anew(client)
         else:
@@ -339,8 +405,8 @@ class Abroad:
 
     def _hear(self, peer: NodeId, content: CROSSING) -> None:
         match content:
-            case Summon(client, at, epoch):
-                self._chase(client, Chase(at, epoch, peer, outside=True))
+            case Summon(client, at, epoch, proof):
+                self._chase(client, Chase(at, epoch, peer, outside=True, proof=proof, strict=True))
             case messages.Session():
                 self._arrive(peer, content)
             case Forwarded():
@@ -353,12 +419,13 @@ class Abroad:
                     if session.client == client and session.standing.entered == epoch:
                         self._come_through(session)
             case Astray():
-                self._on_astray(peer, content.client, content.taken)
+                self._on_astray(peer, content)
 
-    def _on_astray(self, peer: NodeId, client: str, taken: bool) -> None:
+    def _on_astray(self, peer: NodeId, astray: Astray) -> None:
+        client, taken = astray.client, astray.taken
         known = self.moves.places.known.get(client)
         for chase in [self.chases.get((client, outside)) for outside in (False, True)]:
-            if chase is None or chase.called != peer:
+            if chase is None or (chase.called, chase.proof) != (peer, astray.proof):
                 continue
             if taken and chase.unites:
                 chase.called = ""  # ask again
@@ -384,8 +451,9 @@ class Abroad:
         epoch = self.moves.leaving.transfer_abroad(session, peer)
         at = At(epoch, f"{self.gateway.uplinks[peer].site}/")
         self.moves.places.put(client, at)
-        self.away[client] = at
-        switch.store.put("meta", AWAY + client, 0, msgspec.msgpack.encode(at))
+        proofs = session.carried.proofs
+        self.away[client] = Gone(at, proofs[-1] if proofs else "")
+        switch.store.put("meta", AWAY + client, 0, msgspec.msgpack.encode(self.away[client]))
         if switch.tracing:
             switch.host.trace(Record("moved", client=client, peer=peer, note="abroad"))
 
@@ -454,6 +522,11 @@ class Abroad:
     def _is_back(self, client: str) -> None:
         if self.away.pop(client, None) is not None:
             self.switch.store.drop("meta", AWAY + client)
+            self._settle_soon(client)
+
+    def _settle_soon(self, client: str) -> None:
+        """A newer session here remembers what it has had only as long as an older one may come."""
+        self.switch.host.after(0.0, partial(self.moves.settled, client))
 
     def _remember(self, client: str, kept: tuple[Kept, ...]) -> None:
         """What it had elsewhere: a second gateway may bring the same."""
@@ -473,6 +546,7 @@ class Abroad:
         self.moves.turning.release(session, ABROAD)
         self.switch.ledger.put_session(session)
         self.switch.audiences.changed()
+        self.moves.settled(session.client)
         if self.is_chased(session.client):
             self._pursue(session.client)
         elif session.outlet is None and session.standing.state is State.RESTING:
@@ -495,11 +569,15 @@ class Abroad:
             elif outside and chase.by == peer:
                 self._done(client, chase)
         for client, away in list(self.away.items()):
-            if self.gateway is not None and away.broker == f"{self.gateway.uplinks[peer].site}/":
+            if self.gateway is not None and away.at.broker == f"{self.gateway.uplinks[peer].site}/":
                 self._is_back(client)
         for client, at in list(self.moves.places.known.items()):
             if self.gateway is not None and at.broker == f"{self.gateway.uplinks[peer].site}/":
                 self.moves.places.forget(client, at)
+
+
+def _chase_of(fetch: Fetch, origin: NodeId, at: str, epoch: int) -> Chase:
+    return Chase(at, epoch, origin, proof=fetch.proof, strict=fetch.outside)
 
 
 def is_abroad(place: str) -> bool:

@@ -17,6 +17,7 @@ from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
 from godwit.protocols.broker.messages import Ceded, Claim, Fetch, Heard, HomeEntry, Nothing, Place, Placed
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import OURS, State
+from godwit.protocols.broker.session.proofs import is_proven, proof_of
 from godwit.protocols.broker.session.state import Copy, Session
 from godwit.protocols.host import NodeId, Timer
 
@@ -78,8 +79,8 @@ class Moves:
         proactive = handoff == "proactive"
         self.places = Places(registry.switch.store)
         self.directory: Directory = directory if directory is not None else Everywhere(self.fabric)
-        self.directory.serve(self._here, self.places.known.get, self._settled)
-        registry.reunion.is_settled = self.directory.is_settled
+        self.directory.serve(self._here, self.places.known.get, self.settled)
+        registry.reunion.is_settled = self._is_settled
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
         self.speaking = Speaking(registry, session_wait_s, publish)
@@ -143,11 +144,15 @@ class Moves:
 
     def _late(self, client: str) -> None:
         waiting = self.waiting.get(client)
-        if waiting is not None and (waiting.abroad or self.abroad.is_chased(client)):
+        if waiting is not None and (self._is_abroad(waiting) or self.abroad.is_chased(client)):
             self.stop_waiting(client)
             self.abroad.late(waiting.outlet)
         else:
             self._new_session(client)
+
+    def _is_abroad(self, waiting: Waiting) -> bool:
+        """Whether it waits for another site, or would, had anybody of our own answered."""
+        return waiting.abroad or (not waiting.source and is_abroad(self._at(waiting.opening).broker))
 
     def begin_anew(self, client: str) -> None:
         """Nobody has a session of this client."""
@@ -174,8 +179,12 @@ class Moves:
         elif outlet is not None and not self._open_at_place(waiting.opening, outlet):
             self.begin(waiting.opening, outlet, self._epoch_for(waiting))
 
-    def _settled(self, client: str) -> None:
-        """All homes know that the session is here, and have said where it was before."""
+    def _is_settled(self, client: str) -> bool:
+        """Whether no older session can turn up, neither here nor from another site."""
+        return self.directory.is_settled(client) and not self.abroad.is_awaited(client)
+
+    def settled(self, client: str) -> None:
+        """All homes know that the session is here, and have said where it was before; or no other site has one."""
         session = self.registry.sessions.get(client)
         if session is not None and session.carried.memory is not None:
             self.turning.go_on(session)
@@ -275,12 +284,15 @@ class Moves:
             return False
         if waiting.outlet is not None:
             waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
+        proof = proof_of(waiting.opening.token)
         waiting.opening, waiting.outlet, waiting.epoch = opening, outlet, self.new_epoch(opening)
         shown = self._told(opening)
         if shown is not None and waiting.at < shown and self.fabric.is_known(shown.broker):
             # It was let in elsewhere meanwhile, and is back.
             waiting.at = shown
             self._fetch(opening.client, shown.broker)
+        elif shown is not None and waiting.abroad and is_abroad(shown.broker) and proof_of(opening.token) != proof:
+            self.abroad.open(opening, outlet, shown)
         return True
 
     def stop_waiting(self, client: str) -> Waiting | None:
@@ -339,6 +351,11 @@ class Moves:
 
     def _fetch(self, client: str, source: NodeId) -> None:
         copy, epoch = self.holding.get(client, source), self.next_epoch(client)
+        proof = self.abroad.must_prove(client)
+        if proof is not None:
+            # Only its holder knows whether another site may have the session; until then it is in nobody's hands.
+            self.fabric.send((source,), Fetch(client, epoch, proof=proof, outside=True))
+            return
         if copy is not None:
             self.reserving.ask(copy, epoch)
             self.holding.commit(copy)
@@ -397,7 +414,9 @@ class Moves:
         if not self.follows:
             session = None
         is_reserved = session is not None and session.standing.state is State.RESERVED
-        if session is not None and is_reserved and self.reserving.holder(session) not in ("", origin):
+        if session is not None and fetch.outside and not is_proven(session.carried, fetch.proof):
+            self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch, denied=fetch.proof))
+        elif session is not None and is_reserved and self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, fetch.epoch, origin)
         elif session is not None and fetch.copy == session.standing.copied and origin in session.standing.copies:
             self.leaving.give(session, origin, fetch.epoch if fetch.held else 0)
@@ -437,6 +456,9 @@ class Moves:
 
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
         client, waiting = nothing.client, self.waiting.get(nothing.client)
+        if nothing.denied is not None:
+            self._denied(client, origin, nothing.denied)
+            return
         if nothing.at and nothing.at != self.name:
             self.places.put(client, At(nothing.since, nothing.at))
         if is_abroad(nothing.at):
@@ -460,6 +482,17 @@ class Moves:
             self._fetch(client, lead)
         else:
             self._new_session(client)
+
+    def _denied(self, client: str, origin: NodeId, proof: str) -> None:
+        """Another site gets no session without proof. But somebody else may have asked here since: ask for that one."""
+        waiting = self.waiting.get(client)
+        self.abroad.denied(client, proof)
+        if waiting is None or waiting.source != origin:
+            return
+        if waiting.outlet is not None or waiting.wanted_by is not None or self.abroad.is_chased(client):
+            self._fetch(client, origin)
+        else:
+            self.stop_waiting(client)
 
     def on_heard(self, heard: Heard) -> None:
         for shadow in list(self.registry.shadows.get(heard.client, {}).values()):

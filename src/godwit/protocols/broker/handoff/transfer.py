@@ -18,6 +18,7 @@ from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import born_of_session, is_outdated, lines_of, merge, note
 from godwit.protocols.broker.session.parse import filters_of, remembered
+from godwit.protocols.broker.session.proofs import unite
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
 from godwit.protocols.host import NodeId, Record
@@ -245,6 +246,7 @@ class Arriving:
         """The client has another session here, of which its site did not know: what the one kept goes to the other."""
         session.inflow.upstreams.append(way)
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
+        unite(session.carried, moved.carried)
         self.registry.inherit(session, moved.subscriptions, moved.carried.replays)
         for kept in moved.kept:
             if not kept.received:
@@ -302,6 +304,7 @@ class Arriving:
         session.carried.passages.update(dict.fromkeys(one for one in moved.carried.passages if one not in again))
         self.registry.inherit(session, moved.subscriptions, moved.carried.replays)
         session.carried.started = max(session.carried.started, moved.carried.started)
+        unite(session.carried, moved.carried)
         way.born = born_of_session(moved.carried)
         memory = session.carried.memory
         if session.standing.arriving and memory is None and moved.carried.memory is not None:

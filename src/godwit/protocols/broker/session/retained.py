@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from godwit.protocols.broker.api import Capacity
+from godwit.protocols.broker.messages import Stand
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.topics import Named
@@ -27,8 +28,8 @@ class Last(msgspec.Struct, frozen=True, array_like=True):
     """Since when it is here, by the steady clock."""
 
     @property
-    def stamp(self) -> tuple[float, str, int]:
-        return (self.publication.time, self.publication.publisher, self.publication.sequence)
+    def stamp(self) -> Stand:
+        return stamp_of(self.publication)
 
 
 class Retained:
@@ -74,11 +75,15 @@ class Retained:
             return publication
         return msgspec.structs.replace(publication, time=known.publication.time + TICK_S)
 
+    def is_news(self, publication: Publication) -> bool:
+        """Whether it comes after what is known of its topic, wherever that was published."""
+        known = self._lasts.get(publication.topic)
+        return known is None or known.stamp < stamp_of(publication)
+
     def keep(self, publication: Publication, origin: NodeId, since: float) -> None:
         """Take it unless a newer one is known; without payload the topic has none from now on."""
         topic, last = publication.topic, Last(publication, origin, since)
-        known = self._lasts.get(topic)
-        if known is None or known.stamp < last.stamp:
+        if self.is_news(publication):
             self._put(topic, last)
             self._store.put("retained", topic, 0, msgspec.msgpack.encode(last))
             self.on_change(last)
@@ -120,6 +125,11 @@ class Retained:
                 self._lasts.remove(one.topic)
                 self.bytes -= _size_b(one)
                 self._store.delete("retained", one.topic, 0)
+
+
+def stamp_of(publication: Publication) -> Stand:
+    """By which all brokers agree on the last of a topic: the highest."""
+    return publication.time, publication.publisher, publication.sequence
 
 
 def _size_b(publication: Publication) -> int:

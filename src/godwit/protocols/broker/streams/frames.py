@@ -287,3 +287,15 @@ def _is_prefix(prefix: str) -> bool:
 
 def _is_point(place: Point) -> bool:
     return len(place) == 2 and all(map(isfinite, place))
+
+
+def spoken_by(sender: NodeId, to: NodeId, message: Message) -> Parcels | Ask | Taken:
+    """The same, where it is what a broker beyond may say to this one: for itself only."""
+    match message:
+        case Parcels(origin) if origin == sender:
+            return message
+        case Ask(origin, _, receiver) if origin == sender and receiver == to:
+            return message
+        case Taken(by, _, origin) if by == sender and origin == to:
+            return message
+    raise RemoteError(f"{type(message).__name__} is nothing that gateways say to one another")

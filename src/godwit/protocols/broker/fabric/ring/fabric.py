@@ -9,9 +9,10 @@ import msgspec
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.base import ANYTHING
-from godwit.protocols.broker.fabric.passages import Passage
+from godwit.protocols.broker.fabric.passages import Passage, Passages, passage_of
 from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas
 from godwit.protocols.broker.fabric.ring.custody import Custody, Kept
+from godwit.protocols.broker.fabric.ring.loops import Loops
 from godwit.protocols.broker.fabric.ring.membership import Clear, Membership, Stage
 from godwit.protocols.broker.fabric.ring.replicas import Replicas
 from godwit.protocols.broker.fabric.ring.standins import Standins
@@ -46,6 +47,7 @@ from godwit.protocols.broker.messages import (
     Replica,
     Routed,
     Said,
+    Seated,
     Seek,
     Session,
     Standin,
@@ -58,7 +60,7 @@ from godwit.protocols.broker.messages import (
 )
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
-from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken
+from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken, spoken_by
 from godwit.protocols.broker.streams.sender import Counts, StreamOptions
 from godwit.protocols.broker.streams.streams import Streams
 from godwit.protocols.gathering.areas import Keyed, Reach, Spot, meets, walk
@@ -129,6 +131,10 @@ class RingFabric:
         """The home of some clients has another owner, who does not know of them."""
         self.clock: Callable[[], float] = host.now
         self.links: set[NodeId] = set()
+        self.beyond: set[NodeId] = set()
+        """Brokers of no ring that are reached directly now: streams lead to them all the same (`gateway`)."""
+        self.is_foreign: Callable[[NodeId], bool] = lambda broker: False
+        """Whether a broker is such a one, reached now or not."""
         self._parted: set[NodeId] = set()
         """Brokers whose link has broken, and that were not heard since."""
         self.streams = Streams(
@@ -143,6 +149,9 @@ class RingFabric:
             host, store, self.atlas, self.targets, self._say, self.membership.heirs, self._is_safe
         )
         self.custody = Custody(store, self.targets)
+        self.loops = Loops(host, store, self.targets, self._probe)
+        self._passages = Passages(store, host.now())
+        self._seats = self._seats_before()
         self._book = Interests(store, host.now())
         self._known: dict[NodeId, None] = dict.fromkeys(self._named_rows("met "))
         self._given: dict[str, Region] = self._given_before()
@@ -155,6 +164,7 @@ class RingFabric:
         self._finding: list[tuple[tuple[Keyed, ...], Callable[[Sequence[NodeId]], None]]] = []
         self._serial = host.random.getrandbits(31)
         self._started = self._reviewing = self._seeking = self._changing = False
+        self.statements.gateways = self._seats.keys()
         store.settled(self._start)
 
     def _named_rows(self, kind: str) -> Iterable[NodeId]:
@@ -163,6 +173,10 @@ class RingFabric:
     def _given_before(self) -> dict[str, Region]:
         rows = [row for owner, _, row in self.store.load(TABLE) if owner.startswith("given ")]
         return {one.prefix: one for one in (msgspec.msgpack.decode(row, type=Region) for row in rows)}
+
+    def _seats_before(self) -> dict[NodeId, Seated]:
+        rows = [row for owner, _, row in self.store.load(TABLE) if owner.startswith("seat ")]
+        return {one.by: one for one in (msgspec.msgpack.decode(row, type=Seated) for row in rows)}
 
     def _start(self) -> None:
         for name, problem in self._book.healed.items():
@@ -185,12 +199,30 @@ class RingFabric:
 
     def meet(self, names: Iterable[NodeId]) -> None:
         """Somebody speaks of these brokers: they can be addressed from now on."""
-        new = [name for name in dict.fromkeys(names) if name and name != self.host.name and name not in self._known]
+        new = [name for name in dict.fromkeys(names) if name not in self._known and self._is_of_ring(name)]
         for name in new:
             self._known[name] = None
             self.store.put(TABLE, f"met {name}", 0, b"")
         if new:
+            for seated in self._seats.values():
+                self.send([name for name in new if name != seated.by], seated)
             self._change_soon()
+
+    def _is_of_ring(self, name: NodeId) -> bool:
+        """Brokers of other sites are spoken of with their sites."""
+        return bool(name) and name != self.host.name and "/" not in name and not self.is_foreign(name)
+
+    def _on_seated(self, origin: NodeId, seated: Seated) -> Seated:
+        """A broker is a gateway of the site: from now on it is told all that this one wants. Whoever hears it first
+        tells it to those that it knows, since nobody knows all."""
+        seated = msgspec.structs.replace(seated, by=seated.by or origin)
+        if self._seats.get(seated.by) != seated and seated.by != self.host.name:
+            self._seats[seated.by] = seated
+            self.store.put(TABLE, f"seat {seated.by}", 0, msgspec.msgpack.encode(seated))
+            self.meet((seated.by,))
+            self.send([name for name in self._known if name not in (origin, seated.by)], seated)
+            self.changed()
+        return seated
 
     def _change_soon(self) -> None:
         if not self._changing:
@@ -291,15 +323,22 @@ class RingFabric:
     # Publications
 
     def route(self, publication: Publication) -> NodeId | None:
-        target = self.targets.of_publication(publication)
+        return self._route(Routed(publication))
+
+    def _probe(self, routed: Routed) -> None:
+        if self._route(routed) is None:
+            self.match(routed)
+
+    def _route(self, routed: Routed) -> NodeId | None:
+        target = self.targets.of_publication(routed.publication)
         if not self.custody.precedes(target):
             owner = self._open_owner(target)
             if owner == self.host.name:
                 return None
             if owner:
-                self._send_routed(owner, Routed(publication))
+                self._send_routed(owner, routed)
                 return owner
-        self.custody.add(Routed(publication), target)
+        self.custody.add(routed, target)
         self._seek_soon()
         return ""
 
@@ -329,13 +368,24 @@ class RingFabric:
         self.meet((owner,))
         self.send((owner,), routed, durable=routed.publication.qos > 0)
 
+    def match(self, routed: Routed) -> None:
+        """It is for this broker to find out who wants it. Two gateways may bring the same from another site."""
+        publication = routed.publication
+        if routed.probe and routed.by == self.host.name:
+            self.loops.passed(routed.probe)
+        elif routed.probe:
+            self.meet((routed.by,))
+            self.send((routed.by,), Passed(routed.probe))
+        elif publication.passage is None or self._passages.admit(publication.passage, self.host.now()):
+            self.on_routed(publication)
+
     def _on_routed(self, origin: NodeId, routed: Routed) -> None:
         target = self.targets.of_publication(routed.publication)
         owner = "" if self.custody.precedes(target) else self._open_owner(target)
         if owner == self.host.name:
-            self.on_routed(routed.publication)
+            self.match(routed)
             return
-        on = Routed(routed.publication, routed.hops + 1)
+        on = msgspec.structs.replace(routed, hops=routed.hops + 1)
         if not owner or routed.hops >= HOPS_MAX:
             self.custody.add(on, target)
             self._seek_soon()
@@ -352,7 +402,7 @@ class RingFabric:
     def _goes(self, kept: Kept) -> bool:
         owner = self._open_owner(kept.target)
         if owner == self.host.name:
-            self.on_routed(kept.routed.publication)
+            self.match(kept.routed)
         elif owner:
             self._send_routed(owner, kept.routed)
         return bool(owner)
@@ -369,6 +419,7 @@ class RingFabric:
             self.send((message.to,), msgspec.structs.replace(message, hops=message.hops + 1))
 
     def _on_passed(self, passed: Passed) -> None:
+        self.loops.passed(passed.ticket)
         for prefix in [prefix for prefix, ticket in self._passing.items() if ticket == passed.ticket]:
             del self._passing[prefix]
         self.changed()
@@ -645,9 +696,14 @@ class RingFabric:
         self.streams.taken(origin, number)
 
     def _give(self, origin: NodeId, number: int, content: Content) -> None:
+        if self.is_foreign(origin):
+            self.on_content(origin, number, content)
+            return
         self.meet((origin, *_named(content)))
         self._heard(origin)
-        if self._is_mine(origin, content):
+        if isinstance(content, Seated):
+            self.on_content(origin, number, self._on_seated(origin, content))
+        elif self._is_mine(origin, content):
             self.streams.taken(origin, number)
         else:
             self.on_content(origin, number, content)
@@ -704,6 +760,10 @@ class RingFabric:
                 return False
         return True
 
+    def passage(self, origin: NodeId, number: int) -> Passage:
+        """How what this matching broker has sent under this number is called elsewhere, whoever brings it there."""
+        return passage_of(origin, self.streams.receiver.sources[origin].stream, number)
+
     def _reborn(self, broker: NodeId) -> None:
         """It speaks from another disk."""
         self.statements.lost(broker)
@@ -736,6 +796,17 @@ class RingFabric:
                 self.streams.again(name)
             else:
                 self.streams.receiver.announce(name)
+
+    def reached(self, peer: NodeId) -> None:
+        """A broker of no ring can be spoken to directly from now on."""
+        self.beyond.add(peer)
+        if self._started:
+            self.streams.again(peer)
+
+    def receive_from_beyond(self, sender: NodeId, message: Message) -> None:
+        """What such a broker says. It speaks for itself only, and to this broker."""
+        if self._started:
+            self.streams.receive(spoken_by(sender, self.host.name, message))
 
     def receive(self, sender: NodeId, message: Message) -> None:
         if not self._started:
@@ -773,13 +844,15 @@ class RingFabric:
         return self.clock()
 
     def _has_way(self, to: NodeId) -> bool:
-        return bool(self.links)
+        return to in self.beyond or (bool(self.links) and not self.is_foreign(to))
 
     def way(self, to: NodeId, hops: int = 0, arrived: NodeId = "") -> NodeId | None:
         """The linked broker to which what is for another goes next: the nearest to it on the circle of names, where
         brokers keep links with their neighbors (`topology.mesh`)."""
-        if to in self.links:
+        if to in self.links or to in self.beyond:
             return to
+        if self.is_foreign(to):
+            return None
         others = [name for name in self.links if name != arrived]
         if not others:
             return None
@@ -836,4 +909,6 @@ def _named(content: Content) -> Iterable[NodeId]:
             return (content.broker,)
         case Said():
             return (content.to,)
+        case Seated():
+            return (content.by,)
     return ()

@@ -5,7 +5,7 @@ Whoever is told is on the disk: these are the brokers that may send something (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 import msgspec
@@ -62,6 +62,8 @@ class Statements:
         self.is_safe = is_safe
         """Whether what this broker wants of its own cells is in the replicas of its book."""
         self.numbers = Numbers(store, "statements", block=4_096)
+        self.gateways: Collection[NodeId] = ()
+        """Of the site, if it has any: they are told all that is wanted, whatever cells they own."""
         self.filters: tuple[Filter, ...] = ()
         self.stated: dict[NodeId, Stated] = {}
         self.noted: dict[NodeId, int] = {}
@@ -86,7 +88,7 @@ class Statements:
     def review(self) -> None:
         """Cells, owners or wishes have changed: tell whom it concerns. Nobody is told less here, but for what nobody
         wants any longer: see `_withdraw`."""
-        owners = self.atlas.owners | {one.owner for one in self.heirs.values()}
+        owners = {*self.atlas.owners, *(one.owner for one in self.heirs.values()), *self.gateways}
         for broker in sorted((owners | self.stated.keys()) - {self.atlas.name}):
             wanted, before = self._concerning(broker), self.stated.get(broker)
             if before is not None:
@@ -98,6 +100,8 @@ class Statements:
         self.look()
 
     def _concerning(self, broker: NodeId) -> tuple[Filter, ...]:
+        if broker in self.gateways:
+            return self.filters
         cells = [one.cell for one in (*self.atlas.regions.values(), *self.heirs.values()) if one.owner == broker]
         of_filter = self.targets.of_filter
         return tuple(
@@ -172,6 +176,7 @@ class Statements:
         placed = {one.owner for one in known}
         near = {one.owner for one in known if any(meets(one.cell, reach) for reach in reaches)}
         told = self.stated.keys() | {one.owner for one in self.heirs.values()}
+        near.update(self.gateways)  # they send nothing, but must know where it is wanted before it moves
         late = {name for name, one in self.stated.items() if one.late}
         return {name for name in told if name in near or name in late or name not in placed} - {self.atlas.name}
 
