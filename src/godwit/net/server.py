@@ -21,7 +21,7 @@ from godwit.net import rehearsal, tls
 from godwit.net.access import Access, SecurityError
 from godwit.net.address import Address
 from godwit.net.config import SITES_PORT, Config, ConfigError, Fabric, address
-from godwit.net.host import AsyncHost
+from godwit.net.host import AsyncHost, boot_of_machine
 from godwit.net.identity import Identity, identify
 from godwit.net.logins import Remembered, key_in
 from godwit.net.mqtt.front import Front
@@ -447,6 +447,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         limits=limits(config),
         capacity=capacity(config),
         tracing=traced,
+        boot=boot_of_machine(),
         directory=CareOf(host, fabric, fabric) if isinstance(fabric, RingFabric) else None,
     )
     broker.tell_bounds(_tell_bound)

@@ -74,7 +74,8 @@ class Broker:
     clients; with "proactive" the `neighbors` get copies of those that rest here (None: nobody does), and this broker
     holds copies of others up to `copies_bytes_max`. The `directory` knows which broker has whose session (None: every
     broker is told). `limits` are those of sessions whose clients have not been here
-    since the start. With `tracing` every publication and delivery is a record of the host's trace.
+    since the start. With `tracing` every publication and delivery is a record of the host's trace. `boot` names the
+    start of the machine (`Steady`).
     """
 
     def __init__(
@@ -92,13 +93,14 @@ class Broker:
         limits: Limits | None = None,
         capacity: Capacity = Capacity(),  # noqa: B008
         tracing: bool = False,
+        boot: str = "",
     ) -> None:
         self.host = host
         self.store = store
         self.fabric = fabric
         self.clock = clock
         """Seconds since 1970."""
-        steady = Steady(host, store, clock)
+        steady = Steady(host, store, clock, boot)
         self.steady = steady.now
         """For ages and expiry: about the same, but it goes on whatever becomes of the calendar."""
         self._switch = Switch(host, store, fabric, clock, self.steady, tracing)
