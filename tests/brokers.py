@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from godwit.net.processes import hold_port
 
 START_S = 60
 
@@ -46,6 +48,13 @@ class Process:
         assert self.process.stdout is not None
         self.process.stdout.close()
         return status
+
+
+@contextmanager
+def own_ports(count: int) -> Iterator[list[int]]:
+    """Ports of this machine that nobody else is given meanwhile; whoever is told their numbers can listen there."""
+    with ExitStack() as held:
+        yield [held.enter_context(hold_port()).getsockname()[1] for _ in range(count)]
 
 
 @contextmanager

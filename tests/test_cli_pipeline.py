@@ -40,7 +40,7 @@ def test_only_brokers_can_be_asked_for_a_part() -> None:
     pytest.importorskip("pyspark")
     answer = CliRunner().invoke(app, ["pipeline", "ingest", "archive", "--out", "o", "--filter", "pm25 > 150"])
     assert answer.exit_code == 2
-    assert "--filter and --topics are for sources such as godwit://host:port" in answer.stderr
+    assert "--filter and --topic are for sources such as godwit://host:port" in answer.stderr
 
 
 def test_what_is_to_be_shipped_reaches_the_session() -> None:

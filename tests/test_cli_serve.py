@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 import godwit
 from godwit import __version__
 from godwit.cli import app
+from godwit.commands.top import fetched
 
 ANSWER_S = 60
 
@@ -44,6 +45,17 @@ def heard(listener: subprocess.Popen[str], broker: Process, text: str) -> bool:
     return listener.poll() is not None
 
 
+def flush(broker: Process, last: str) -> None:
+    """Take what waits for the walker, up to this."""
+    listener = subscriber(broker, 1000)
+    assert listener.stdout is not None
+    for line in listener.stdout:
+        if line.strip() == last:
+            break
+    listener.terminate()
+    listener.communicate(timeout=ANSWER_S)
+
+
 def arrives(attempt: Callable[[], bool]) -> None:
     end = time.monotonic() + ANSWER_S
     while not attempt():
@@ -62,8 +74,8 @@ def test_three_brokers_carry_a_walker_from_one_to_another_and_one_of_them_may_be
         # The subscription travels; a message that comes back through another broker shows that it is there.
         arrives(lambda: heard(walker, b, "early"))
         assert walker.communicate(timeout=ANSWER_S)[0].split() == ["early"] * 3
-        flushed = subscriber(c, 1000, "-W", "1")
-        flushed.communicate(timeout=ANSWER_S)
+        published(b, "last")
+        flush(c, "last")
         for number in range(5):
             published(b, f"waits-{number}")
         walker = subscriber(a, 5)
@@ -93,8 +105,8 @@ def test_it_says_where_it_listens_and_stops_when_asked(tmp_path: Path) -> None:
 def test_a_broker_that_is_told_to_stop_may_send_its_clients_elsewhere_first(tmp_path: Path) -> None:
     config = tmp_path / "drain.toml"
     config.write_text("[balance]\ndrain_s = 30\n")
-    a = Process(tmp_path, "a", *FREE, "--config", str(config))
-    b = Process(tmp_path, "b", *FREE, "--peer", a.at("peers"))
+    a = Process(tmp_path, "a", *FREE, "--status", "127.0.0.1:0", "--config", str(config))
+    b = Process(tmp_path, "b", *FREE, "--http", "127.0.0.1:0", "--peer", a.at("peers"))
 
     async def scene() -> None:
         async with asyncio.timeout(60), godwit.connect(a.at("mqtt"), client="van") as van:
@@ -108,9 +120,8 @@ def test_a_broker_that_is_told_to_stop_may_send_its_clients_elsewhere_first(tmp_
                 break
 
     with running(a, b):
-        arrives(lambda: "linked with a" in b.log.read_text())
-        # They say what they have to do as soon as they are linked.
-        time.sleep(2)
+        # With its addresses b says what it has to do, without which a sends nobody there.
+        arrives(lambda: any(peer.http for peer in fetched(f"{a.at('status')}/status").peers))
         asyncio.run(scene())
         assert a.process.wait(ANSWER_S) == 0
     assert "1 clients were sent to other brokers, and 0 sessions are still here" in a.log.read_text()

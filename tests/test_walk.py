@@ -27,6 +27,10 @@ def test_a_handoff_writes_the_session_once_before_the_client_gets_anything(trail
     assert trails["handoff"].rows.count("sessions") == 1
 
 
+def test_a_handoff_with_a_copy_is_read_in_at_most_eighty_changes_of_file(trails: dict[str, walk.Trail]) -> None:
+    assert trails["handoff"].figures().changes <= 80
+
+
 def test_what_is_printed_is_what_was_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert walk.main(["publication", "--hops"]) == 0
     head, row, *hops = capsys.readouterr().out.splitlines()

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+GATE = "gate"
+
 
 class Toy(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
@@ -16,6 +18,8 @@ class Toy(msgspec.Struct, frozen=True, kw_only=True):
     marks: str = ""
     """A folder."""
     takes_s: float = 0.0
+    first: int = 0
+    """Where it is set, only so many runs end before there is a file `gate` beside the folder of marks."""
     fails: bool = False
 
 
@@ -29,6 +33,9 @@ def play(toy: Toy) -> Played:
     if toy.marks:
         Path(toy.marks, f"{toy.size}-{toy.seed}-{uuid.uuid4()}").touch()
     time.sleep(toy.takes_s)
+    if toy.first and len(marked(Path(toy.marks))) > toy.first:
+        while not Path(toy.marks).with_name(GATE).exists():
+            time.sleep(0.02)
     if toy.fails and toy.seed == 2:
         raise RuntimeError(f"no luck with {toy.seed}")
     return Played(toy.size**2, toy.seed / 7)

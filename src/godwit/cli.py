@@ -9,7 +9,7 @@ import typer
 from godwit import __version__
 from godwit.commands.backup import backup, restore
 from godwit.commands.city.city import city
-from godwit.commands.command import command
+from godwit.commands.command import command, pasteable
 from godwit.commands.demo.demo import demo
 from godwit.commands.explain import filters
 from godwit.commands.explore.explore import explore
@@ -77,7 +77,7 @@ command(app)(query)
 command(app)(get)
 command(app, extra="collection")(collect)
 command(app)(top)
-app.command()(password)
+app.command(help=pasteable(password.__doc__ or ""))(password)
 command(app)(serve)
 command(app)(sim)
 

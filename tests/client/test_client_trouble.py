@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import mqtt5
@@ -16,16 +18,24 @@ from tests.net.stations import played, until
 
 import godwit
 from godwit.client.client import connect
-from godwit.net.processes import free_ports
+from godwit.net.processes import hold_port
 from godwit.net.server import Server
+
+CLEAN_START = 2
+"""Of the flags of a CONNECT."""
 
 
 def at(one: Server, kind: str = "mqtt") -> str:
     return f"127.0.0.1:{port(one, kind)}"
 
 
+HELD: list[socket.socket] = []
+"""Bound to ports at which nobody listens, as long as these tests run."""
+
+
 def nowhere() -> str:
-    return f"127.0.0.1:{free_ports(1)[0]}"
+    HELD.append(hold_port())
+    return f"127.0.0.1:{HELD[-1].getsockname()[1]}"
 
 
 def raised(error: godwit.ClientError) -> None:
@@ -170,6 +180,81 @@ def test_a_publisher_without_a_name_is_let_in_at_once_when_its_broker_dies(tmp_p
     played(scene)
 
 
+async def quiet(client: godwit.Client) -> None:
+    await client.publish({"n": 1}, qos=0)
+
+
+async def said_in_order(client: godwit.Client) -> None:
+    await client.publish({"n": 1}, qos=1)
+
+
+async def listening(client: godwit.Client) -> None:
+    await client.subscribe("n > 0")
+
+
+@pytest.mark.parametrize(
+    ("before", "does", "keep_s", "anew"),
+    [
+        (None, quiet, 60, True),
+        (None, said_in_order, 60, False),
+        (None, said_in_order, 0, True),
+        (None, listening, 60, False),
+        (listening, quiet, 60, False),
+    ],
+    ids=["nothing to keep", "an order to keep", "wants no session", "subscribed", "of an earlier program"],
+)
+def test_a_client_with_a_name_starts_anew_where_its_broker_dies_only_if_nothing_is_lost_by_it(
+    tmp_path: Path,
+    before: Callable[[godwit.Client], Awaitable[None]] | None,
+    does: Callable[[godwit.Client], Awaitable[None]],
+    keep_s: float,
+    anew: bool,
+) -> None:
+    """What it says to the next broker: whoever starts anew is let in at once, and others wait for their session."""
+
+    async def scene() -> None:
+        said: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            hello = await reader.read(1_000)
+            if not said.done():
+                said.set_result(hello)
+            writer.close()
+
+        other = await asyncio.start_server(answer, "127.0.0.1", 0)
+        async with other, serving(tmp_path, "a") as a:
+            if before is not None:
+                async with connect(at(a), client="p", keep_s=60) as earlier:
+                    await before(earlier)
+            elsewhere = f"127.0.0.1:{other.sockets[0].getsockname()[1]}"
+            async with connect(at(a), elsewhere, client="p", keep_s=keep_s) as client:
+                await does(client)
+                await a.stop()
+                hello = await said
+        flags = hello[hello.index(b"MQTT") + 5]
+        assert bool(flags & CLEAN_START) is anew
+
+    played(scene)
+
+
+@pytest.mark.parametrize(("qos", "keep_s"), [(0, 60), (2, 0)])
+def test_a_publisher_with_a_name_and_nothing_to_keep_is_let_in_at_once_when_its_broker_dies(
+    tmp_path: Path, qos: int, keep_s: float
+) -> None:
+    async def scene() -> None:
+        async with (
+            cluster(tmp_path, "a", "b", handoff_wait_s=3600) as (a, b),
+            connect(at(a), at(b), client="p", keep_s=keep_s, connect_s=3600) as client,
+        ):
+            await client.publish({"n": 1}, qos=qos)
+            await a.stop()
+            async with asyncio.timeout(60):
+                await client.publish({"n": 2})
+            assert str(client.broker) == at(b)
+
+    played(scene)
+
+
 def test_what_a_broker_would_hang_up_for_is_refused_and_the_client_stays(tmp_path: Path) -> None:
     async def scene() -> None:
         async with (
@@ -204,7 +289,7 @@ def test_a_goodbye_right_behind_the_welcome_is_one_more_try(caplog: pytest.LogCa
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        async with server, asyncio.timeout(30), connect(f"127.0.0.1:{port}", retry_max_s=0.1) as client:
+        async with server, asyncio.timeout(60), connect(f"127.0.0.1:{port}", retry_max_s=0.1) as client:
             await client.connected()
         return tries
 
@@ -227,7 +312,7 @@ def test_what_an_earlier_program_wanted_does_not_stop_what_this_one_wants(
                 for number in range(20):
                     await speaker.publish({"n": number}, topic="old/x", qos=1)
                     await speaker.publish({"n": number}, topic="new/x", qos=1)
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     found = [int((await anext(wanted)).attributes["n"]) for _ in range(20)]
                 assert found == list(range(20))
 

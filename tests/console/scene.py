@@ -76,7 +76,7 @@ class Scene:
         self.servers = await self._stack.enter_async_context(cluster(self.folder, "north", "east", "south", **flags))
         seed = f"127.0.0.1:{port(self.servers[0], 'status')}"
         await until(lambda: len(parts(self.servers[0]).balance.loads) == 2)
-        await until(lambda: all(load.address_http for load in parts(self.servers[0]).balance.loads.values()), 10)
+        await until(lambda: all(load.address_http for load in parts(self.servers[0]).balance.loads.values()))
         hosted = Hosted(Fleet([seed]), Address("127.0.0.1", 0))
         await hosted.start()
         self._stack.push_async_callback(hosted.stop)

@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.brokers import Process, running
+import pytest
+from tests.brokers import Process, own_ports, running
 from typer.testing import CliRunner
 
 from godwit.cli import app
+from godwit.commands.top import fetched
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
-
-
-def broker(folder: Path, name: str, *more: str) -> tuple[Process, str]:
-    status, peers = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
-    flags = (
-        "--listen",
-        "127.0.0.1:0",
-        "--peers-listen",
-        peers,
-        "--status",
-        status,
-        "--http",
-        f"127.0.0.1:{free_port()}",
-    )
+def broker(folder: Path, name: str, ports: list[int], *more: str) -> tuple[Process, str]:
+    peers, status, http = (f"127.0.0.1:{port}" for port in ports)
+    flags = ("--listen", "127.0.0.1:0", "--peers-listen", peers, "--status", status, "--http", http)
     return Process(folder, name, *flags, *more), status
 
 
-def test_a_rolling_restart_restarts_each_broker_and_ends_when_all_are_well(tmp_path: Path) -> None:
-    a, status = broker(tmp_path, "a")
-    b, _ = broker(tmp_path, "b", "--peer", a.at("peers"))
+def knows_where_all_are_told(status: str) -> bool:
+    """Whether this broker can say of the other one where operators log in."""
+    return [bool(peer.http) for peer in fetched(f"http://{status}/status").peers] == [True]
+
+
+@pytest.fixture
+def ports() -> Iterator[list[int]]:
+    """They stay the brokers' own while these restart."""
+    with own_ports(6) as own:
+        yield own
+
+
+def test_a_rolling_restart_restarts_each_broker_and_ends_when_all_are_well(tmp_path: Path, ports: list[int]) -> None:
+    a, status = broker(tmp_path, "a", ports[:3])
+    b, _ = broker(tmp_path, "b", ports[3:], "--peer", a.at("peers"))
     with running(a, b):
         runner = CliRunner()
-        for _ in range(60):
-            told = runner.invoke(app, ["top", status, "--json"])
-            if '"b"' in told.stdout and told.stdout.count('"http": "http') >= 2:
-                break
-            time.sleep(0.25)
+        while not knows_where_all_are_told(status):
+            time.sleep(0.05)
         told = runner.invoke(app, ["admin", "rolling", "--broker", status, "--yes"])
         assert told.exit_code == 0, told.output
         assert [line.split()[:2] for line in told.stdout.splitlines() if "done" in line] == [

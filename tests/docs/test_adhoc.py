@@ -10,11 +10,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.brokers import own_ports
 from tests.net.hosts import why_not
 from tests.pages import blocks, page
 
 from godwit.net.config import load
-from godwit.net.processes import free_ports
 
 PAGE = page("docs/adhoc.md")
 KEY, LEFT, _, _, HOSTS, BROKERS, CLIENTS, BRIDGE = blocks(PAGE, "sh")
@@ -74,7 +74,8 @@ def test_the_commands_have_flags_that_there_are(command: str, tmp_path: Path) ->
         (tmp_path / name).write_text("0123456789abcdef")
     # `--check` tries interfaces, names and ports: those of the page are not on every machine.
     here = command.replace("wlan0", "lo").replace("hub.example", "127.0.0.1").split()
-    own = ["--data", str(tmp_path / "data"), "--listen", f"127.0.0.1:{free_ports(1)[0]}"]
-    words = [sys.executable, "-m", *here, *own, "--check"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    with own_ports(1) as [port]:
+        own = ["--data", str(tmp_path / "data"), "--listen", f"127.0.0.1:{port}"]
+        words = [sys.executable, "-m", *here, *own, "--check"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

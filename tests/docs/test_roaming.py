@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.brokers import Process, running
+from tests.brokers import Process, own_ports, running
 from tests.pages import ROOT, blocks, page
 
 from godwit.commands.top import fetched
 from godwit.net.config import load
 from godwit.net.neighbors.files import read, read_sites
-from godwit.net.processes import free_ports
 from godwit.protocols.neighbors.nearness import closeness
 
 PAGE = page("docs/roaming.md")
@@ -39,6 +38,14 @@ class Lab:
         """With this machine's ports."""
         return re.sub(r"\b(1883|1884|7001|7002|9883)\b", lambda found: self.ports[found[0]], text)
 
+    def start(self, line: str) -> None:
+        words = shlex.split(self.there(line))
+        assert words[:2] == ["godwit", "serve"]
+        options = dict(zip(words[2::2], words[3::2], strict=True))
+        name = options.pop("--name")
+        assert options.pop("--data") == name
+        self.brokers.append(Process(self.folder, name, *(word for pair in options.items() for word in pair)))
+
     def run(self, command: str) -> str:
         command = self.there(command.partition("  #")[0])
         words = shlex.split(command)
@@ -52,14 +59,14 @@ class Lab:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     lab = Lab(tmp_path_factory.mktemp("roaming"))
     said = ("1883", "1884", "7001", "7002", "9883")
-    lab.ports = dict(zip(said, map(str, free_ports(len(said))), strict=True))
-    for line in BROKERS.splitlines():
-        words = shlex.split(lab.there(line))
-        assert words[:2] == ["godwit", "serve"]
-        options = dict(zip(words[2::2], words[3::2], strict=True))
-        name = options.pop("--name")
-        assert options.pop("--data") == name
-        lab.brokers.append(Process(lab.folder, name, *(word for pair in options.items() for word in pair)))
+    with own_ports(len(said)) as ports:
+        lab.ports = dict(zip(said, map(str, ports), strict=True))
+        for line in BROKERS.splitlines():
+            lab.start(line)
+        yield from started(lab)
+
+
+def started(lab: Lab) -> Iterator[Lab]:
     with running(*lab.brokers):
         while len(fetched(f"http://127.0.0.1:{lab.ports['9883']}/status").peers) != 1:
             time.sleep(0.1)

@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.brokers import own_ports
 from tests.pages import blocks, page
-
-from godwit.net.processes import free_ports
 
 PAGE = page("docs/sites.md")
 PORTS = ("1883", "1884", "1885", "7884", "9883", "9884")
@@ -28,9 +27,9 @@ WAIT_S = 60.0
 class Shell:
     """Runs lines of the page in a folder, on ports that are free here."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ports: list[int]) -> None:
         self.folder = folder
-        self.ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
+        self.ports = dict(zip(PORTS, map(str, ports), strict=True))
         self.running: list[subprocess.Popen[bytes]] = []
 
     def here(self, text: str) -> str:
@@ -75,13 +74,14 @@ def until(happened: Callable[[], object]) -> None:
 
 @contextmanager
 def shell(folder: Path) -> Iterator[Shell]:
-    made = Shell(folder)
-    try:
-        yield made
-    finally:
-        for process in made.running:
-            process.kill()
-            process.wait()
+    with own_ports(len(PORTS)) as ports:
+        made = Shell(folder, ports)
+        try:
+            yield made
+        finally:
+            for process in made.running:
+                process.kill()
+                process.wait()
 
 
 def commands(number: int) -> list[str]:

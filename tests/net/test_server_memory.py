@@ -21,7 +21,7 @@ from tests.net.mqtt.serving import Raw
 from tests.net.nonsense import UPGRADE, masked
 
 from godwit.net.access import hashed
-from godwit.net.processes import BrokerProcess
+from godwit.net.processes import BrokerProcess, hold_port
 
 MIB = 1024 * 1024
 MORE_MAX = 24 * MIB
@@ -45,8 +45,8 @@ class Real:
     """A `godwit serve` that plays with nobody else."""
 
     def __init__(self, folder: Path) -> None:
-        with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-            self.web = free.getsockname()[1]
+        self._held = hold_port()
+        self.web = self._held.getsockname()[1]
         (folder / "users.toml").write_text(USERS)
         settings = {
             "listen.ws": [f"127.0.0.1:{self.web}"],

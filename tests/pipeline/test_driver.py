@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from tests.brokers import own_ports
 
-from godwit.net.processes import free_ports
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.session import Options, make_java_ready, start
 
@@ -67,7 +67,12 @@ spark.stop()
 def server(folder: Path) -> Iterator[str]:
     """A Spark Connect server of this machine; its address."""
     make_java_ready()
-    [port] = free_ports(1)
+    with own_ports(1) as [port], connected(folder, port) as address:
+        yield address
+
+
+@contextmanager
+def connected(folder: Path, port: int) -> Iterator[str]:
     home, paths = (
         Path(pyspark.__file__).parent,
         os.pathsep.join([str(ROOT.parents[1]), os.environ.get("PYTHONPATH", "")]),

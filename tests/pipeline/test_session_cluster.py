@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
+from tests.brokers import own_ports
 
 from godwit.lab.mft.runs import Configuration, run
-from godwit.net.processes import free_ports
 from godwit.pipeline.match.job import MatchOptions
 from godwit.pipeline.match.job import run as run_match
 from godwit.pipeline.mobility import movement as mobility
@@ -32,7 +32,7 @@ from godwit.pipeline.session import make_java_ready
 from godwit.pipeline.sweep import runs as sweep
 
 DATA = Path(__file__).resolve().parent.parent / "data"
-START_S = 90
+START_S = 600
 
 SUBMIT = """
 import json
@@ -85,25 +85,32 @@ def running(tmp_path: Path, environment: dict[str, str]) -> Iterator[Cluster]:
     """A master and two workers, in this environment."""
     make_java_ready()
     processes: list[subprocess.Popen[bytes]] = []
-    try:
-        [port] = free_ports(1)
-        deploy = "org.apache.spark.deploy"
-        told = ("--port", str(port), "--webui-port", "0")
-        processes.append(spark_class(tmp_path, environment, "master", f"{deploy}.master.Master", *told))
-        url = f"spark://127.0.0.1:{port}"
+    with own_ports(1) as [port]:
+        try:
+            yield started(tmp_path, environment, port, processes)
+        finally:
+            for process in processes:
+                end(process)
 
-        def join(name: str) -> None:
-            folder = tmp_path / f"work-{name}"
-            share = ("--cores", "1", "--memory", "700m", "--webui-port", "0", "--work-dir", str(folder), url)
-            processes.append(spark_class(tmp_path, environment, name, f"{deploy}.worker.Worker", *share))
 
-        join("first")
-        join("second")
-        registered(tmp_path / "master.log", 2)
-        yield Cluster(url, processes, join)
-    finally:
-        for process in processes:
-            end(process)
+def started(
+    tmp_path: Path, environment: dict[str, str], port: int, processes: list[subprocess.Popen[bytes]]
+) -> Cluster:
+    """`processes` has what was started, also where something goes wrong."""
+    deploy = "org.apache.spark.deploy"
+    told = ("--port", str(port), "--webui-port", "0")
+    processes.append(spark_class(tmp_path, environment, "master", f"{deploy}.master.Master", *told))
+    url = f"spark://127.0.0.1:{port}"
+
+    def join(name: str) -> None:
+        folder = tmp_path / f"work-{name}"
+        share = ("--cores", "1", "--memory", "700m", "--webui-port", "0", "--work-dir", str(folder), url)
+        processes.append(spark_class(tmp_path, environment, name, f"{deploy}.worker.Worker", *share))
+
+    join("first")
+    join("second")
+    registered(tmp_path / "master.log", 2)
+    return Cluster(url, processes, join)
 
 
 def spark_class(folder: Path, own: dict[str, str], name: str, *words: str) -> subprocess.Popen[bytes]:

@@ -123,6 +123,9 @@ class Client:
         self._roaming: tuple[Address, asyncio.Future[None]] | None = None
         self._gone = False
         """The broker where the session is cannot be reached."""
+        self._bound = False
+        """Something of the session must not be lost, even if nothing is under way: an earlier program of our name has
+        left it, or what was said in it at QoS 1 or 2 has an order."""
         self._life = 0
         self._number = 0
         self._limit = options.inflight_max
@@ -221,6 +224,7 @@ class Client:
                 self._room.clear()
                 await self._room.wait()
                 self._check_open()
+            self._bound = True
             number = self._new_number()
             outgoing = self._outgoing[number] = _Outgoing(
                 self._fitting(packet(number)), asyncio.get_running_loop().create_future()
@@ -520,12 +524,12 @@ class Client:
         )
 
     def _starts_anew(self) -> bool:
-        """Nothing of the session is worth waiting for: it ended with its connection, or nobody gave it a name, it wants
-        nothing, and its broker is gone. A publisher with a name waits: the order of what it says is part of it."""
+        """Nothing of the session is worth waiting for: it ended with its connection, or its broker is gone, it wants
+        nothing and nothing is under way in it. A client with a name waits for what it has bound itself to."""
         if not self.options.keep_s:
             return True
-        bare = not (self.options.named or self._outgoing or any(self._subscriptions.values()))
-        return bare and self._gone
+        bare = not (self._outgoing or any(self._subscriptions.values()))
+        return self._gone and bare and not (self.options.named and self._bound)
 
     def _welcome(self, wire: Wire, answer: mqtt5.ConnAckPacket) -> None:
         """At once: deliveries may stand right behind this packet."""
@@ -535,7 +539,10 @@ class Client:
         wire.on_packet = self._receive
         self._name = next((value for name, value in answer.user_properties if name == "broker"), "")
         self._token = next((value for name, value in answer.user_properties if name == TOKEN), "")
+        if not self._life and answer.session_present:
+            self._bound = True
         if not answer.session_present:
+            self._bound = bool(self._outgoing)
             self._life += 1
             self._open.clear()
             self._unreleased.clear()

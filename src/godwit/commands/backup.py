@@ -10,13 +10,15 @@ import typer
 
 
 class BackupOptions(msgspec.Struct, frozen=True, kw_only=True):
-    data: Annotated[Path, typer.Argument(help="The data directory of a broker, which may be running.")]
-    copy: Annotated[Path, typer.Argument(help="The file to write; a copy that is there already is replaced.")]
+    data: Annotated[Path, typer.Argument(metavar="DIR", help="The data directory of a broker, which may be running.")]
+    copy: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file to write; a copy that is there already is replaced.")
+    ]
 
 
 class RestoreOptions(msgspec.Struct, frozen=True, kw_only=True):
-    copy: Annotated[Path, typer.Argument(help="A file that `godwit backup` has written.")]
-    data: Annotated[Path, typer.Argument(help="The data directory to fill; it must have no disk yet.")]
+    copy: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `godwit backup` has written.")]
+    data: Annotated[Path, typer.Argument(metavar="DIR", help="The data directory to fill; it must have no disk yet.")]
 
 
 def backup(options: BackupOptions) -> int:

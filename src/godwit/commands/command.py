@@ -21,7 +21,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import msgspec
 import typer
@@ -33,6 +33,9 @@ UNUSABLE = 2
 
 PARTS = {"pyarrow": "arrow", "matplotlib": "lab", "scipy": "lab", "starlette": "console", "uvicorn": "console"}
 """Which part of the installation brings a library, where the command does not say it."""
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; all else goes to stderr.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 
@@ -60,10 +63,17 @@ def command(
         parameters = [inspect.Parameter("context", KEYWORD, annotation=typer.Context), *_parameters(struct, None)]
         typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         typed.__annotations__ = {one.name: one.annotation for one in parameters}
-        group.command(name)(typed)
+        group.command(name, help=pasteable(work.__doc__ or ""))(typed)
         return work
 
     return added
+
+
+def pasteable(text: str) -> str:
+    """A docstring as help. What is indented in it are examples, which no terminal is too narrow for: a line that was
+    broken could not be pasted."""
+    parts = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(f"\b\n{part}" if part.startswith("    ") else part for part in parts)
 
 
 def struct_of(work: Callable[[Options], int]) -> type[Options]:

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from godwit.commands import hints
-from godwit.commands.command import command
+from godwit.commands.command import Json, command
 from godwit.commands.console import Reports, print_json, printable
 
 FINISHED = 0
@@ -24,7 +24,7 @@ class ExplainOptions(msgspec.Struct, frozen=True, kw_only=True):
     event: Annotated[
         str | None, typer.Option(metavar="JSON", help="An event as a flat JSON object: does it match, and if not, why?")
     ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for programs to read.")] = False
+    as_json: Json = False
 
 
 @command(filters)

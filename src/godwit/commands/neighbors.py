@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from godwit.commands.command import command
+from godwit.commands.command import Json, command
 from godwit.commands.console import InputError, print_json
 from godwit.commands.top import fetched
 from godwit.net.ops.report import NeighborRow, OnwardRow, PathRow
@@ -44,7 +44,7 @@ Broker = Annotated[
 
 class ShowOptions(msgspec.Struct, frozen=True, kw_only=True):
     broker: Broker
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for programs to read.")] = False
+    as_json: Json = False
 
 
 class ExportOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ import msgspec
 import typer
 
 from godwit.commands import hints
+from godwit.commands.command import JsonLines
 from godwit.commands.console import InputError, Reports
 
 if TYPE_CHECKING:
@@ -29,6 +30,28 @@ T = TypeVar("T")
 FINISHED, INTERRUPTED = 0, 130
 PASSWORD = "GODWIT_PASSWORD"
 
+User = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help=f"The password is taken from {PASSWORD}.", show_default="anonymous"),
+]
+Authority = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="TLS, with a certificate that this one has signed.", show_default="no TLS"),
+]
+
+PortalAt = Annotated[
+    str,
+    typer.Option(
+        "--broker", "-b", metavar="HOST:PORT", help="Where a broker answers with --status, or the URL of its --http."
+    ),
+]
+PortalAuthority = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Who has signed the broker's certificate.", show_default="those this machine trusts"
+    ),
+]
+
 UNDER_WAY = 500
 """How many are on their way to the broker at once."""
 
@@ -38,19 +61,31 @@ class Reaching(msgspec.Struct, frozen=True, kw_only=True):
 
     broker: Annotated[
         list[str] | None,
-        typer.Option("--broker", "-b", metavar="HOST:PORT", help="Where to connect; 127.0.0.1:1883. May be repeated."),
+        typer.Option(
+            "--broker",
+            "-b",
+            metavar="HOST:PORT",
+            help="Where to connect. May be repeated.",
+            show_default="127.0.0.1:1883",
+        ),
     ] = None
     client: Annotated[
         str, typer.Option("--client", "-i", metavar="NAME", help="Client id; the same name finds its session anywhere.")
     ] = ""
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="The password is taken from GODWIT_PASSWORD.")] = None
-    ca: Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="TLS, trusting this authority.")] = None
-    cert: Annotated[Path | None, typer.Option("--cert", metavar="FILE", help="Certificate of this client.")] = None
-    key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, if it is not in the same file.")] = None
+    user: User = None
+    authority: Authority = None
+    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Of this client, for TLS.")] = None
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of the certificate, if it is not in the same file.")
+    ] = None
     wait_s: Annotated[
         float | None,
         typer.Option(
-            "--wait", min=0, metavar="S", help="How long to try when no broker can be reached; else for ever."
+            "--wait",
+            min=0,
+            metavar="S",
+            help="How long to try while no broker can be reached.",
+            show_default="for ever",
         ),
     ] = None
 
@@ -68,7 +103,8 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
     qos: Annotated[int, typer.Option(min=0, max=2, help="0 at most once, 1 at least once, 2 exactly once.")] = 2
     retain: Annotated[bool, typer.Option("--retain", help="Keep the last one for those who subscribe later.")] = False
     expiry_s: Annotated[
-        int | None, typer.Option("--expiry", min=1, metavar="S", help="It counts for so many seconds; else for ever.")
+        int | None,
+        typer.Option("--expiry", min=1, metavar="S", help="It counts for so many seconds.", show_default="for ever"),
     ] = None
     profile: Annotated[
         str, typer.Option(metavar="FILTER", help="With --retain: the subspace in which this is, for godwit query.")
@@ -89,7 +125,7 @@ class SubscribeOptions(msgspec.Struct, frozen=True, kw_only=True):
         float,
         typer.Option("--keep", min=0, metavar="S", help="With --client: how long it may be away and miss nothing."),
     ] = 0.0
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
+    as_json: JsonLines = False
     reaching: Reaching = Reaching()
 
 
@@ -172,16 +208,16 @@ def client(reaching: Reaching, keep_s: float | None = 0.0) -> Client:
 
 
 def _context(reaching: Reaching) -> ssl.SSLContext | None:
-    if reaching.ca is None and reaching.cert is None:
+    if reaching.authority is None and reaching.certificate is None:
         return None
     import ssl
 
     try:
-        context = ssl.create_default_context(cafile=None if reaching.ca is None else str(reaching.ca))
-        if reaching.cert is not None:
-            context.load_cert_chain(reaching.cert, reaching.key)
+        context = ssl.create_default_context(cafile=None if reaching.authority is None else str(reaching.authority))
+        if reaching.certificate is not None:
+            context.load_cert_chain(reaching.certificate, reaching.key)
     except (OSError, ssl.SSLError) as error:
-        where = error.filename or reaching.cert or reaching.ca
+        where = error.filename or reaching.certificate or reaching.authority
         raise InputError(f"{where}: cannot be used for TLS: {error.strerror or error}") from None
     return context
 

@@ -43,21 +43,29 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
         typer.Option("--config", "-c", metavar="FILE", envvar="GODWIT_CONFIG", help="A .toml file; flags win over it."),
     ] = None
     name: Annotated[
-        str | None, typer.Option(help="Of this broker; made up at the first start and kept."), Sets("name")
+        str | None,
+        typer.Option(help="Of this broker.", show_default="made up at the first start, and kept"),
+        Sets("name"),
     ] = None
     listen: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST:PORT", help="MQTT over TCP; 127.0.0.1:1883. May be repeated."),
+        typer.Option(metavar="HOST:PORT", help="MQTT over TCP. May be repeated.", show_default="127.0.0.1:1883"),
         Sets("listen.mqtt"),
     ] = None
     mqtts: Annotated[
-        list[str] | None, typer.Option(metavar="HOST:PORT", help="MQTT over TLS."), Sets("listen.mqtts")
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", help="MQTT over TLS. May be repeated."),
+        Sets("listen.mqtts"),
     ] = None
     ws: Annotated[
-        list[str] | None, typer.Option(metavar="HOST:PORT", help="MQTT over WebSocket."), Sets("listen.ws")
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", help="MQTT over WebSocket. May be repeated."),
+        Sets("listen.ws"),
     ] = None
     wss: Annotated[
-        list[str] | None, typer.Option(metavar="HOST:PORT", help="MQTT over WebSocket and TLS."), Sets("listen.wss")
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", help="MQTT over WebSocket and TLS. May be repeated."),
+        Sets("listen.wss"),
     ] = None
     peers_listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Other brokers connect here."), Sets("peers.listen")
@@ -78,7 +86,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
         typer.Option(
             metavar="tree|dht|adhoc",
             help="tree: links; dht: links, and each broker owns a part of the globe; adhoc: UDP broadcast. tree and "
-            "adhoc: a bridge.",
+            "adhoc: a bridge. May be repeated.",
+            show_default="tree",
         ),
         Sets("fabric"),
     ] = None
@@ -108,17 +117,27 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
         Sets("adhoc.insecure"),
     ] = False
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where this broker, and no other, remembers."), Sets("data")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where this broker, and no other, remembers.", show_default="~/.local/state/godwit/NAME"
+        ),
+        Sets("data"),
     ] = None
     sync: Annotated[
         str | None,
-        typer.Option(help="process: survive a crash of the broker; power: of the machine too."),
+        typer.Option(
+            metavar="process|power",
+            help="process: survive a crash of the broker; power: of the machine too.",
+            show_default="process",
+        ),
         Sets("sync"),
     ] = None
     handoff: Annotated[
         str | None,
         typer.Option(
-            help="How sessions follow clients that move: durable, reactive or proactive, which is the default."
+            metavar="durable|reactive|proactive",
+            help="How sessions follow clients that move.",
+            show_default="proactive",
         ),
         Sets("handoff"),
     ] = None
@@ -129,7 +148,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Metrics, health and status, by HTTP; 127.0.0.1:9883, or another port where that is taken.",
+            help="Metrics, health and status, by HTTP.",
+            show_default="127.0.0.1:9883, or another port where that is taken",
         ),
         Sets("listen.status"),
     ] = None
@@ -137,7 +157,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Operators log in here; 127.0.0.1:9885, or another port where that is taken.",
+            help="Operators log in here.",
+            show_default="127.0.0.1:9885, or another port where that is taken",
         ),
         Sets("listen.http"),
     ] = None
@@ -159,7 +180,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     )
     log_form: Annotated[
         str | None,
-        typer.Option("--log", metavar="text|json", help="How the log on stderr is written."),
+        typer.Option("--log", metavar="text|json", help="How the log on stderr is written.", show_default="text"),
         Sets("log.format"),
     ] = None
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False

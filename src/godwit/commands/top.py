@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from godwit.commands.command import Json
 from godwit.commands.console import InputError, Reports, print_json
 
 if TYPE_CHECKING:
@@ -26,12 +27,12 @@ class TopOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = "127.0.0.1:9883"
     every_s: Annotated[float, typer.Option("--every", min=0.1, metavar="S", help="How often to look.")] = 1.0
     once: Annotated[bool, typer.Option("--once", help="Look once, and leave.")] = False
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print what the broker says as one JSON object, and leave.")
-    ] = False
+    as_json: Json = False
     wait_s: Annotated[
         float | None,
-        typer.Option("--wait", min=0, metavar="S", help="How long to try while no broker answers; else for ever."),
+        typer.Option(
+            "--wait", min=0, metavar="S", help="How long to try while no broker answers.", show_default="for ever"
+        ),
     ] = None
 
 

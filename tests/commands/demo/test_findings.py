@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from godwit.commands.demo.findings import busy, missing, told_of
+from godwit.commands.demo.findings import busy, missing, slow, told_of
 from godwit.commands.demo.ledger import Ledger
 from godwit.filters.text import parse
 from godwit.net.ops.report import ClientRow, Report
@@ -36,3 +36,14 @@ def test_a_broker_says_what_waits_there_or_that_it_does_not_answer() -> None:
 def test_a_busy_machine_is_told_and_a_quick_one_is_not() -> None:
     assert "4.2 s late" in next(busy(4.2))
     assert list(busy(0.1)) == []
+
+
+def test_slow_handoffs_are_explained_by_who_was_killed_by_a_busy_machine_or_not_at_all() -> None:
+    handoffs = [(1.0, 1.1), (9.0, 13.0), (11.5, 13.5), (20.0, 22.5), (30.0, 31.5)]
+    assert list(slow(handoffs, ("market", (10.0, 12.5)), {21: 0.8})) == [
+        "4 of them took longer than 1 s, 4.0 s at most:",
+        "  2 while market was down, for 2.5 s: it had their sessions, or led there",
+        "  1 while this machine was so busy that taxis' reports left up to 0.8 s late",
+        "  1 for no reason that was seen here",
+    ]
+    assert list(slow(handoffs[:1], ("market", (0.0, 12.5)), {1: 9.0})) == []

@@ -11,9 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
-from tests.toys import Played, Toy, marked, play
+from tests.toys import GATE, Played, Toy, marked, play
 from typer.testing import CliRunner
 
 from godwit.cli import app
@@ -41,7 +42,7 @@ def test_what_failed_is_told_with_its_configuration_and_tried_again(
     assert "1 runs failed for good" in told
     assert "seed=2 size=5 fails=True: RuntimeError: no luck with 2" in told
     (line,) = (tmp_path / "failed.jsonl").read_text().splitlines()
-    assert json.loads(line)["configuration"] == {"seed": 2, "size": 5, "marks": "", "takes_s": 0.0, "fails": True}
+    assert json.loads(line)["configuration"] == msgspec.to_builtins(broken[1])
     assert "tests/toys.py" in json.loads(line)["error"]
     ran: list[Toy] = []
 
@@ -170,7 +171,7 @@ def test_a_sweep_on_spark_goes_on_after_ctrl_c_and_runs_nothing_twice(tmp_path: 
     marks.mkdir()
     grid.write_text(
         f'experiment = "tests.toys:play"\nseeds = 6\n[grid]\nsize = [2, 3]\n'
-        f'[fixed]\nmarks = "{marks}"\ntakes_s = 0.2\nfails = true\n'
+        f'[fixed]\nmarks = "{marks}"\nfirst = 6\nfails = true\n'
     )
     command = [
         sys.executable,
@@ -196,6 +197,7 @@ def test_a_sweep_on_spark_goes_on_after_ctrl_c_and_runs_nothing_twice(tmp_path: 
     before = {(row.configuration.size, row.configuration.seed) for row in kept(out / "results.parquet").rows}
     assert 2 <= len(before) < 10
     so_far = marked(marks)
+    (tmp_path / GATE).touch()
     last = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert last.returncode == 1
     assert last.stderr.count("RuntimeError: no luck with 2") == 2

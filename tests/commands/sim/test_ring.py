@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
+from tests.console.eyes import FLAGS
 from typer.testing import CliRunner
 
 from godwit.cli import app
@@ -46,6 +48,38 @@ def test_a_run_writes_a_page_with_cells_paths_and_relocations(tmp_path: Path) ->
     assert len(data["sights"][0]["cells"]) == 12
     kinds = {arrow[3] for sight in data["sights"] for arrow in sight["arrows"]}
     assert {"Sub", "Notify", "Matched", "Handover", "Register"} <= kinds
+
+
+COVERED = """() => {
+  const at = document.getElementById("at"), found = [];
+  for (let picture = 0; picture <= Number(at.max); picture += 3) {
+    at.value = picture;
+    at.dispatchEvent(new Event("input"));
+    const all = [...document.querySelectorAll("#map text")];
+    const names = all.map((one) => [one.textContent, one.getBoundingClientRect()]);
+    names.forEach(([name, a], place) => names.slice(place + 1).forEach(([other, b]) => {
+      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (wide > 2 && high > 3) found.push(`${picture}: ${name} and ${other}`);
+    }));
+  }
+  return found;
+}"""
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="Debian's chromium is not here")
+@pytest.mark.xdist_group("console")
+def test_no_name_on_the_page_covers_another_in_any_picture(tmp_path: Path) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    page = tmp_path / "ring.html"
+    assert CliRunner().invoke(app, ["sim", str(EXAMPLE), "--animation", str(page)]).exit_code == 0
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+        seen = browser.new_page(viewport={"width": 1100, "height": 900})
+        seen.goto(page.as_uri())
+        assert seen.locator("#map text").count() > 20
+        assert seen.evaluate(COVERED) == []
+        browser.close()
 
 
 def test_bad_options_are_said_before_anything_runs(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import chdir, closing
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
@@ -23,12 +24,12 @@ pytest.importorskip("pyiceberg")
 
 from pyiceberg.utils.config import Config
 from pyspark.sql import SparkSession
+from tests.brokers import own_ports
 from tests.pages import blocks
 from typer.testing import CliRunner
 
 from godwit.cli import app
 from godwit.commands.pipeline import session
-from godwit.net.processes import free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
 WAIT_S = 600
@@ -77,8 +78,14 @@ def serve(jobs: Listener) -> None:
             there.send((done.exit_code, done.output))
 
 
+@pytest.fixture
+def ports() -> Iterator[list[int]]:
+    with own_ports(2) as own:
+        yield own
+
+
 def test_the_steps_lead_from_parquet_to_iceberg_and_a_stream(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, ports: list[int]
 ) -> None:
     monkeypatch.setattr(session, "started", lambda name, asked: spark)
     monkeypatch.setattr(SparkSession, "stop", lambda self: None)
@@ -89,7 +96,7 @@ def test_the_steps_lead_from_parquet_to_iceberg_and_a_stream(
         (tmp_path / "bin" / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
         (tmp_path / "bin" / name).chmod(0o755)
     script = steps((ROOT / "docs" / "pipeline" / "start.md").read_text())
-    for old, new in zip(("9884", "1885"), free_ports(2), strict=True):
+    for old, new in zip(("9884", "1885"), ports, strict=True):
         script = script.replace(f"127.0.0.1:{old}", f"127.0.0.1:{new}")
     # A broker that a failed step leaves behind ends with the shell that started it.
     guarded = script.replace("BROKER=$!", "BROKER=$!; trap 'kill $BROKER 2>/dev/null || true' EXIT")

@@ -41,3 +41,24 @@ def test_preloading_all_inputs_leaves_nothing_to_test() -> None:
 def test_the_published_plan_has_every_point_five_times() -> None:
     runs = PLANS["published"].runs()
     assert len(runs) == len(set(runs)) == 5 * 2 * (3 * 2 * 3 + 2 * 5)
+
+
+def test_random_filters_leave_the_cost_of_placing_and_raise_that_of_matching() -> None:
+    def cost(preloaded: int) -> tuple[int, int]:
+        found = run(
+            Configuration(
+                seed=1,
+                experiment="E11",
+                sense=Sense.COVER,
+                effort=Effort.BOUNDED,
+                profiles=200,
+                queries=200,
+                varied="random",
+                preloaded=preloaded,
+            )
+        )
+        return found.placing, found.tests - found.placing
+
+    (placing, matching), (placing_among, matching_among) = cost(0), cost(200)
+    assert 0 < placing_among < 1.5 * placing
+    assert matching_among > 1.5 * matching

@@ -241,7 +241,7 @@ def test_the_archive_tells_its_size_and_who_follows(tmp_path: Path) -> None:
             for number in range(4):
                 await hub.publish("t", str(number), qos=1)
             found: Any = {"rows": 0}
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while found["rows"] < 4:
                     found = await asked(a, "/v1/archive")
                     await asyncio.sleep(0.05)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mqtt5
 import pytest
 from hypothesis import example, given
@@ -10,7 +12,15 @@ from tests.net.mqtt.packetstrategies import topics
 
 from godwit.net.mqtt import codec3 as packets3
 from godwit.net.mqtt.codec import PacketError, length_field
-from godwit.net.mqtt.framing import length_at, packets, run_end, with_properties, without_properties
+from godwit.net.mqtt.framing import (
+    length_at,
+    packets,
+    piece_at,
+    pieces,
+    run_end,
+    with_properties,
+    without_properties,
+)
 
 payloads = st.lists(st.binary(max_size=3) | st.integers(100, 140).map(bytes) | st.integers(16370, 16390).map(bytes))
 
@@ -42,26 +52,72 @@ def test_a_run_says_the_same_in_both_versions(topic: str, payloads: list[bytes])
     assert [old[start:end] for start, _, end in packets(old)] == list(map(packets3.write, said))
 
 
-@given(topics, payloads, topics, st.data())
-def test_a_run_ends_with_the_last_whole_packet_of_its_topic(
-    topic: str, payloads: list[bytes], other: str, data: st.DataObject
+def prefix_of(topic: str, version: int) -> bytes:
+    return len(topic.encode()).to_bytes(2, "big") + topic.encode() + (b"\0" if version == 5 else b"")
+
+
+def written(packet: mqtt5.PublishPacket, version: int) -> bytes:
+    return packet.write() if version == 5 else packets3.write(packet)
+
+
+def run_of(
+    data: bytes, version: int, known: dict[bytes, object], packet_max: int = 1 << 20, most: int = 1 << 20
+) -> Any:
+    """Where the run ends that the first packet begins, and how many packets it has; nothing where that is not whole."""
+    first = piece_at(data, 0, len(data), 1 if version == 5 else 0) if data else None
+    if first is None:
+        return 0, 0
+    return run_end(data, first, len(data), known, known[data[first[1] : first[3]]], packet_max, most)
+
+
+@given(
+    st.lists(topics, min_size=1, max_size=3, unique=True),
+    st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=2) | st.integers(100, 140).map(bytes)), min_size=1),
+    st.sampled_from([4, 5]),
+    st.data(),
+)
+def test_a_run_ends_with_the_last_whole_packet_that_goes_the_same_way(
+    names: list[str], said: list[tuple[int, bytes]], version: int, data: st.DataObject
 ) -> None:
-    said = [mqtt5.PublishPacket(topic, payload).write() for payload in payloads]
-    following = mqtt5.PublishPacket(other, b"x").write()
-    sent = b"".join(said) + following
-    arrived = sent[: data.draw(st.integers(0, len(sent)))]
+    ways = [data.draw(st.sampled_from("ab")) for _ in names]
+    known: dict[bytes, object] = {prefix_of(name, version): way for name, way in zip(names, ways, strict=True)}
+    sent = [(at % len(names), payload) for at, payload in said]
+    packets_sent = [written(mqtt5.PublishPacket(names[at], payload), version) for at, payload in sent]
+    arrived = b"".join(packets_sent)
+    arrived = arrived[: data.draw(st.integers(0, len(arrived)))]
+    most = data.draw(st.integers(1, len(sent)))
     whole, position = 0, 0
-    for packet in [*said, *([following] if other == topic else [])]:
-        if position + len(packet) <= len(arrived):
-            position += len(packet)
-            whole += 1
-        else:
+    for (at, _), packet in zip(sent, packets_sent, strict=True):
+        if whole == most or position + len(packet) > len(arrived) or ways[at] != ways[sent[0][0]]:
             break
-    name = len(topic.encode()).to_bytes(2, "big") + topic.encode() + b"\0"
-    assert run_end(arrived, 0, name, len(arrived), 1 << 20) == (position, whole)
+        position += len(packet)
+        whole += 1
+    assert run_of(arrived, version, known, most=most) == (position, whole)
 
 
 def test_a_run_ends_before_a_packet_that_is_too_large_for_somebody() -> None:
     small, large = mqtt5.PublishPacket("a", b"x").write(), mqtt5.PublishPacket("a", bytes(50)).write()
     data = small + small + large + small
-    assert run_end(data, 0, b"\0\1a\0", len(data), 20) == (2 * len(small), 2)
+    assert run_of(data, 5, {b"\0\1a\0": "way"}, packet_max=20) == (2 * len(small), 2)
+
+
+def test_a_run_ends_before_a_packet_with_properties_or_a_topic_that_is_longer_than_it() -> None:
+    plain, rich = mqtt5.PublishPacket("a", b"x").write(), mqtt5.PublishPacket("a", b"x", content_type="t").write()
+    known: dict[bytes, object] = {b"\0\1a\0": "way"}
+    assert run_of(plain + rich, 5, known) == (len(plain), 1)
+    assert run_of(plain + b"\x30\x03\0\x01a" + b"\0", 5, known) == (len(plain), 1)
+
+
+def test_packets_that_begin_as_the_first_go_with_it_though_their_topic_is_not_remembered() -> None:
+    plain = mqtt5.PublishPacket("a", b"x").write()
+    first = piece_at(plain, 0, len(plain), 1)
+    assert first is not None
+    assert run_end(plain * 3, first, 3 * len(plain), {}, "way", 1 << 20, 10) == (3 * len(plain), 3)
+
+
+@given(topics, payloads, st.sampled_from([4, 5]))
+def test_the_pieces_of_a_run_are_its_topics_and_payloads(topic: str, payloads: list[bytes], version: int) -> None:
+    run = b"".join(written(mqtt5.PublishPacket(topic, payload), version) for payload in payloads)
+    found = pieces(run, 0, len(run), 1 if version == 5 else 0)
+    assert [run[body + 2 : end].decode() for _, body, end, _, _ in found] == [topic] * len(payloads)
+    assert [run[begin:end] for _, _, _, begin, end in found] == payloads

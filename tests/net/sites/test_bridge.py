@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.net.stations import until
 
 from godwit.net.config import BridgeRoute
 from godwit.net.ops.services import bridges
+from godwit.net.processes import hold_port
 from godwit.net.sites.bridge import mapped
 
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
@@ -28,9 +28,8 @@ class Mosquitto:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self._held = hold_port()
+        self.port = int(self._held.getsockname()[1])
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -43,20 +42,24 @@ class Mosquitto:
         self.process = await asyncio.create_subprocess_exec(
             MOSQUITTO, "-c", str(config), stderr=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
         )
-        for _ in range(100):
+        while self.process.returncode is None:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                 writer.close()
                 return
             except OSError:
                 await asyncio.sleep(0.1)
-        raise AssertionError("mosquitto does not listen")
+        raise AssertionError("mosquitto has ended")
 
     async def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()
             await self.process.wait()
             self.process = None
+
+    def close(self) -> None:
+        """Give its port back."""
+        self._held.close()
 
     def client(self, name: str, **more: Any) -> aiomqtt.Client:
         return aiomqtt.Client("127.0.0.1", self.port, identifier=name, clean_session=False, **more)
@@ -70,6 +73,7 @@ async def mosquitto(folder: Path) -> AsyncIterator[Mosquitto]:
         yield made
     finally:
         await made.stop()
+        made.close()
 
 
 def bridge(to: Mosquitto, version: int, send: list[dict[str, str]], receive: list[dict[str, str]]) -> dict[str, Any]:

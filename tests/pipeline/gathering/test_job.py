@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -89,6 +90,21 @@ def test_a_stream_of_files_gives_the_windows_that_a_batch_gives(spark: SparkSess
     assert [gap for gap in _gaps(tmp_path / "out") if gap[3] < last_s] == ended != []
     found, expected = (_windows(spark, tmp_path / name) for name in ("out", "batch"))
     assert found == {key: value for key, value in expected.items() if key[0] < "2013-03-28"}
+
+
+def test_a_reading_that_is_said_again_later_alerts_once(spark: SparkSession, tmp_path: Path) -> None:
+    """As by a publisher that was not answered before its broker was killed."""
+    folder, alerts = tmp_path / "air", tmp_path / "alerts.jsonl"
+    folder.mkdir()
+    alerts.write_text('{"id": "smog", "filter": "pm25 > 400"}\n')
+    for number, times in enumerate(([0.0, 60.0], [60.0, 120.0], [0.0, 180.0])):
+        pq.write_table(
+            pa.table({"sensor": ["a", "a"], "time_s": times, "pm25": [500.0, 500.0]}), folder / f"{number}.parquet"
+        )
+        os.utime(folder / f"{number}.parquet", (1_700_000_000 + number, 1_700_000_000 + number))
+    asked = options(tmp_path, readings=str(folder), select=None, quantities=("pm25",), alerts=str(alerts))
+    run_stream(spark, msgspec.structs.replace(asked, files_per_batch=1, late="1 hour"), Pace())
+    assert _alarms(tmp_path / "out") == [("a", 0.0), ("a", 60.0), ("a", 120.0), ("a", 180.0)]
 
 
 def reasons(out: Path) -> list[str]:

@@ -123,7 +123,7 @@ def test_leaving_early_ends_what_is_under_way(spark: SparkSession, tmp_path: Pat
     runs = sweep.outcomes(spark, work, [0, 1, 1, 1])
     assert next(runs)[0] == 0
     runs.close()
-    until = time.monotonic() + 30
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         (tmp_path / "alive").unlink(missing_ok=True)
         time.sleep(0.5)

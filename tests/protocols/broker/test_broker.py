@@ -564,7 +564,11 @@ def test_an_audience_is_straight_only_where_nothing_else_is_to_be_done() -> None
     assert broker.generation > before
     assert broker.audience("a/b").straight == ()
     subscriber.connect("b1").subscribe("b", identifier=1).subscribe("c", group="g").subscribe("d", "n = 1")
-    assert [broker.audience(topic).straight for topic in "bcd"] == [None] * 3
+    assert [broker.audience(topic).straight for topic in "bc"] == [None] * 2
+    asked = broker.audience("d")
+    assert (asked.straight, len(asked.asking)) == ((), 1)
+    wanting = broker.outlets(asked.asking, [{"n": 1}, {"n": 2}], [subscriber.connection])
+    assert wanting == [{subscriber.connection}, set()]
     broker.on_published = lambda publication: None
     assert broker.audience("a/b").straight is None
 

@@ -10,8 +10,23 @@ import msgspec
 
 from godwit.filters.filters import filter_of
 from godwit.protocols.broker.api import Delivery, Opening, Outlet
+from godwit.protocols.broker.lasting.views import Change
+from godwit.sim.brokers.disk import SimArchive
 from godwit.sim.brokers.station import Station
-from godwit.sim.exploration.plan import AnyStep, Card, Come, Plan, Publish, Slow, Strike, Vanish, Wish
+from godwit.sim.exploration.plan import (
+    AnyStep,
+    Ask,
+    Card,
+    Come,
+    Plan,
+    Publish,
+    Put,
+    Recall,
+    Slow,
+    Strike,
+    Vanish,
+    Wish,
+)
 
 Tamper = Callable[[Station], None]
 
@@ -44,6 +59,26 @@ def rich_plan() -> Plan:
     ]
     plan = small_plan()
     return msgspec.structs.replace(plan, clients=(*plan.clients, will, *members), steps=tuple(steps))
+
+
+def lasting_plan() -> Plan:
+    """Things that move, one who asks and is away for a while, one who wants the past, and one who wants little."""
+    asking = Card(
+        name="s1", home="b1", asks=(Ask("t", low=2, high=5), Ask("t", near="t/2", reach=1), Ask("t", quiet=True))
+    )
+    recalling = Card(name="r1", home="b1", wishes=(Wish("a", since_s=1.5),))
+    paced = Card(name="k1", home="b2", wishes=(Wish("a", interval_s=2.0),))
+    steps: list[AnyStep] = [
+        *(Publish(at_s=0.3 * n, client="p1", topic="a/x", warm=True, qos=2) for n in range(40)),
+        *(Put(at_s=0.25 * n, client="p1", topic=f"t/{n % 3}", x=n * 5 % 8, width=n % 2) for n in range(30)),
+        Put(at_s=10.0, client="p1", topic="t/0", clear=True),
+        Vanish(at_s=2.0, client="s1", notice_s=0.0),
+        Come(at_s=6.0, client="s1", to="b2"),
+        Recall(at_s=4.0, client="r1"),
+    ]
+    plan = small_plan()
+    clients = (asking, recalling, paced, Card(name="p1", home="b2"))
+    return msgspec.structs.replace(plan, clients=clients, steps=tuple(sorted(steps, key=lambda step: step.at_s)))
 
 
 CRASH = (
@@ -201,6 +236,102 @@ def _stingy(station: Station) -> None:
     """No member of a group gets anything."""
     station.broker._switch.share = lambda *shared: None  # type: ignore[method-assign]
 
+
+def _deaf(station: Station) -> None:
+    """What changes is not told."""
+    station.broker._switch.retained.on_change = lambda last: None
+
+
+def _miscounting(station: Station) -> None:
+    """Every second change has the number of the one before."""
+    views = station.broker._switch.views
+    say = views._say
+
+    def said(watch: Any, topic: str, change: Any) -> None:
+        watch.view.number -= watch.view.number % 2
+        say(watch, topic, change)
+
+    views._say = said  # type: ignore[method-assign]
+
+
+def _recording(station: Station) -> None:
+    """What a client was not told while it was away it is told later, one after the other."""
+    views, retained = station.broker._switch.views, station.broker._switch.retained
+    wake, kept = views.wake, list[Any]()
+    on_change = retained.on_change
+
+    def changed(last: Any) -> None:
+        kept.append(last)
+        on_change(last)
+
+    def woken(session: Any, *, anew: bool) -> None:
+        wake(session, anew=anew)
+        for watch in views._of.get(session, ()):
+            for last in kept:
+                views._say(watch, last.publication.topic, Change("+", last))
+
+    retained.on_change, views.wake = changed, woken  # type: ignore[method-assign]
+
+
+def _past_of(station: Station) -> SimArchive:
+    assert isinstance(station.broker.past, SimArchive)
+    return station.broker.past
+
+
+def _forgetful(station: Station) -> None:
+    """Nothing is archived in one of three cases."""
+    past, count = _past_of(station), iter(range(1_000_000))
+    station.broker.on_published = lambda one: past.add(one) if next(count) % 3 else None
+
+
+def _echoing(station: Station) -> None:
+    """Everything is archived twice."""
+    past = _past_of(station)
+
+    def added(one: Any) -> None:
+        past.add(one)
+        past.add(one)
+
+    station.broker.on_published = added
+
+
+def _ancient(station: Station) -> None:
+    """All of the past is read, however little was asked for."""
+    past = _past_of(station)
+    read = past.read
+    past.read = lambda since, *more: read(0.0, *more)  # type: ignore[method-assign]
+
+
+def _rushing(station: Station) -> None:
+    """Nothing waits for its time."""
+    paces = station.broker._switch.paces
+    paces.take = paces._give  # type: ignore[method-assign]
+
+
+def _conservative(station: Station) -> None:
+    """What waits for its time stays, whatever is newer."""
+    paces = station.broker._switch.paces
+    take = paces.take
+
+    def taken(session: Any, item: Any) -> None:
+        turn = paces._turns.get(session, {}).get((item.pace, item.label.topic))
+        if turn is None or turn.item is None or turn.item is item:
+            take(session, item)
+
+    paces.take = taken  # type: ignore[method-assign]
+
+
+PLANTED_LASTING: dict[str, tuple[Tamper, str]] = {
+    "does not tell what changes": (_deaf, "misled"),
+    "uses numbers twice": (_miscounting, "misnumbered"),
+    "tells what is past": (_recording, "history"),
+    "archives not everything": (_forgetful, "lost"),
+    "archives everything twice": (_echoing, "twice"),
+    "reads more than was asked for": (_ancient, "unwanted"),
+    "has no patience": (_rushing, "hasty"),
+    "keeps the oldest": (_conservative, "outdated"),
+}
+"""The same in a world of what lasts."""
 
 PLANTED_RICH: dict[str, tuple[Tamper, str]] = {
     "forgets what is retained": (_retaining_nothing, "retained"),

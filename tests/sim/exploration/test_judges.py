@@ -6,7 +6,8 @@ import pytest
 from tests.sim.exploration.plans import CRASH, PLANTED, PLANTED_RICH, rich_plan, small_plan
 
 from godwit.protocols.broker.streams.frames import Parcels
-from godwit.sim.exploration.judges import Finding, longest_fall, shown
+from godwit.sim.exploration.findings import Finding, shown
+from godwit.sim.exploration.judges import longest_fall
 from godwit.sim.exploration.plan import Publish
 from godwit.sim.exploration.trial import Trial
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from godwit.commands.command import Json
 from godwit.commands.console import print_json
 
 if TYPE_CHECKING:
@@ -21,12 +22,10 @@ FINISHED, WRONG, INTERRUPTED = 0, 1, 130
 
 
 class CityOptions(msgspec.Struct, frozen=True, kw_only=True):
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long events stream.")] = 20.0
-    subscriptions: Annotated[int, typer.Option(min=1, help="How many people subscribe.")] = 100_000
-    seed: Annotated[int, typer.Option(help="Another seed, another city.")] = 1
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the account as one JSON object; all else goes to stderr.")
-    ] = False
+    seconds: Annotated[float, typer.Option(min=0.1, metavar="S", help="How long events stream.")] = 20.0
+    subscriptions: Annotated[int, typer.Option(min=1, metavar="N", help="How many people subscribe.")] = 100_000
+    seed: Annotated[int, typer.Option(metavar="SEED", help="Another seed, another city.")] = 1
+    as_json: Json = False
 
 
 def city(options: CityOptions) -> int:

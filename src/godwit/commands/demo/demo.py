@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
+from godwit.commands.command import Json
 from godwit.commands.console import InputError, print_json
 
 FINISHED, WRONG, INTERRUPTED = 0, 1, 130
@@ -16,16 +17,14 @@ PLACES = ["38.7055,-9.1365", "38.7139,-9.1394", "38.7436,-9.1302"]
 
 
 class DemoOptions(msgspec.Struct, frozen=True, kw_only=True):
-    seconds: Annotated[float, typer.Option(min=2, help="How long taxis report.")] = 20.0
-    walkers: Annotated[int, typer.Option(min=1, help="How many people walk from broker to broker.")] = 20
-    seed: Annotated[int, typer.Option(help="Another seed, another town.")] = 1
+    seconds: Annotated[float, typer.Option(min=2, metavar="S", help="How long taxis report.")] = 20.0
+    walkers: Annotated[int, typer.Option(min=1, metavar="N", help="How many people walk from broker to broker.")] = 20
+    seed: Annotated[int, typer.Option(metavar="SEED", help="Another seed, another town.")] = 1
     fabric: Annotated[
         Literal["tree", "dht"],
         typer.Option(help="A tree of brokers, or a ring in which each owns a cell."),
     ] = "tree"
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the account as one JSON object; all else goes to stderr.")
-    ] = False
+    as_json: Json = False
 
 
 def demo(options: DemoOptions) -> int:
@@ -52,7 +51,7 @@ def demo(options: DemoOptions) -> int:
 
     from rich.console import Console
 
-    from godwit.commands.demo.findings import findings
+    from godwit.commands.demo.findings import findings, slow
     from godwit.commands.demo.play import Plan, performed
     from godwit.commands.demo.view import concluded, watched
     from godwit.errors import GodwitError
@@ -82,6 +81,8 @@ def demo(options: DemoOptions) -> int:
             shutil.rmtree(folder, ignore_errors=True)
     console.print()
     concluded(console, verdict)
+    for line in slow(play.handoffs, play.outage, play.late_s):
+        console.print(line, markup=False)
     if options.as_json:
         print_json(verdict)
     if kept:

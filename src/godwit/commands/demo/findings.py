@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from godwit.commands.demo.ledger import Fact
-from godwit.commands.demo.play import Play
+from godwit.commands.demo.play import Play, Span
 from godwit.events import Value
 from godwit.filters.filters import FilterSet
 from godwit.net.ops.report import Report
 from godwit.net.processes import BrokerProcess
 
 SHOWN = 5
+SLOW_S = 1.0
+"""A handoff that takes longer wants an explanation."""
 LATE_S = 1.0
 """A taxi whose report leaves so late tells of a machine that has too much to do."""
 
@@ -48,7 +50,7 @@ async def findings(play: Play) -> list[str]:
     if len(found) > SHOWN:
         lines.append(f"and {len(found) - SHOWN} others miss something")
     lines += (told_of(broker.name, report) for broker, report in zip(play.brokers, reports, strict=True))
-    return [*lines, *busy(play.late_s)]
+    return [*lines, *busy(max(play.late_s.values(), default=0.0))]
 
 
 async def _report(broker: BrokerProcess) -> Report | None:
@@ -73,3 +75,28 @@ def busy(late_s: float) -> Iterator[str]:
     if late_s > LATE_S:
         again = "try again with fewer: godwit demo --walkers 5 --seconds 10"
         yield f"this machine was busy, and a taxi's report left {late_s:.1f} s late; {again}"
+
+
+def slow(handoffs: Iterable[Span], outage: tuple[str, Span] | None, late_s: Mapping[int, float]) -> Iterator[str]:
+    """Why handoffs took long, as far as it was seen: whoever was killed was waited for, or the machine was busy."""
+    rest = [one for one in handoffs if one[1] - one[0] > SLOW_S]
+    if not rest:
+        return
+    yield f"{len(rest)} of them took longer than {SLOW_S:g} s, {max(end - begin for begin, end in rest):.1f} s at most:"
+    if outage is not None:
+        name, (killed_s, back_s) = outage
+        waited = [one for one in rest if one[0] < back_s and one[1] > killed_s]
+        if waited:
+            down_s = back_s - killed_s
+            yield f"  {len(waited)} while {name} was down, for {down_s:.1f} s: it had their sessions, or led there"
+        rest = [one for one in rest if one not in waited]
+    hurried = [(one, late) for one in rest if (late := _latest(one, late_s)) > LATE_S / 4]
+    if hurried:
+        most_s = max(late for _, late in hurried)
+        yield f"  {len(hurried)} while this machine was so busy that taxis' reports left up to {most_s:.1f} s late"
+    if len(rest) > len(hurried):
+        yield f"  {len(rest) - len(hurried)} for no reason that was seen here"
+
+
+def _latest(span: Span, late_s: Mapping[int, float]) -> float:
+    return max((late_s.get(second, 0.0) for second in range(int(span[0]), int(span[1]) + 1)), default=0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from math import inf
 from random import Random
 
 import msgspec
@@ -21,6 +22,9 @@ QUIET_S = 0.75
 PATIENCE_S = 1.5 * WAIT_S
 """Nothing new for so long though something is owed: longer than a broker makes a client wait for a killed one."""
 TELL_S = 5.0
+
+Span = tuple[float, float]
+"""From when until when, in seconds of the run."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,12 +65,14 @@ class Play:
         self.walkers: list[Walker] = []
         self.happenings: list[tuple[float, str]] = []
         self.started_s = time.monotonic()
-        self.handoffs_s: list[float] = []
+        self.handoffs: list[Span] = []
         self.wishes = {
             person.name: parse(person.wish) for person in people(plan.walkers, plan.taxis, Random(plan.seed))
         }
-        self.late_s = 0.0
-        """How much too late a report left, at most: how busy the machine was."""
+        self.late_s: dict[int, float] = {}
+        """By second of the run: how much too late a report left, at most. So busy was the machine."""
+        self.outage: tuple[str, Span] | None = None
+        """Who was killed, and from when until when it was down."""
         self.findings: list[str] = []
         """What was seen where the account is not clean."""
         self._publishing = False
@@ -138,7 +144,8 @@ class Play:
         begin_s, under_way, n = self.now_s(), set[asyncio.Task[None]](), 0
         while (due_s := begin_s + n * each_s) < begin_s + self.plan.seconds:
             await asyncio.sleep(max(0.0, due_s - self.now_s()))
-            self.late_s = max(self.late_s, self.now_s() - due_s)
+            second, late_s = int(due_s), self.now_s() - due_s
+            self.late_s[second] = max(self.late_s.get(second, 0.0), late_s)
             taxi = taxis[n % len(taxis)]
             report = taxi.drive(each_s * len(taxis)) | {"garage": name, "n": n}
             self.ledger.published(self.now_s(), name, n, report)
@@ -165,7 +172,7 @@ class Play:
             except UnreachableError:  # it was killed a moment ago: the client goes on at another one
                 there = str(await walker.client.connected())
             self.ledger.arrived(self.now_s(), walker.person.name, there)
-            self.handoffs_s.append(self.now_s() - back_s)
+            self.handoffs.append((back_s, self.now_s()))
             walker.under_way = False
             walker.moves += 1
 
@@ -173,9 +180,12 @@ class Play:
         await asyncio.sleep(self.plan.seconds * 0.45)
         victim = self.random.choice(self.brokers)
         await victim.kill()
+        killed_s = self.now_s()
+        self.outage = victim.name, (killed_s, inf)
         self.say(f"broker {victim.name} is killed (kill -9)")
         await asyncio.sleep(self.plan.down_s)
         await victim.start()
+        self.outage = victim.name, (killed_s, self.now_s())
         self.say(f"broker {victim.name} is back")
 
     async def _drained(self) -> None:

@@ -60,9 +60,9 @@ def _brokers(play: Play) -> Table:
 
 def _figures(play: Play) -> Text:
     kinds = Counter(record.kind for _, _, record in play.ledger.facts)
-    moved = f"{len(play.handoffs_s)} handoffs"
-    if play.handoffs_s:
-        moved += f", median {1000 * median(play.handoffs_s):.0f} ms"
+    moved = f"{len(play.handoffs)} handoffs"
+    if play.handoffs:
+        moved += f", median {1000 * median(end_s - begin_s for begin_s, end_s in play.handoffs):.0f} ms"
     return Text(
         f"\n{play.now_s():4.1f} s   {kinds['published']:,} published   {kinds['delivered']:,} delivered   {moved}\n"
     )

@@ -19,6 +19,7 @@ from godwit.commands.console import Bar, InputError, Reports, print_json
 from godwit.sim.brokers.fabric_kinds import FABRICS as FABRICS
 from godwit.sim.exploration import diagram, generator
 from godwit.sim.exploration import plan as plans
+from godwit.sim.exploration.generator import WORLDS as WORLDS
 from godwit.sim.exploration.plan import FAULTS, MOVES, Plan, PlanError
 from godwit.sim.exploration.reduction import reduced
 from godwit.sim.exploration.trial import Trial, Verdict
@@ -28,11 +29,22 @@ AHEAD = 4
 """Seeds that each worker has waiting."""
 
 
+class Land(msgspec.Struct, frozen=True):
+    """What a seed means: a world of this kind, with brokers joined by this fabric."""
+
+    fabric: str = "tree"
+    worlds: str = "any"
+
+    def plan(self, seed: int) -> Plan:
+        return generator.drawn(seed, self.fabric, self.worlds)
+
+
 class Outcome(msgspec.Struct, kw_only=True, forbid_unknown_fields=False):
     """One line of the results file."""
 
     seed: int
     fabric: str
+    worlds: str = "any"
     kinds: tuple[str, ...]
     """The faults and moves that really happened."""
     found: tuple[str, ...] = ()
@@ -42,15 +54,15 @@ class Outcome(msgspec.Struct, kw_only=True, forbid_unknown_fields=False):
     took_s: float = 0.0
 
 
-def tried(seed: int, fabric: str) -> tuple[Outcome, Verdict]:
+def tried(seed: int, land: Land) -> tuple[Outcome, Verdict]:
     """One seed from beginning to end; a worker calls it."""
     begun_s = time.monotonic()
-    plan = generator.drawn(seed, fabric)
-    verdict = Trial(plan).run()
+    verdict = Trial(land.plan(seed)).run()
     kinds = tuple(kind for kind in (*FAULTS, *MOVES) if verdict.done.get(kind))
     outcome = Outcome(
         seed=seed,
-        fabric=fabric,
+        fabric=land.fabric,
+        worlds=land.worlds,
         kinds=kinds,
         found=tuple(sorted({finding.kind for finding in verdict.findings})),
         published=verdict.published,
@@ -96,16 +108,18 @@ class Progress(msgspec.Struct):
 class Sweep:
     """One folder of results. Whoever continues finds in it what was tried, and tries that not again."""
 
-    def __init__(self, out: Path, fabric: str, *, workers: int, shrink: bool, as_json: bool = False) -> None:
+    def __init__(self, out: Path, land: Land, *, workers: int, shrink: bool, as_json: bool = False) -> None:
         self.out = out
-        self.fabric = fabric
+        self.land = land
         self.workers = workers or os.cpu_count() or 1
         self.shrink = shrink
         self.as_json = as_json
         self.console = Console(highlight=False, soft_wrap=True, stderr=as_json)
         try:
             (out / FAILURES).mkdir(parents=True, exist_ok=True)
-            self.outcomes = [one for one in _read(out / RESULTS) if one.fabric == fabric]
+            self.outcomes = [
+                one for one in _read(out / RESULTS) if (one.fabric, one.worlds) == (land.fabric, land.worlds)
+            ]
         except OSError as error:
             raise InputError(f"--out {out}: {error.strerror}") from None
         self._tried = {one.seed for one in self.outcomes}
@@ -132,7 +146,7 @@ class Sweep:
         running: set[Future[tuple[Outcome, Verdict]]] = set()
         while True:
             room = 0 if progress.is_over else self.workers * AHEAD - len(running)
-            running |= {pool.submit(tried, seed, self.fabric) for seed in islice(seeds, room)}
+            running |= {pool.submit(tried, seed, self.land) for seed in islice(seeds, room)}
             if not running:
                 return
             finished, running = wait(running, return_when=FIRST_COMPLETED)
@@ -148,7 +162,8 @@ class Sweep:
     def _introduction(self, first: int, last: int | None, minutes: float | None) -> str:
         what = f"seeds {first} to {last - 1}" if last is not None else f"seeds from {first} for {minutes:g} minutes"
         before = f"; {len(self.outcomes):,} seeds are in {self.out} already" if self.outcomes else ""
-        return f"exploring {self.fabric}: {what}, {self.workers} processes{before}"
+        kind = self.land.fabric if self.land.worlds == "any" else f"{self.land.fabric}, worlds {self.land.worlds}"
+        return f"exploring {kind}: {what}, {self.workers} processes{before}"
 
     def _keep(self, done: tuple[Outcome, Verdict], results: int, pool: ProcessPoolExecutor) -> None:
         outcome, verdict = done
@@ -156,7 +171,7 @@ class Sweep:
         self.outcomes.append(outcome)
         if outcome.found:
             self.console.print(f"seed {outcome.seed} fails: {verdict.findings[0]}", markup=False)
-            plan = generator.drawn(outcome.seed, self.fabric)
+            plan = self.land.plan(outcome.seed)
             self._explaining.append(pool.submit(explained, plan, self.out / FAILURES, shrink=self.shrink))
 
     def conclude(self, *, interrupted: bool = False) -> int:
@@ -168,7 +183,14 @@ class Sweep:
             names = ", ".join(map(str, sorted(failed)[:20]))
             self.console.print(f"{len(failed)} seeds fail: {names}; see {self.out / FAILURES}", markup=False)
         if self.as_json:
-            print_json({"fabric": self.fabric, "failed": sorted(failed), "by_kind": counted(self.outcomes)})
+            print_json(
+                {
+                    "fabric": self.land.fabric,
+                    "worlds": self.land.worlds,
+                    "failed": sorted(failed),
+                    "by_kind": counted(self.outcomes),
+                }
+            )
         return len(failed)
 
 
@@ -220,10 +242,10 @@ def _read(path: Path) -> Iterator[Outcome]:
             continue
 
 
-def replayed(what: str, fabric: str, out: Path, *, shrink: bool) -> bool:
+def replayed(what: str, land: Land, out: Path, *, shrink: bool) -> bool:
     """Carry out one plan, tell its story, and draw it; whether it failed."""
     try:
-        plan = generator.drawn(int(what), fabric) if what.isdecimal() else plans.load(Path(what))
+        plan = land.plan(int(what)) if what.isdecimal() else plans.load(Path(what))
     except PlanError as error:
         raise InputError(str(error)) from None
     stem = out / f"replay-{plan.seed}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from godwit.commands.console import InputError, Reports
+from godwit.commands.console import InputError, Reports, print_json
 from godwit.commands.lab.experiments import EverythingOptions
 from godwit.commands.pipeline.sweeping import INTERRUPTED, RESULTS, alone_in, swept
 from godwit.lab import site
@@ -42,7 +42,7 @@ def everything(options: EverythingOptions) -> int:
         raise InputError(str(error)) from None
     if not every:
         raise InputError(f"{folder}: no run of size {size} or smaller is there; run without --report-only first")
-    _write(folder, every, options.documents, reports)
+    _write(folder, every, options, reports)
     return status
 
 
@@ -105,16 +105,19 @@ def _told(one: Study, size: str, folder: Path, reports: Reports, any_code: bool)
     return site.told(one, kept, size)
 
 
-def _write(folder: Path, every: Sequence[Told], documents: str | None, reports: Reports) -> None:
+def _write(folder: Path, every: Sequence[Told], options: EverythingOptions, reports: Reports) -> None:
     try:
         written = site.write(folder, every, AWAITED)
-        if documents is not None:
-            target = Path(documents)
+        if options.documents is not None:
+            target = Path(options.documents)
             target.mkdir(parents=True, exist_ok=True)
             for name, text in site.documents(every, AWAITED).items():
                 (target / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
+    if options.where.as_json:
+        print_json({one.study.name: one.counts for one in every})
+        return
     for one in every:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in one.counts.items())
         typer.echo(f"{one.study.name}: {counts}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from godwit.commands.command import command
+from godwit.commands.command import Json, command
 
 if TYPE_CHECKING:
     from godwit.commands.pipeline.sweeping import Where
@@ -15,28 +15,36 @@ if TYPE_CHECKING:
 lab = typer.Typer(help="Experiments that reproduce published results.", no_args_is_help=True, rich_markup_mode=None)
 
 Quick = Annotated[bool, typer.Option("--quick", help="Short runs and few cells: some minutes.")]
-Seeds = Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each cell.")]
-Seconds = Annotated[float | None, typer.Option(min=1.0, metavar="S", help="How long is measured.")]
+Seeds = Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each cell.", show_default="as published")]
+Seconds = Annotated[
+    float | None, typer.Option(min=1.0, metavar="S", help="How long is measured.", show_default="as published")
+]
 Out = Annotated[str, typer.Option(metavar="DIR", help="Where results and pages go; found again by the next run.")]
 ReportOnly = Annotated[bool, typer.Option("--report-only", help="Write the report again, run nothing.")]
 
 
 class SparkOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Who runs: options that all sweeps share."""
+    """Who runs, and who reads what comes of it: options that all sweeps share."""
 
     spark: Annotated[
         bool | None,
         typer.Option(
-            "--spark/--no-spark", help="Runs as tasks of Spark, or one by one. Spark, if all is not over at once."
+            "--spark/--no-spark",
+            help="Runs as tasks of Spark, or one by one.",
+            show_default="Spark, if all is not over at once",
         ),
     ] = None
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where Spark runs: local[N], spark://, yarn, k8s://; local[*].")
+        str | None,
+        typer.Option(
+            metavar="URL", help="Where Spark runs: local[N], spark://, yarn, k8s://, sc://.", show_default="local[*]"
+        ),
     ] = None
     conf: Annotated[
         list[str] | None,
-        typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may come several times."),
+        typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark. May be repeated."),
     ] = None
+    as_json: Json = False
 
     @property
     def where(self) -> Where:
@@ -46,7 +54,9 @@ class SparkOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EverythingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    only: Annotated[list[str] | None, typer.Option(metavar="STUDY", help="One study; may be repeated. All.")] = None
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="STUDY", help="One study. May be repeated.", show_default="all")
+    ] = None
     size: Annotated[str, typer.Option(help="quick: minutes; short: an hour of a core; published: many.")] = "short"
     out: Out = "results"
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be run and what it would cost; run nothing.")] = (
@@ -119,11 +129,16 @@ def lasting(options: LastingOptions) -> int:
 
 class StructuresOptions(msgspec.Struct, frozen=True, kw_only=True):
     quick: Quick = False
-    only: Annotated[list[str] | None, typer.Option(metavar="E", help="One experiment; may be repeated.")] = None
-    replications: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="In place of the published 10, 60 (E12) and 20 (E13).")
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="E", help="One experiment. May be repeated.", show_default="all")
     ] = None
-    seed: Annotated[int, typer.Option(metavar="S", help="Decides all filters and events.")] = 1
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Runs of each cell.", show_default="as published: 10; 60 of E12, 20 of E13"
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(metavar="SEED", help="Decides all filters and events.")] = 1
     out: Out = "out/structures"
     where: SparkOptions = SparkOptions()
 
@@ -136,7 +151,7 @@ def structures(options: StructuresOptions) -> int:
 
         godwit lab structures --quick
 
-        godwit lab structures --only E1 --only E13 --replications 5 --out results
+        godwit lab structures --only E1 --only E13 --seeds 5 --out results
 
     DIR gets structures.md (the table shown here, and how it came about), structures.parquet (one row for each structure
     and replication) and the figures. Called again with the same DIR, it runs only what is missing.
@@ -151,13 +166,22 @@ def structures(options: StructuresOptions) -> int:
 
 class MftOptions(msgspec.Struct, frozen=True, kw_only=True):
     quick: Quick = False
-    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers; all of them.")] = None
-    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 2,4,6,8,10.")] = None
+    sizes: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers.", show_default="all of them")
+    ] = None
+    speeds: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Metres per second.", show_default="2,4,6,8,10")
+    ] = None
     seeds: Seeds = None
-    protocols: Annotated[str | None, typer.Option(metavar="LIST", help="Of mft,hardened,aodv; all of them.")] = None
+    protocols: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Of mft,hardened,aodv.", show_default="all of them")
+    ] = None
     workload: Annotated[str, typer.Option(help="unicast: an event to one subscriber; multicast: to all.")] = "unicast"
     seconds: Annotated[
-        float | None, typer.Option(min=1.0, metavar="S", help="How long publishers publish; 500. Then two fifths more.")
+        float | None,
+        typer.Option(
+            min=1.0, metavar="S", help="How long publishers publish; then two fifths more.", show_default="500"
+        ),
     ] = None
     out: Out = "lab-mft"
     report_only: ReportOnly = False
@@ -187,11 +211,16 @@ def mft(options: MftOptions) -> int:
 
 
 class CompareTreesOptions(msgspec.Struct, frozen=True, kw_only=True):
-    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers; 8,16.")] = None
-    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second; 4,8.")] = None
+    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Of 2,4,8,16,32 brokers.", show_default="8,16")] = (
+        None
+    )
+    speeds: Annotated[str | None, typer.Option(metavar="LIST", help="Metres per second.", show_default="4,8")] = None
     seeds: Seeds = None
     seconds: Annotated[
-        float | None, typer.Option(min=1.0, metavar="S", help="How long publishers publish; 60. Then two fifths more.")
+        float | None,
+        typer.Option(
+            min=1.0, metavar="S", help="How long publishers publish; then two fifths more.", show_default="60"
+        ),
     ] = None
     out: Out = "lab-trees"
     where: SparkOptions = SparkOptions()
@@ -272,14 +301,23 @@ def convergence(options: ConvergenceOptions) -> int:
 
 class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
     quick: Quick = False
-    experiments: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Of X1 to X10, X12 and X13, as in X2,X10; all of them.")
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="E", help="One experiment, of X1 to X10, X12 and X13. May be repeated.", show_default="all"
+        ),
     ] = None
-    subscribers: Annotated[str | None, typer.Option(metavar="LIST", help="How many; 10,50,100,150,200.")] = None
+    subscribers: Annotated[
+        str | None, typer.Option(metavar="LIST", help="How many.", show_default="10,50,100,150,200")
+    ] = None
     base: Annotated[
         int | None,
         typer.Option(
-            min=1, max=1000, metavar="K", help="How many where something else varies (X4 to X8, X12, X13); 200."
+            min=1,
+            max=1000,
+            metavar="K",
+            help="How many where something else varies (X4 to X8, X12, X13).",
+            show_default="200",
         ),
     ] = None
     seeds: Seeds = None
@@ -287,7 +325,8 @@ class HandoffOptions(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Of durable,reactive,proactive,ours,memory and, if asked for, literal,home,prefetch,announced,oracle.",
+            help="Of durable,reactive,proactive,ours,memory,literal,home,prefetch,announced,oracle.",
+            show_default="the first five",
         ),
     ] = None
     seconds: Seconds = None
@@ -309,7 +348,7 @@ def handoff(options: HandoffOptions) -> int:
 
         godwit lab handoff --quick
 
-        godwit lab handoff --experiments X2,X10 --subscribers 10,100 --seeds 2 --out mine
+        godwit lab handoff --only X2 --only X10 --subscribers 10,100 --seeds 2 --out mine
 
         godwit lab handoff --deployed --quick --out deployed
 
@@ -347,7 +386,9 @@ def races(options: RacesOptions) -> int:
 
 class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
     quick: Quick = False
-    sizes: Annotated[str | None, typer.Option(metavar="LIST", help="Brokers; 8,16,24,32,40,48,56,64.")] = None
+    sizes: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Brokers.", show_default="8,16,24,32,40,48,56,64")
+    ] = None
     seeds: Seeds = None
     defects: Annotated[
         bool, typer.Option("--defects", help="Only races and joins: what each rule of the protocol repairs.")
@@ -394,7 +435,9 @@ def gathering(options: GatheringOptions) -> int:
 class RelocationOptions(msgspec.Struct, frozen=True, kw_only=True):
     quick: Quick = False
     seeds: Seeds = None
-    handovers: Annotated[int | None, typer.Option(min=1, metavar="N", help="Moves of each run; 100.")] = None
+    handovers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Moves of each run.", show_default="100")
+    ] = None
     trials: Annotated[
         bool, typer.Option("--trials", help="Only random trials: which ways to move lose events, which networks do.")
     ] = False
@@ -456,7 +499,7 @@ def recorded(options: RecordedOptions) -> int:
 
 
 class ModelsOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing can be typed."""
+    as_json: Json = False
 
 
 @command(lab, "models", extra="lab")
@@ -466,7 +509,9 @@ def models(options: ModelsOptions) -> int:
     Examples:
 
         godwit lab models > models.md
+
+        godwit lab models --json
     """
     from godwit.commands.lab import lab as work
 
-    return work.models()
+    return work.models(options)

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
-import typer
 
 from godwit.commands.console import InputError, Reports
 from godwit.commands.lab.experiments import GatheringOptions
-from godwit.commands.lab.lab import _command, _judged, _numbers, _sweeping, _tabled, _write_text
+from godwit.commands.lab.lab import _command, _judged, _numbers, _sweeping, _tabled, _write_text, tell
 from godwit.lab import pages, provenance
 from godwit.lab.gathering import report
 from godwit.lab.gathering.beyond import churn, growth, recorded, scale, tree_drive
@@ -30,9 +29,9 @@ def gathering(options: GatheringOptions) -> int:
     if defects + options.scale + (options.data is not None) > 1:
         raise InputError("--defects, --scale and --data are three experiments: give one of them")
     if options.scale:
-        return _scale(quick, options.out)
+        return _scale(options)
     if options.data is not None:
-        return _recorded(options.data, options.minutes, options.out)
+        return _recorded(options, options.data)
     said = {
         "sizes": _numbers("--sizes", options.sizes, int, lambda size: 2 <= size <= 256, "2 to 256 brokers"),
         "seeds": options.seeds,
@@ -55,7 +54,7 @@ def gathering(options: GatheringOptions) -> int:
         return paged(results), drawn(Evidence(plan, results.of(wanted)))
 
     if defects:
-        return _tabled(options.out, "defects", kept, sweep, paged)
+        return _tabled(options, "defects", kept, sweep, paged)
     return _judged(options, kept, wanted, sweep, reported)
 
 
@@ -67,8 +66,9 @@ def _planned(plan: Plan, said: Mapping[str, object], *, defects: bool) -> Plan:
     return msgspec.structs.replace(plan, defects=defects, evaluation=not defects, **changes)
 
 
-def _scale(quick: bool, out: str) -> int:
+def _scale(options: GatheringOptions) -> int:
     """Growth in arrays up to 10,000 brokers, and churn of a thousand real ones."""
+    quick = options.quick
     say, made = _progress(), provenance.of(growth.__name__)
     sizes = scale.SIZES[:3] if quick else scale.SIZES
     clients = 20_000 if quick else scale.CLIENTS
@@ -80,11 +80,12 @@ def _scale(quick: bool, out: str) -> int:
         sizes=found,
         survived=churn.survived(world, say),
     )
-    return _written(out, "ring-scale", scaled, growth.scale_page(scaled), {"How the ring grows": growth.drawn(found)})
+    figures = {"How the ring grows": growth.drawn(found)}
+    return _written(options, "ring-scale", scaled, growth.scale_page(scaled), figures)
 
 
-def _recorded(data: str, minutes: float, out: str) -> int:
-    folder = Path(data)
+def _recorded(options: GatheringOptions, data: str) -> int:
+    folder, minutes = Path(data), options.minutes
     for name in (recorded.TAXIS, recorded.CELLS, recorded.STATIONS, recorded.READINGS):
         if not (folder / name).is_file():
             raise InputError(f"--data {data}: there is no {name} in it")
@@ -92,16 +93,16 @@ def _recorded(data: str, minutes: float, out: str) -> int:
     whole = recorded.Recording(folder=data, minutes=minutes)
     part = recorded.Recording(folder=data, minutes=min(minutes, tree_drive.MINUTES), brokers=tree_drive.BROKERS)
     runs = {
-        "ring, all brokers": recorded.RingDrive(whole, say).run(),
-        f"ring, {part.minutes:g} minutes": recorded.RingDrive(part, say).run(),
-        f"tree, {part.minutes:g} minutes": tree_drive.TreeDrive(part, say).run(),
+        "ring, all brokers": recorded.Drive(whole, say).run(recorded.RingNet),
+        f"ring, {part.minutes:g} minutes": recorded.Drive(part, say).run(recorded.RingNet),
+        f"tree, {part.minutes:g} minutes": recorded.Drive(part, say).run(tree_drive.TreeNet),
     }
     drives = growth.Drives(
         command=f"godwit lab gathering --data DIR --minutes {minutes:g}",
         made=made,
         runs=runs,
     )
-    return _written(out, "ring-recorded", drives, growth.recorded_page(drives), {})
+    return _written(options, "ring-recorded", drives, growth.recorded_page(drives), {})
 
 
 def _progress() -> Callable[[str], None]:
@@ -109,16 +110,17 @@ def _progress() -> Callable[[str], None]:
     return lambda text: console.print(text, style="dim", highlight=False)
 
 
-def _written(out: str, name: str, found: msgspec.Struct, page: pages.Page, figures: Mapping[str, bytes]) -> int:
+def _written(
+    options: GatheringOptions, name: str, found: msgspec.Struct, page: pages.Page, figures: Mapping[str, bytes]
+) -> int:
     """What was measured as JSON, and the page that follows from it."""
-    folder = Path(out)
+    folder = Path(options.out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"--out {out}: cannot be made: {error.strerror}") from None
-    text = pages.markdown(page)
+        raise InputError(f"--out {options.out}: cannot be made: {error.strerror}") from None
     _write_text(folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")
-    _write_text(folder / f"{name}.md", text)
+    _write_text(folder / f"{name}.md", pages.markdown(page))
     _write_text(folder / f"{name}.html", pages.html(page, figures))
-    typer.echo(text)
+    tell(page, options.where.as_json)
     return 0

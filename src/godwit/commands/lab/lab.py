@@ -10,14 +10,16 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 import typer
 
-from godwit.commands.console import InputError
+from godwit.commands.console import InputError, print_json
 from godwit.commands.lab.experiments import (
     AdhocOptions,
     CompareTreesOptions,
     ConvergenceOptions,
     HandoffOptions,
     MftOptions,
+    ModelsOptions,
     RacesOptions,
+    SparkOptions,
 )
 from godwit.commands.pipeline.sweeping import INTERRUPTED, Where, opened, swept
 from godwit.lab import convergencetable, pages
@@ -49,7 +51,7 @@ Said = dict[str, Any]
 """Options by name, None where nothing was said."""
 
 MFT_FIELDS = {"speeds": "speeds_mps", "seconds": "publish_s"}
-MEASURE_FIELDS = {"seconds": "measure_s"}
+MEASURE_FIELDS = {"seconds": "measure_s", "only": "experiments"}
 
 
 def mft(options: MftOptions) -> int:
@@ -76,7 +78,7 @@ def compare_trees(options: CompareTreesOptions) -> int:
     comparison = _planned(trees.Comparison(), said, MFT_FIELDS)
     sweep = _sweeping(comparison.all(), run, options.where.where, _mft_cost, _mft_name)
     return _tabled(
-        options.out, "trees", Results, sweep, lambda done: trees.page(comparison, done, _command("trees", False, said))
+        options, "trees", Results, sweep, lambda done: trees.page(comparison, done, _command("trees", False, said))
     )
 
 
@@ -91,7 +93,7 @@ def convergence(options: ConvergenceOptions) -> int:
         return AnyResults(path, convergencetable.Batch, convergencetable.Counted)
 
     return _tabled(
-        options.out, "convergence", kept, sweep, lambda done: convergencetable.page(seeds, _results(done, wanted))
+        options, "convergence", kept, sweep, lambda done: convergencetable.page(seeds, _results(done, wanted))
     )
 
 
@@ -103,14 +105,14 @@ def races(options: RacesOptions) -> int:
     def kept(path: Path) -> AnyResults[racetable.Batch, Outcome]:
         return AnyResults(path, racetable.Batch, Outcome)
 
-    return _tabled(options.out, "races", kept, sweep, lambda done: racetable.page(seeds, _results(done, wanted)))
+    return _tabled(options, "races", kept, sweep, lambda done: racetable.page(seeds, _results(done, wanted)))
 
 
 def handoff(options: HandoffOptions) -> int:
     if options.deployed:
         return _deployed(options)
     said: Said = {
-        "experiments": _names("--experiments", options.experiments, handoff_grid.EXPERIMENTS),
+        "only": _names("--only", ",".join(options.only or ()) or None, handoff_grid.EXPERIMENTS),
         "subscribers": _numbers("--subscribers", options.subscribers, int, lambda k: 0 < k <= 1000, "1 to 1000"),
         "base": options.base,
         "seeds": options.seeds,
@@ -137,8 +139,8 @@ def _deployed(options: HandoffOptions) -> int:
     if options.base is not None:
         told = "nothing but the number of subscribers varies in X2 and X10; leave it out"
         raise InputError(f"--base {options.base}: {told}")
-    if options.experiments is not None:
-        raise InputError(f"--experiments {options.experiments}: X2 and X10 are deployed, always both; leave it out")
+    if options.only is not None:
+        raise InputError(f"--only {' '.join(options.only)}: X2 and X10 are deployed, always both; leave it out")
     said: Said = {
         "subscribers": _numbers("--subscribers", options.subscribers, int, lambda k: 0 < k <= 200, "1 to 200"),
         "seeds": options.seeds,
@@ -158,7 +160,7 @@ def _deployed(options: HandoffOptions) -> int:
             raise InputError(f"{options.out}: no run of this plan is there")
         return evaluation.page(grid, results, _command("handoff --deployed", options.quick, said))
 
-    return _tabled(options.out, "deployed", evaluation.results, sweep, paged)
+    return _tabled(options, "deployed", evaluation.results, sweep, paged)
 
 
 def adhoc(options: AdhocOptions) -> int:
@@ -183,9 +185,17 @@ def adhoc(options: AdhocOptions) -> int:
     return _judged(options, kept, wanted, sweep, reported)
 
 
-def models() -> int:
-    typer.echo(pages.markdown(models_report.page()))
+def models(options: ModelsOptions) -> int:
+    tell(models_report.page(), options.as_json)
     return 0
+
+
+def tell(page: pages.Page, as_json: bool) -> None:
+    """The page on stdout, for people or for programs."""
+    if as_json:
+        print_json(page)
+    else:
+        typer.echo(pages.markdown(page))
 
 
 def _sweeping(
@@ -205,6 +215,8 @@ class JudgedOptions(Protocol):
     def out(self) -> str: ...
     @property
     def report_only(self) -> bool: ...
+    @property
+    def where(self) -> SparkOptions: ...
 
 
 def _judged(
@@ -228,23 +240,39 @@ def _judged(
     folder = Path(out)
     _write_text(folder / "report.html", pages.html(page, figures))
     _write_text(folder / "report.md", pages.markdown(page))
+    if options.where.as_json:
+        print_json({"report": str(folder / "report.html"), "findings": page.findings})
+        return status
     for finding in page.findings:
         typer.echo(f"{finding.claim.name:>4}  {finding.verdict:<15} {finding.numbers}")
     typer.echo(f"{folder / 'report.html'}")
     return status
 
 
+class TabledOptions(Protocol):
+    """What all experiments without claims are told."""
+
+    @property
+    def out(self) -> str: ...
+    @property
+    def where(self) -> SparkOptions: ...
+
+
 def _tabled(
-    out: str, name: str, kept: Callable[[Path], K], sweep: Callable[[K], int], paged: Callable[[K], pages.Page]
+    options: TabledOptions,
+    name: str,
+    kept: Callable[[Path], K],
+    sweep: Callable[[K], int],
+    paged: Callable[[K], pages.Page],
 ) -> int:
     """An experiment that ends in a table, which is written when all runs are there."""
-    with opened(out, kept) as results:
+    with opened(options.out, kept) as results:
         status = sweep(results)
         if status:
             return status
-        text = pages.markdown(paged(results))
-    _write_text(Path(out, f"{name}.md"), text)
-    typer.echo(text)
+        page = paged(results)
+    _write_text(Path(options.out, f"{name}.md"), pages.markdown(page))
+    tell(page, options.where.as_json)
     return 0
 
 
@@ -292,7 +320,9 @@ def _command(name: str, quick: bool, said: Said) -> str:
     """What to type to get this again."""
     words = ["godwit lab", name, *["--quick"] * quick]
     for option, value in said.items():
-        if value is not None:
+        if option == "only":
+            words += [f"--only {one}" for one in value or ()]
+        elif value is not None:
             text = ",".join(map(_short, value)) if isinstance(value, tuple) else _short(value)
             words += [f"--{option}", text]
     return " ".join(words)

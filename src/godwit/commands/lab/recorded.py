@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from godwit.commands.console import InputError
 from godwit.commands.lab.experiments import RecordedOptions
+from godwit.commands.lab.lab import tell
 from godwit.commands.pipeline.sweeping import opened, swept
 from godwit.lab import pages
 from godwit.lab.recorded import report
@@ -27,9 +26,9 @@ def recorded(options: RecordedOptions) -> int:
         if status:
             return status
         command = f"godwit lab recorded {moves} --learn {learn:g} --skip {skip:g} --hours {hours:g}"
-        text = pages.markdown(report.page(results.of(wanted), command))
-    Path(options.out, "recorded.md").write_text(text, encoding="utf-8")
-    typer.echo(text)
+        page = report.page(results.of(wanted), command)
+    Path(options.out, "recorded.md").write_text(pages.markdown(page), encoding="utf-8")
+    tell(page, options.where.as_json)
     return 0
 
 

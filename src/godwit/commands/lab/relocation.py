@@ -39,7 +39,7 @@ def relocation(options: RelocationOptions) -> int:
         return paged(results), drawn(Evidence(plan, results.of(wanted)))
 
     if options.trials:
-        return _tabled(options.out, "trials", kept, sweep, paged)
+        return _tabled(options, "trials", kept, sweep, paged)
     return _judged(options, kept, wanted, sweep, reported)
 
 

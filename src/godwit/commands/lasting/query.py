@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -11,8 +10,19 @@ import msgspec
 import typer
 
 from godwit.commands import hints
+from godwit.commands.command import JsonLines
 from godwit.commands.console import InputError, Reports
-from godwit.commands.pubsub import FINISHED, PASSWORD, Reaching, client, completed, readable
+from godwit.commands.pubsub import (
+    FINISHED,
+    PASSWORD,
+    PortalAt,
+    PortalAuthority,
+    Reaching,
+    User,
+    client,
+    completed,
+    readable,
+)
 
 if TYPE_CHECKING:
     from godwit.client.client import Client
@@ -42,7 +52,7 @@ class QueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     resume: Annotated[
         bool, typer.Option("--resume", help="With --client: only the difference to what it was told before.")
     ] = False
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
+    as_json: JsonLines = False
     reaching: Reaching = Reaching()
 
 
@@ -67,11 +77,10 @@ class GetOptions(msgspec.Struct, frozen=True, kw_only=True):
     condition: Annotated[str, typer.Argument(metavar="FILTER", help="A condition on the content; none: all.")] = ""
     topic: Annotated[str, typer.Option("--topic", "-t", help="Topic filter.")] = "#"
     limit: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="At most so many, the oldest.")] = 1_000
-    http: Annotated[
-        str, typer.Option(metavar="URL", help="Where a broker answers over HTTP, as `godwit serve` says.")
-    ] = "http://127.0.0.1:9885"
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="The password is taken from GODWIT_PASSWORD.")] = None
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
+    as_json: JsonLines = False
+    broker: PortalAt = "127.0.0.1:9883"
+    user: User = None
+    authority: PortalAuthority = None
 
 
 def get(options: GetOptions) -> int:
@@ -81,7 +90,7 @@ def get(options: GetOptions) -> int:
 
         godwit get "within(lat, lon, 52.0, 4.0, 5km)" --topic 'vans/#'
 
-        godwit get "battery < 20" --json --http http://127.0.0.1:9885
+        godwit get "battery < 20" --json --broker http://127.0.0.1:9885
 
     Exit status: 0; 2 where something was refused, or no broker answers.
     """
@@ -92,23 +101,21 @@ def get(options: GetOptions) -> int:
 
 
 def _fetched(options: GetOptions) -> list[dict[str, object]]:
-    import urllib.error
     import urllib.parse
-    import urllib.request
+
+    from godwit.net.admin.client import AskError, Login, fetched, portal_of
 
     asked = urllib.parse.urlencode({"filter": options.condition, "topics": options.topic, "limit": options.limit})
-    request = urllib.request.Request(f"{options.http.rstrip('/')}/events?{asked}")
-    if options.user is not None:
-        secret = f"{options.user}:{os.environ.get(PASSWORD, '')}".encode()
-        request.add_header("Authorization", f"Basic {base64.b64encode(secret).decode()}")
+    login = Login(options.user or "", os.environ.get(PASSWORD, ""))
+    authority = str(options.authority) if options.authority is not None else None
     try:
-        with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
-            return msgspec.json.decode(answer.read(), type=list[dict[str, object]])
-    except urllib.error.HTTPError as error:
-        raise InputError(f"{options.http}: {error.read().decode(errors='replace').strip()}") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise InputError(f"{options.http}: {reason}; does a broker answer there?") from None
+        _, url = portal_of(options.broker)
+        said = fetched(url, f"/events?{asked}", headers=login.headers(), answer_s=ANSWER_S, authority=authority)
+        return msgspec.json.decode(said, type=list[dict[str, object]])
+    except AskError as error:
+        raise InputError(f"{options.broker}: {error}" if error.status else str(error)) from None
+    except msgspec.DecodeError:
+        raise InputError(f"{options.broker}: the answer is no list of events; is this a broker?") from None
 
 
 async def _asked(options: QueryOptions) -> int:

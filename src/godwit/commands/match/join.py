@@ -6,11 +6,12 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from godwit.commands.console import Bar, InputError, Reports, printable, shortened
+from godwit.commands.console import Bar, InputError, Reports, print_json, printable, shortened
 from godwit.commands.match.deliveries import STDOUT, Deliveries
 from godwit.commands.match.lines import STDIN
 from godwit.commands.match.match import MatchOptions
@@ -50,6 +51,8 @@ def joined(options: MatchOptions) -> int:
     """Match, write, report; the exit status."""
     if options.subscriptions == options.events == STDIN:
         raise InputError("subscriptions and events cannot both come from stdin")
+    if options.as_json and options.out == STDOUT:
+        raise InputError("--json and --out - would both go to stdout; name a file with --out")
     reports = Reports()
     subscriptions = read_subscriptions(options.subscriptions, reports)
     if not subscriptions:
@@ -65,7 +68,7 @@ def joined(options: MatchOptions) -> int:
     if deliveries is not None and status != FINISHED and (partial := deliveries.abandon()) is not None:
         reports.say(f"the deliveries found so far are in {partial}")
     if status != PIPE_CLOSED:
-        _tell(tally, subscriptions, reports, options.out)
+        _tell(tally, subscriptions, reports, options)
     return status or (BAD_LINES if reports.bad else FINISHED)
 
 
@@ -114,30 +117,46 @@ def _limited(source: Iterable[Events], limit: int | None) -> Iterator[Events]:
             return
 
 
-def _tell(tally: Tally, subscriptions: Sequence[Subscription], reports: Reports, out: str | None) -> None:
-    seconds = max(time.monotonic() - tally.started, 1e-9)
-    silent = np.count_nonzero(tally.wanted == 0)
-    lines = [
-        f"{tally.events:,} events, {len(subscriptions):,} subscriptions: {tally.deliveries:,} deliveries",
-        f"events that nobody wanted: {tally.unwanted:,}; subscriptions without a delivery: {silent:,}",
-        f"read and matched in {seconds:.1f} s: {tally.events / seconds:,.0f} events/s",
-    ]
-    if reports.bad:
-        lines.append(f"bad lines, left out: {reports.bad:,}")
-    if tally.deliveries:
-        lines += ["most deliveries:", *_most_wanted(tally, subscriptions)]
-    if out is None:
-        lines.append("No deliveries were written: --out FILE writes them, --out - prints them.")
-    stream = sys.stderr if out == STDOUT else sys.stdout
-    stream.write("".join(f"{printable(line)}\n" for line in lines))
+def _tell(tally: Tally, subscriptions: Sequence[Subscription], reports: Reports, options: MatchOptions) -> None:
+    account = {
+        "events": tally.events,
+        "subscriptions": len(subscriptions),
+        "deliveries": tally.deliveries,
+        "unwanted": tally.unwanted,
+        "silent": int(np.count_nonzero(tally.wanted == 0)),
+        "seconds": max(time.monotonic() - tally.started, 1e-9),
+        "bad_lines": reports.bad,
+        "most": _most_wanted(tally, subscriptions),
+    }
+    if options.as_json:
+        print_json(account)
+        return
+    stream = sys.stderr if options.out == STDOUT else sys.stdout
+    stream.write("".join(f"{printable(line)}\n" for line in _lines(account, options.out)))
     stream.flush()
 
 
-def _most_wanted(tally: Tally, subscriptions: Sequence[Subscription]) -> list[str]:
+def _lines(account: dict[str, Any], out: str | None) -> Iterator[str]:
+    """The account for people."""
+    yield "{events:,} events, {subscriptions:,} subscriptions: {deliveries:,} deliveries".format(**account)
+    yield "events that nobody wanted: {unwanted:,}; subscriptions without a delivery: {silent:,}".format(**account)
+    rate = account["events"] / account["seconds"]
+    yield f"read and matched in {account['seconds']:.1f} s: {rate:,.0f} events/s"
+    if account["bad_lines"]:
+        yield f"bad lines, left out: {account['bad_lines']:,}"
+    if most := account["most"]:
+        yield "most deliveries:"
+        names = [shortened(str(one["id"]), 24) for one in most]
+        width = max(map(len, names))
+        for one, name in zip(most, names, strict=True):
+            yield f"  {one['deliveries']:>12,}  {name:<{width}}  {shortened(one['filter'], 72)}"
+    if out is None:
+        yield "No deliveries were written: --out FILE writes them, --out - prints them."
+
+
+def _most_wanted(tally: Tally, subscriptions: Sequence[Subscription]) -> list[dict[str, Any]]:
     top = [at for at in np.argsort(-tally.wanted, kind="stable")[:TOP] if tally.wanted[at]]
-    names = [shortened(str(subscriptions[at].id), 24) for at in top]
-    width = max(map(len, names), default=0)
     return [
-        f"  {tally.wanted[at]:>12,}  {name:<{width}}  {shortened(subscriptions[at].text, 72)}"
-        for at, name in zip(top, names, strict=True)
+        {"id": subscriptions[at].id, "deliveries": int(tally.wanted[at]), "filter": subscriptions[at].text}
+        for at in top
     ]

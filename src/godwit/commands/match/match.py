@@ -7,6 +7,8 @@ from typing import Annotated
 import msgspec
 import typer
 
+from godwit.commands.command import Json
+
 
 class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     events: Annotated[
@@ -28,7 +30,10 @@ class MatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     out: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write deliveries to a .jsonl or .parquet file, or - for stdout.")
     ] = None
-    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Stop after so many events.")] = None
+    limit: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="At most so many events.", show_default="all")
+    ] = None
+    as_json: Json = False
 
 
 def match(options: MatchOptions) -> int:

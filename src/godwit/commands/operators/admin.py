@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from godwit.commands.command import command
+from godwit.commands.command import Json, command
 from godwit.commands.console import InputError
+from godwit.commands.pubsub import PASSWORD, PortalAt, PortalAuthority
 
 if TYPE_CHECKING:
     from godwit.net.admin.client import Operator
 
 FINISHED, FAILED = 0, 1
-PASSWORD = "GODWIT_PASSWORD"
 
 admin = typer.Typer(
     help="Act on running brokers: disconnect clients, drain, restart. Each action is in the audit log.",
@@ -26,13 +26,18 @@ admin = typer.Typer(
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """What all of these commands take."""
 
-    broker: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where a broker answers with --status, or the URL of its --http.")
-    ] = "127.0.0.1:9883"
-    user: Annotated[str, typer.Option(help=f"With the role operator; the password is asked for, or ${PASSWORD}.")] = ""
-    authority: Annotated[str, typer.Option(metavar="FILE", help="Who has signed the broker's certificate.")] = ""
+    broker: PortalAt = "127.0.0.1:9883"
+    user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"With the role operator; the password is taken from {PASSWORD}, or asked for.",
+            show_default="anonymous",
+        ),
+    ] = None
+    authority: PortalAuthority = None
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking again.")] = False
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for programs to read.")] = False
+    as_json: Json = False
 
 
 class OfClient(Asking, frozen=True, kw_only=True):
@@ -54,7 +59,7 @@ def _operator(options: Asking) -> Operator:
         _, url = portal_of(options.broker)
     except AskError as error:
         raise InputError(str(error)) from None
-    return Operator(url, login, options.authority or None)
+    return Operator(url, login, str(options.authority) if options.authority is not None else None)
 
 
 def _done(options: Asking, action: str, question: str, body: dict[str, Any]) -> int:

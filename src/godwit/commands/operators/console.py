@@ -26,9 +26,14 @@ class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True):
         str, typer.Option(metavar="HOST:PORT", help="Where the page is; beyond this machine it wants a login.")
     ] = "127.0.0.1:9880"
     authority: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Who has signed the certificates of brokers.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Who has signed the certificates of brokers.", show_default="those this machine trusts"
+        ),
     ] = None
-    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="Serve the page over HTTPS.")] = None
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Serve the page over HTTPS, with this one.")
+    ] = None
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="Of the certificate.")] = None
 
 

@@ -34,7 +34,7 @@ def audit(asked: AuditCommand) -> int:
     Writes the tables outcomes, figures, relocations, overhead, quality and quarantine, and audit.html. A stream judges
     each event once it has ended, and writes figures and page to the folder judged.
 
-    Example:
+    Examples:
 
         godwit sim examples/scenarios/walking.toml --trace run.parquet && godwit pipeline audit run.parquet --out audit
 

@@ -49,7 +49,7 @@ def gathering(asked: GatheringCommand) -> int:
     A missing value is a missing value, never a zero. Writes the tables aggregates, gaps, alerts, quality and
     quarantine. A stream writes aggregates, when the window has waited long enough, alerts, late and quarantine.
 
-    Example:
+    Examples:
 
         godwit pipeline gathering air.parquet --quantities pm25 --out air --alerts alerts.jsonl
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from godwit.commands.command import command
-from godwit.commands.console import printable
+from godwit.commands.command import Json, command
+from godwit.commands.console import print_json, printable
 from godwit.commands.pipeline.audit import audit
 from godwit.commands.pipeline.gathering import gathering
 from godwit.commands.pipeline.ingest import ingest
@@ -29,6 +29,7 @@ command(jobs)(ingest)
 class PublishCommand(msgspec.Struct, frozen=True, kw_only=True):
     folder: Annotated[str, typer.Argument(metavar="DIR", help="What a job left at its --out.")]
     target: Annotated[str, typer.Argument(metavar="TARGET", help="iceberg:CATALOG.NAMESPACE or delta:FOLDER.")]
+    as_json: Json = False
 
 
 @command(jobs)
@@ -38,7 +39,7 @@ def publish(asked: PublishCommand) -> int:
     Of a batch, a table's rows are replaced in one commit. Of a stream, the micro-batches are added that are complete
     and were not published before. To publish again changes nothing.
 
-    Example:
+    Examples:
 
         godwit pipeline publish moves iceberg:lake.fleet
 
@@ -46,7 +47,10 @@ def publish(asked: PublishCommand) -> int:
     """
     with options_told():
         lines = published(asked.folder, asked.target)
-    typer.echo("".join(f"{printable(line)}\n" for line in lines), nl=False)
+    if asked.as_json:
+        print_json(lines)
+    else:
+        typer.echo("".join(f"{printable(line)}\n" for line in lines), nl=False)
     return 0
 
 
@@ -62,7 +66,7 @@ def compact(asked: CompactCommand) -> int:
     Where the stream is published to tables, only micro-batches are joined that these have already. The stream goes on
     afterwards as if nothing had been.
 
-    Example:
+    Examples:
 
         godwit pipeline compact events
 
@@ -82,6 +86,7 @@ class SweepCommand(msgspec.Struct, frozen=True, kw_only=True):
     out: Annotated[str, typer.Option(metavar="DIR", help="Where results go; what is there is not run again.")]
     master: Master = "local[*]"
     conf: Conf = None
+    as_json: Json = False
 
 
 @command(jobs)
@@ -91,7 +96,7 @@ def sweep(asked: SweepCommand) -> int:
     Writes results.parquet, one row for each run with its configuration, seed and version, and summary.parquet with the
     mean and its confidence interval for each cell and measure. What fails for good is in failed.jsonl.
 
-    Example:
+    Examples:
 
         godwit pipeline sweep examples/sweeps/sizes.toml --out sizes
 
@@ -100,4 +105,5 @@ def sweep(asked: SweepCommand) -> int:
     from godwit.commands.pipeline.sweeping import Where
     from godwit.commands.pipeline.sweeping import sweep as run
 
-    return run(asked.grid, asked.out, Where(spark=True, master=asked.master, settings=tuple(asked.conf or ())))
+    where = Where(spark=True, master=asked.master, settings=tuple(asked.conf or ()))
+    return run(asked.grid, asked.out, where, as_json=asked.as_json)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from godwit.commands.console import Bar, InputError, Reports, printable
+from godwit.commands.command import Json
+from godwit.commands.console import Bar, InputError, Reports, print_json, printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 Master = Annotated[str, typer.Option(metavar="URL", help="Where Spark runs: local[N], spark://, yarn, k8s://, sc://.")]
 Conf = Annotated[
-    list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may come several times.")
+    list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark. May be repeated.")
 ]
 
 
@@ -42,6 +43,7 @@ class SparkOptions(msgspec.Struct, frozen=True, kw_only=True):
     ship: Annotated[
         str | None, typer.Option(metavar="WHAT", help="Send what executors lack: godwit, all, or a packed environment.")
     ] = None
+    as_json: Json = False
 
 
 class TableOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,9 +64,7 @@ class TableOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     fail_on: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CONDITION", help="Refuse the result, as in 'quarantined > 0.1%'; several times if need be."
-        ),
+        typer.Option(metavar="CONDITION", help="Refuse the result, as in 'quarantined > 0.1%'. May be repeated."),
     ] = None
 
 
@@ -91,7 +91,10 @@ def told(name: str, spark: SparkOptions, tables: TableOptions, job: Job, inputs:
         raise InputError(f"{name}: {reason(str(error))}") from None
     finally:
         session.stop()
-    typer.echo("".join(f"{printable(line)}\n" for line in summary.lines()), nl=False)
+    if spark.as_json:
+        print_json(summary)
+    else:
+        typer.echo("".join(f"{printable(line)}\n" for line in summary.lines()), nl=False)
     return 0
 
 

@@ -46,7 +46,9 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
         str,
         typer.Option("--filter", metavar="FILTER", help="Of godwit:// sources: what the broker sends, as subscribed."),
     ] = ""
-    topics: Annotated[str, typer.Option("--topics", metavar="TOPICS", help="The same by topic, as in air/#.")] = ""
+    topics: Annotated[str, typer.Option("--topic", "-t", help="Of godwit:// sources: a topic filter, as in air/#.")] = (
+        ""
+    )
 
 
 def live(streaming: StreamOptions, narrowed: LiveOptions, *sources: str) -> Live:
@@ -54,7 +56,7 @@ def live(streaming: StreamOptions, narrowed: LiveOptions, *sources: str) -> Live
     from godwit.pipeline.io.source_options import Live, is_live
 
     if (narrowed.filter or narrowed.topics) and not all(map(is_live, sources)):
-        raise InputError("--filter and --topics are for sources such as godwit://host:port")
+        raise InputError("--filter and --topic are for sources such as godwit://host:port")
     if streaming.events_per_batch and not all(is_live(source) or is_kafka(source) for source in sources):
         raise InputError("--events-per-batch is for sources such as godwit://host:port and kafka://host:port/topic")
     return Live(filter=narrowed.filter, topics=narrowed.topics, events_per_batch=streaming.events_per_batch)

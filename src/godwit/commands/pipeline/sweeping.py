@@ -15,7 +15,7 @@ import msgspec
 import pyarrow.parquet as pq
 import typer
 
-from godwit.commands.console import Bar, InputError, Reports, shortened
+from godwit.commands.console import Bar, InputError, Reports, print_json, shortened
 from godwit.commands.pipeline.session import SparkOptions, parts_told, started
 from godwit.lab import gridfile, runner
 from godwit.lab.provenance import Provenance
@@ -78,7 +78,7 @@ class Kept(Protocol[One, Given]):
     def settle(self) -> None: ...
 
 
-def sweep(grid: str, out: str, where: Where) -> int:
+def sweep(grid: str, out: str, where: Where, *, as_json: bool = False) -> int:
     """`godwit pipeline sweep`: a grid that a file describes."""
     try:
         read = gridfile.read(Path(grid))
@@ -88,7 +88,11 @@ def sweep(grid: str, out: str, where: Where) -> int:
     with opened(out, lambda path: Results(path, read.configuration, read.result)) as results:
         status = swept(read.runs, results, read.work, where, named=short)
         there, wanted = len(results.of(read.runs)), len(read.runs)
-    typer.echo(f"sweep: {there} of {wanted} runs are in {results.path}, {time.monotonic() - began_s:.1f} s")
+    seconds = time.monotonic() - began_s
+    if as_json:
+        print_json({"runs": there, "wanted": wanted, "results": str(results.path), "seconds": seconds})
+    else:
+        typer.echo(f"sweep: {there} of {wanted} runs are in {results.path}, {seconds:.1f} s")
     return status
 
 

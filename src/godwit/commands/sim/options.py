@@ -8,10 +8,12 @@ from typing import Annotated
 import msgspec
 import typer
 
+from godwit.commands.command import Json
+
 
 class SimOptions(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A .toml file; see examples/scenarios.")]
-    seed: Annotated[int, typer.Option(min=0, help="Decides everything that chance decides.")] = 1
+    seed: Annotated[int, typer.Option(min=0, metavar="SEED", help="Decides everything that chance decides.")] = 1
     until_s: Annotated[float | None, typer.Option("--until", metavar="S", help="Stop at this simulated second.")] = None
     trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every recorded fact as Parquet.")] = None
     watch: Annotated[bool, typer.Option("--watch", help="Draw nodes, tree and messages as they move.")] = False
@@ -21,9 +23,7 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True):
     animation: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write an .html animation that needs nothing but a browser.")
     ] = None
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as one JSON object; all else goes to stderr.")
-    ] = False
+    as_json: Json = False
 
 
 def sim(options: SimOptions) -> int:

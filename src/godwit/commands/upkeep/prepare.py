@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
 
 import msgspec
 import typer
 
+from godwit.commands.command import Json
+
 
 class PrepareOptions(msgspec.Struct, frozen=True, kw_only=True):
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as one JSON object.")] = False
+    as_json: Json = False
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):

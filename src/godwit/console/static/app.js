@@ -1,6 +1,6 @@
 // The frame: who is logged in, which view is shown, and what all views know of the brokers.
 import { all, get, post, split } from "./api.js";
-import { h, show, toast, total } from "./dom.js";
+import { h, head, show, toast, total } from "./dom.js";
 import * as cluster from "./views/cluster.js";
 import * as clients from "./views/clients.js";
 import * as map from "./views/map.js";
@@ -71,12 +71,14 @@ async function look() {
 }
 
 async function refreshed() {
+  const mine = shown;
   try {
-    await shown?.update?.();
+    await mine?.update?.();
   } catch (error) {
     if (error.status === 401) return enter();
     if (alive) toast(error.message, "bad");
   }
+  if (mine === shown) main.querySelector(":scope > .asking")?.remove();
 }
 
 let framed = "";
@@ -113,6 +115,8 @@ function go() {
   document.title = `${view.title} · Godwit console`;
   main.replaceChildren();
   shown = view.start(main, argument) ?? {};
+  // Brokers may be far away or busy: whoever waits is told so, under the title of the view.
+  if (shown.update) main.append(h("div", { class: "asking" }, !main.querySelector("h1") && head(argument || view.title, ""), h("p", { class: "empty", role: "status" }, "Asking the brokers.")));
   frame();
   refreshed();
 }

@@ -51,6 +51,7 @@ export const lasting = (seconds) => {
   if (seconds < 129600) return `${Math.round(seconds / 3600)} h`;
   return `${Math.round(seconds / 86400)} d`;
 };
+export const many = (value, word) => `${count(value)} ${word}${value === 1 ? "" : "s"}`;
 export const clock = (time) => (time ? new Date(time * 1000).toLocaleTimeString("en-GB") : "");
 export const date = (time) => (time ? new Date(time * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }) : "");
 export const total = (figure) => (figure && typeof figure === "object" ? Object.values(figure).reduce((a, b) => a + b, 0) : figure ?? 0);
@@ -91,7 +92,7 @@ export function confirmed(title, text, word) {
 export function spark(values, colour) {
   const most = Math.max(1e-9, ...values);
   const at = (value, place) => `${((place / Math.max(1, values.length - 1)) * 100).toFixed(2)},${(34 - (value / most) * 30).toFixed(2)}`;
-  const path = values.length > 1 ? `M${values.map(at).join("L")}` : "";
+  const path = values.length > 1 ? `M${values.map(at).join("L")}` : "M0,34L100,34";
   return s("svg", { class: "spark", viewBox: "0 0 100 36", preserveAspectRatio: "none", role: "img", "aria-label": `up to ${short(most)}` },
     s("path", { d: path, class: `s${colour}` }));
 }

@@ -70,6 +70,13 @@ def took_s(result: Result) -> float:
     return result.took_s
 
 
+def matching_a_pair(row: Row[Configuration, Result]) -> float:
+    """The tests that match, by how many of the other kind are there when an input comes, of all inputs together."""
+    one = row.configuration
+    pairs = one.profiles * one.queries + one.preloaded * (one.profiles + one.queries)
+    return (row.result.tests - row.result.placing) / pairs
+
+
 def by_seed(rows: Rows, measure: Measure, **wanted: object) -> dict[int, float]:
     """The measure of the runs with these settings."""
     return {

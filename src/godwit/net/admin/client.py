@@ -31,6 +31,11 @@ class Login(msgspec.Struct, frozen=True):
     user: str = ""
     password: str = ""
 
+    def headers(self) -> dict[str, str]:
+        if not self.user:
+            return {}
+        return {"Authorization": "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()}
+
 
 NOBODY = Login()
 
@@ -53,10 +58,7 @@ class Operator:
         return _decoded(self._ask("POST", f"/v1/{path}", msgspec.json.encode(body), answer_s))
 
     def _ask(self, method: str, path: str, body: bytes | None, answer_s: float) -> bytes:
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        if self.login.user:
-            pair = f"{self.login.user}:{self.login.password}".encode()
-            headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
+        headers = self.login.headers() | ({} if body is None else {"Content-Type": "application/json"})
         return fetched(self.url, path, method, body, headers, answer_s, self.authority, self.shown)
 
 

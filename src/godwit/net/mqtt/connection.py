@@ -17,6 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
 from functools import partial
+from itertools import takewhile
 from math import inf
 from time import perf_counter
 from typing import cast
@@ -52,14 +53,28 @@ from godwit.net.mqtt.connect import (
     welcome,
 )
 from godwit.net.mqtt.encode import PINGRESP, Teller
-from godwit.net.mqtt.framing import PLAIN, length_at, run_end
+from godwit.net.mqtt.framing import (
+    NUMBERED,
+    PACKET_ANY,
+    PLAIN,
+    Numbered,
+    Piece,
+    acknowledged_run,
+    length_at,
+    numbered_at,
+    numbered_run,
+    piece_at,
+    pieces,
+    run_end,
+)
 from godwit.net.mqtt.front import SHARE_S, TICK_S, Arrival, Front
 from godwit.net.mqtt.options import Bucket, Hold
+from godwit.net.mqtt.routes import Carriage, Handing, Parcels
 from godwit.net.mqtt.subscribe import check_filter, conditions_of, lasting_of, since_of, subscription_of
-from godwit.net.mqtt.writer import PACKET_ANY, WRITE_HIGH_BYTES, Delivering
+from godwit.net.mqtt.writer import WRITE_HIGH_BYTES, Delivering
 from godwit.protocols.broker.api import Opening, Reason, RefusedError
 from godwit.protocols.broker.broker import Granted
-from godwit.protocols.broker.interest.subscribers import BROKERS_OWN
+from godwit.protocols.broker.interest.subscribers import BEYOND, BROKERS_OWN
 from godwit.protocols.broker.publication import PLAIN as NO_PROPERTIES
 from godwit.protocols.broker.publication import Properties, Publication
 from godwit.protocols.broker.session.state import Item, Session
@@ -116,7 +131,7 @@ class Requests(Delivering):
         number = data[name_end] << 8 | data[name_end + 1] if qos else 0
         if qos and not number:
             raise PacketError("PUBLISH: the packet identifier is 0", PROTOCOL_ERROR)
-        topic = self.front.route(data[body + 2 : name_end], "PUBLISH").topic
+        topic = self.front.routes.topic(data[body + 2 : name_end], "PUBLISH")
         self._add(topic, data[payload + (self.version == 5) : stop], qos, first, number)
 
     def _publish_rich(self, data: bytes) -> None:
@@ -335,6 +350,12 @@ HELD_BYTES_MAX = 64 * 1024
 
 SHARE_FIRST, SHARE_MAX = 64, 4_096
 """Packets of one client in one turn: at first, and at most."""
+
+RUN_OF_ONE = 16
+"""So many that are passed on as they came cost as much as one packet that is not."""
+
+BATCH_MIN, BATCH_MAX = 64, 256
+"""So many publications are looked into together: of fewer each would cost several times as much."""
 
 CONNECT_BYTES_MAX = 128 * 1024
 """What a client may say before it is known: a CONNECT with the largest names, properties and a will that is no film."""
@@ -561,10 +582,9 @@ class Connection(Requests):
         if self.state is State.NEW:
             packet_max = min(packet_max, CONNECT_BYTES_MAX)
         while position < end:
-            if not left or self._asked is not None:
+            if left <= 0 or self._asked is not None:
                 self._unread = bytearray(memoryview(data)[position:])
                 return
-            left -= 1
             body, size = length_at(data, position, end)
             stop = body + size
             if size > packet_max or stop - position > packet_max:
@@ -573,37 +593,126 @@ class Connection(Requests):
                 self._missing = stop - end if body else 1
                 self._rest += data[position:]
                 return
-            if data[position] == PLAIN and self._straight:
-                position = self._take_plain(data, position, body, stop, end)
-            else:
-                self._take_packet(data, position, body, stop)
-                position = stop
+            position, taken = self._take_next(data, position, body, stop, left)
+            left -= taken
             if self.state is not State.OPEN:
                 if self.state is not State.GONE:
                     self._rest += data[position:]
                 return
 
-    def _take_plain(self, data: bytes, position: int, body: int, stop: int, end: int) -> int:
-        """A PUBLISH at QoS 0, and all that follow it to the same topic; where the next one begins."""
-        front = self.front
-        name_end = body + 2 + (data[body] << 8 | data[body + 1]) if stop > body + 1 else stop + 1
-        if body + 2 < name_end <= stop:
-            route = front.route(data[body + 2 : name_end], "PUBLISH")
-            name_end += self.version == 5
-            name = data[body:name_end]
-            plain = self.version != 5 or name[-1] == 0
-            if plain and route.straight and name_end <= stop and stop - position <= route.packet_max:
-                run_stop, count = run_end(data, position, name, end, route.packet_max)
-                self._offer()
-                run = data if run_stop - position == end else data[position:run_stop]
-                reached = route.carry(run, self.version, count)
-                front.counts.packets_in += count
-                front.counts.publishes_in += count
-                front.broker.counts.published[0] += count
-                front.broker.counts.delivered[0] += count * reached
-                return run_stop
+    def _take_next(self, data: bytes, position: int, body: int, stop: int, left: int) -> tuple[int, int]:
+        """One packet, or a run of publications that may be passed on as they came; where the next one begins, and how
+        many of its share that was."""
+        if self._straight and data[position] == PLAIN:
+            extra = 1 if self.version == 5 else 0
+            piece = piece_at(data, position, stop, extra)
+            if piece is not None and piece[2] > body + 2 and (not extra or not data[piece[2]]):
+                carriage = self.front.routes.find(data[body : piece[3]], self.version)
+                if stop - position <= carriage.packet_max:
+                    return self._carry(carriage, data, piece, left)
+        elif self._straight and data[position] == NUMBERED:
+            numbered = numbered_at(data, position, stop, 1 if self.version == 5 else 0)
+            if numbered is not None:
+                handing = self.front.routes.handing(data[body : numbered[2]], self.version)
+                if handing is not None and stop - position <= handing.packet_max:
+                    return self._hand(handing, data, numbered, left)
+        elif data[position] == 0x40 and stop == position + 4 and self._session is not None:
+            return self._take_acknowledgements(data, position, body, stop, left)
         self._take_packet(data, position, body, stop)
-        return stop
+        return stop, 1
+
+    def _hand(self, handing: Handing, data: bytes, first: Numbered, left: int) -> tuple[int, int]:
+        """Publications at QoS 1 that go as they came, each with the packet identifier that the receiver knows it by."""
+        self._offer()
+        front, session, broker = self.front, self._session, self.front.broker
+        if session is None or not broker.may_hand(session):
+            self._take_packet(data, first[0], first[1], first[4])
+            return first[4], 1
+        known, most = front.routes.handings(self.version), min(left, self.options.inflight_max - len(self._incoming))
+        packet_max = min(handing.packet_max, self.options.packet_bytes_max)
+        run = numbered_run(data, first, len(data), known, handing, packet_max, max(most, 1))
+        topic, client, now_s = front.routes.topic, self._client, broker.clock()
+        publications = [
+            Publication(
+                client,
+                session.next_sequence(),
+                topic(data[body + 2 : end], "PUBLISH"),
+                data[begin:stop],
+                1,
+                False,
+                now_s,
+            )
+            for _, body, end, begin, stop, _ in run
+        ]
+        numbers = [one[5] for one in run]
+        for number in numbers:
+            self._expect(number)
+        front.counts.packets_in += len(run)
+        front.counts.publishes_in += len(run)
+        given = front.hand(session, publications, handing.takers, partial(self.accepted_all, numbers))
+        for taker, leaving in zip(handing.takers, given, strict=True):
+            if leaving:
+                cast("Connection", taker.session.outlet).send_all(_renumbered(data, run, leaving))
+        front.timings.delivery.add(broker.clock() - now_s)
+        return run[-1][4], len(run)
+
+    def _take_acknowledgements(self, data: bytes, position: int, body: int, stop: int, left: int) -> tuple[int, int]:
+        """PUBACK, and those that follow it."""
+        assert self._session is not None
+        numbers, flying = (
+            acknowledged_run(data, position, min(len(data), position + 4 * left)),
+            self._session.queue.flying,
+        )
+        fit = list(takewhile(lambda number: (item := flying.get(number)) is None or item.qos == 1, numbers))
+        if not fit:
+            self._take_packet(data, position, body, stop)
+            return stop, 1
+        self.front.counts.packets_in += len(fit)
+        self.front.broker.acknowledged_all(self._session, fit)
+        return position + 4 * len(fit), len(fit)
+
+    def _carry(self, carriage: Carriage, data: bytes, first: Piece, left: int) -> tuple[int, int]:
+        """A run that begins so, as far as it has the same receivers."""
+        self._offer()
+        front, position = self.front, first[0]
+        most = max(min(left, BATCH_MAX), BATCH_MIN) if carriage.asking else left * RUN_OF_ONE
+        known = front.routes.known(self.version)
+        packet_max = min(carriage.packet_max, self.options.packet_bytes_max)
+        stop, count = run_end(data, first, len(data), known, carriage, packet_max, most)
+        if carriage.asking:
+            return self._carry_by_content(carriage, data, position, stop)
+        run = data if stop - position == len(data) else data[position:stop]
+        self._carried(count, count * carriage.carry(run, self.version, count))
+        return stop, 1 + count // RUN_OF_ONE
+
+    def _carry_by_content(self, carriage: Carriage, data: bytes, position: int, stop: int) -> tuple[int, int]:
+        """Ask who wants each packet of a run, for all of them at once; up to where they were told, and how many."""
+        front, count = self.front, 0
+        run = pieces(data, position, stop, 1 if self.version == 5 else 0)
+        found = front.routes.wanting(carriage, data, run, front.broker.clock())
+        generation, always = front.broker.generation, carriage.fives + carriage.threes
+        parcels = Parcels(self.version)
+        for (start, body, _, _, end), receivers in zip(run, found, strict=True):
+            count, position = count + 1, end
+            if BEYOND not in receivers:
+                receivers.update(always)
+                parcels.add(data[start:end], receivers)
+                continue
+            self._carried(*parcels.send())
+            self._take_packet(data, start, body, end)
+            self._offer()
+            if self.state is not State.OPEN or front.broker.generation != generation:
+                break  # what was found is out of date
+        self._carried(*parcels.send())
+        return position, count
+
+    def _carried(self, packets: int, deliveries: int) -> None:
+        """So many publications were passed on as they came."""
+        counts, broker = self.front.counts, self.front.broker.counts
+        counts.packets_in += packets
+        counts.publishes_in += packets
+        broker.published[0] += packets
+        broker.delivered[0] += deliveries
 
     def _take_packet(self, data: bytes, position: int, body: int, stop: int) -> None:
         self.front.counts.packets_in += 1
@@ -882,6 +991,14 @@ class Connection(Requests):
             self.front.broker.close(session, self, will=will, expiry_s=self._expiry_s)
         elif opening is not None:
             self.front.broker.give_up(opening, self)
+
+
+def _renumbered(data: bytes, run: Sequence[Numbered], numbers: Sequence[int]) -> list[bytes]:
+    """The first of these packets, one for each number, which is their identifier."""
+    return [
+        b"%b%b%b" % (data[start:name_end], number.to_bytes(2, "big"), data[name_end + 2 : stop])
+        for (start, _, name_end, _, stop, _), number in zip(run, numbers, strict=False)
+    ]
 
 
 def _misplaced(kind: int, state: State) -> str:

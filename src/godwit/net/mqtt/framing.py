@@ -1,16 +1,21 @@
 """Where packets begin and end in what a socket gave, without looking into them.
 
-QoS 0 publications to the same topic that follow one another are handled as one run of bytes.
+QoS 0 publications that follow one another and go the same way are handled as one run of bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from struct import iter_unpack
+from typing import TypeVar, cast
 
 from godwit.net.mqtt.codec import LENGTH_MAX, PacketError, length_field
 
 PLAIN = 0x30
 """The first byte of a PUBLISH at QoS 0, not retained."""
+
+PACKET_ANY = 1 << 30
+"""Larger than any packet."""
 
 
 def length_at(data: bytes, position: int, end: int) -> tuple[int, int]:
@@ -29,26 +34,119 @@ def length_at(data: bytes, position: int, end: int) -> tuple[int, int]:
     return 0, 0
 
 
-def run_end(data: bytes, position: int, name: bytes, end: int, packet_max: int) -> tuple[int, int]:
-    """Where the run ends of plain packets that are there as a whole, not too large and have this name, and how many.
+Route = TypeVar("Route")
 
-    `name` is the topic with its length, and in version 5 the empty properties: a packet's body up to the payload.
+Piece = tuple[int, int, int, int, int]
+"""A PUBLISH at QoS 0: where it begins, where its body begins, its topic ends, its payload begins, and where it ends."""
+
+
+def piece_at(data: bytes, position: int, end: int, extra: int) -> Piece | None:
+    """The plain packet at `position`, where it is whole and well-formed up to its payload. `extra` is 1 in version 5,
+    where empty properties follow the topic; what they are is not looked at."""
+    body, size = length_at(data, position, end)
+    stop = body + size
+    if not body or stop > end or size < 2 + extra:
+        return None
+    name_end = body + 2 + (data[body] << 8 | data[body + 1])
+    return (position, body, name_end, name_end + extra, stop) if name_end + extra <= stop else None
+
+
+def run_end(
+    data: bytes, first: Piece, end: int, known: Mapping[bytes, Route], route: Route, packet_max: int, most: int
+) -> tuple[int, int]:
+    """Where the run ends that begins with this packet: plain ones that are there as a whole, not too large, and have
+    this route; and how many they are, at most `most`.
+
+    Routes are known by the body of a packet up to its payload: the topic with its length, and in version 5 empty
+    properties. So whatever is known by its first bytes is well-formed that far.
     """
-    startswith, count = data.startswith, 0
-    while position < end and data[position] == PLAIN:
-        body, size = length_at(data, position, end)
-        step = body + size - position
-        last = end - step
-        if not body or position > last or step > packet_max or size < len(name) or not startswith(name, body):
-            break
-        # Those that share the fixed header too have the same size, and need no closer look.
-        head = data[position : body + len(name)]
-        position += step
-        count += 1
-        while position <= last and startswith(head, position):
+    startswith, find, count, extra = data.startswith, known.get, 0, first[3] - first[2]
+    piece = first
+    while True:
+        position, body, _, payload, stop = piece
+        header, head, step = data[position:body], data[position:payload], stop - position
+        skip, reach, last = body - position, payload - position, end - step
+        position, count = stop, count + 1
+        # What shares the fixed header has the same size. To the same topic it needs no closer look at all.
+        while count < most and position <= last and startswith(head, position):
             position += step
             count += 1
-    return position, count
+        while (
+            count < most
+            and position <= last
+            and startswith(header, position)
+            and find(data[position + skip : position + reach]) is route
+        ):
+            position += step
+            count += 1
+        if count >= most or position >= end or data[position] != PLAIN:
+            return position, count
+        following = piece_at(data, position, end, extra)
+        if following is None or following[4] - position > packet_max:
+            return position, count
+        if find(data[following[1] : following[3]]) is not route:
+            return position, count
+        piece = following
+
+
+NUMBERED = 0x32
+"""The first byte of a PUBLISH at QoS 1, not retained, sent for the first time."""
+
+Numbered = tuple[int, int, int, int, int, int]
+"""Such a packet: where it begins, its body begins, its topic ends, its payload begins, it ends; and its identifier."""
+
+
+def numbered_at(data: bytes, position: int, end: int, extra: int) -> Numbered | None:
+    """The PUBLISH at QoS 1 at `position`, where it is whole, well-formed up to its payload, and has no properties."""
+    body, size = length_at(data, position, end)
+    stop = body + size
+    if not body or stop > end or size < 4 + extra:
+        return None
+    name_end = body + 2 + (data[body] << 8 | data[body + 1])
+    payload = name_end + 2 + extra
+    if payload > stop or name_end == body + 2 or (extra and data[payload - 1]):
+        return None
+    number = data[name_end] << 8 | data[name_end + 1]
+    return (position, body, name_end, payload, stop, number) if number else None
+
+
+def numbered_run(
+    data: bytes, first: Numbered, end: int, known: Mapping[bytes, Route], route: Route, packet_max: int, most: int
+) -> list[Numbered]:
+    """This packet and those that follow it, each with a topic that has this route; routes are known by the topic with
+    its length."""
+    found, extra, following = list[Numbered](), first[3] - first[2] - 2, cast("Numbered | None", first)
+    while following is not None and following[4] - following[0] <= packet_max:
+        found.append(following)
+        position = following[4]
+        if len(found) >= most or position >= end or data[position] != NUMBERED:
+            break
+        following = numbered_at(data, position, end, extra)
+        if following is not None and known.get(data[following[1] : following[2]]) is not route:
+            break
+    return found
+
+
+def acknowledged_run(data: bytes, position: int, end: int) -> list[int]:
+    """The packet identifiers of the PUBACK at `position` and of those that follow it, as far as they say nothing else.
+    0 is none."""
+    found, stop = list[int](), position + (end - position) // 4 * 4
+    for head, number in iter_unpack(">HH", memoryview(data)[position:stop]):
+        if head != 0x4002 or not number:
+            break
+        found.append(number)
+    return found
+
+
+def pieces(data: bytes, position: int, stop: int, extra: int) -> list[Piece]:
+    """The packets of a run."""
+    found = []
+    while position < stop:
+        piece = piece_at(data, position, stop, extra)
+        assert piece is not None
+        found.append(piece)
+        position = piece[4]
+    return found
 
 
 def packets(data: bytes) -> Iterator[tuple[int, int, int]]:

@@ -7,23 +7,23 @@ import errno
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from godwit.net.mqtt.codec import topic_of
 from godwit.net.mqtt.encode import Forms
-from godwit.net.mqtt.framing import with_properties, without_properties
 from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
+from godwit.net.mqtt.routes import Routes
 from godwit.net.ops.histogram import Histogram
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.interest.subscribers import Taker
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.broker.streams.frames import Transport
-from godwit.protocols.broker.topics import LEVELS_MAX
 
 if TYPE_CHECKING:
     from godwit.net.mqtt.connection import Connection
@@ -57,38 +57,6 @@ NO_ROOM = "no file descriptors are left, and clients that knock are turned away;
 SHARE_S, TURN_S = 0.002, 0.004
 """What one client may cost in one turn of the loop, and what all together may of whom something was left over. Whoever
 floods the broker waits for itself, and nobody else waits longer than about a turn."""
-
-ROUTES_MAX = 16_384
-ROUTE_BYTES_MAX = 256
-"""What is remembered of topics: so many, of that length at most."""
-
-
-class Route:
-    """A topic that was seen before: its text, checked once, and who gets it without more ado."""
-
-    __slots__ = ("fives", "generation", "packet_max", "straight", "threes", "topic")
-
-    def __init__(self, topic: str) -> None:
-        self.topic = topic
-        self.generation = -1
-        self.straight = False
-        self.fives: tuple[Connection, ...] = ()
-        self.threes: tuple[Connection, ...] = ()
-        self.packet_max = 0
-        """The largest packet, in the larger of both forms, that all of them take."""
-
-    def carry(self, run: bytes, version: int, count: int) -> int:
-        """Pass a run of whole packets on, converted once where clients speak the other version; how many get it."""
-        fives, threes = self.fives, self.threes
-        if fives:
-            data = run if version == 5 else with_properties(run)
-            for connection in fives:
-                connection.pass_on(data, count)
-        if threes:
-            data = without_properties(run) if version == 5 else run
-            for connection in threes:
-                connection.pass_on(data, count)
-        return len(fives) + len(threes)
 
 
 class Timings:
@@ -124,7 +92,7 @@ class Front:
         self._slow = 0
         self._busy: deque[Connection] = deque()
         self._turning = False
-        self._routes: dict[bytes, Route] = {}
+        self.routes = Routes(broker, self.connections)
         self.reading = False
         """What a client said is looked at: answers and deliveries need not wait for another turn of the loop."""
         self._written: list[Connection] = []
@@ -136,8 +104,20 @@ class Front:
 
     def publish(self, session: Session, offered: Sequence[tuple[Publication, int]]) -> None:
         """As the broker does; where that fails the broker is not well, whoever was concerned."""
-        try:
+        with self._noting_failure():
             self.broker.publish(session, offered)
+
+    def hand(
+        self, session: Session, publications: Sequence[Publication], takers: Sequence[Taker], then: Callable[[], None]
+    ) -> list[list[int]]:
+        """The same for what the broker need not look at."""
+        with self._noting_failure():
+            return self.broker.hand(session, publications, takers, then)
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
         except Exception as error:
             self._failed_s, self._failure = self.loop.time(), f"{type(error).__name__}: {error}"
             raise
@@ -186,31 +166,6 @@ class Front:
         """The loop holds tasks only weakly."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def route(self, topic: bytes, what: str) -> Route:
-        """What is known of a topic; `PacketError` where its name is none."""
-        route = self._routes.get(topic)
-        if route is None:
-            route = Route(topic_of(topic, what))
-            if len(topic) <= ROUTE_BYTES_MAX:
-                if len(self._routes) >= ROUTES_MAX:
-                    self._routes.clear()
-                self._routes[topic] = route
-        if route.generation != self.broker.generation and topic.count(b"/") < LEVELS_MAX:
-            self._renew(route)
-        return route
-
-    def _renew(self, route: Route) -> None:
-        audience = self.broker.audience(route.topic)
-        route.generation = audience.generation
-        outlets = audience.straight
-        route.straight = outlets is not None and self.connections.issuperset(cast("tuple[Connection, ...]", outlets))
-        if route.straight:
-            connections = cast("tuple[Connection, ...]", outlets)
-            route.fives = tuple(connection for connection in connections if connection.version == 5)
-            route.threes = tuple(connection for connection in connections if connection.version != 5)
-            # One byte less, for the empty properties that a client of version 5 gets and one of 3.1.1 does not send.
-            route.packet_max = min((connection.packet_max for connection in route.fives), default=1 << 30) - 2
 
     def flush_soon(self, connection: Connection) -> None:
         """One write for each connection, at the end of what is read now, or of this turn of the loop."""

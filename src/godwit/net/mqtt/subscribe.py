@@ -17,8 +17,8 @@ from urllib.parse import unquote
 
 import msgspec
 
+from godwit.net.moments import moment
 from godwit.net.mqtt.codec import PROTOCOL_ERROR, PacketError, Subscribe, Wish
-from godwit.net.mqtt.moments import moment
 from godwit.protocols.broker.api import Lasting, Reason, RefusedError, RetainHandling, Subscription
 from godwit.protocols.broker.topics import problem_of_filter, problem_of_form
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from godwit.net.mqtt.encode import Teller
+from godwit.net.mqtt.framing import PACKET_ANY
 from godwit.net.mqtt.front import SAMPLED, TICK_S, Front
 from godwit.net.mqtt.options import Hold
 from godwit.protocols.broker.api import Delivery, Reason
@@ -30,6 +32,7 @@ class Output(asyncio.Protocol):
         "front",
         "held_bytes",
         "options",
+        "packet_max",
         "paused",
         "transport",
     )
@@ -43,6 +46,8 @@ class Output(asyncio.Protocol):
         """Nothing more is sent."""
         self.paused = False
         """The transport is full: the client reads more slowly than we write."""
+        self.packet_max = PACKET_ANY
+        """The largest packet that the client takes."""
         self.held_bytes = 0
         self._held: list[bytes] = []
         self._pieces: list[bytes] = []
@@ -67,6 +72,16 @@ class Output(asyncio.Protocol):
             self._pieces_bytes += len(data)
             self.front.counts.packets_out += 1
 
+    def send_all(self, packets: list[bytes]) -> None:
+        """As `send` for each."""
+        if packets and not self.ended:
+            if not self._pieces:
+                self.front.flush_soon(self)  # type: ignore[arg-type]
+            data = b"".join(packets)
+            self._pieces.append(data)
+            self._pieces_bytes += len(data)
+            self.front.counts.packets_out += len(packets)
+
     def takes_more(self) -> bool:
         if not self.paused and self._pieces_bytes < WRITE_HIGH_BYTES:
             return True
@@ -86,6 +101,17 @@ class Output(asyncio.Protocol):
         self._pieces.append(data)
         self._pieces_bytes += len(data)
         counts.packets_out += count
+
+    def pass_on_fitting(self, packets: list[bytes]) -> int:
+        """Such publications, but for those that are larger than the client takes; how many they were."""
+        count, most = len(packets), self.packet_max
+        if most < PACKET_ANY:
+            packets = [packet for packet in packets if len(packet) <= most]
+            if len(packets) < count:
+                self.front.counts.drop("larger than the client takes", count - len(packets))
+        if packets:
+            self.pass_on(packets[0] if len(packets) == 1 else b"".join(packets), len(packets))
+        return count
 
     def gate(self) -> None:
         """What is said from now on leaves once `ungate` is called, in its order."""
@@ -190,8 +216,6 @@ class Output(asyncio.Protocol):
 
 # What the broker has a client told: deliveries, and the answers to what it published.
 
-PACKET_ANY = 1 << 30
-
 
 class Delivering(Output):
     """The part of a connection that the broker calls."""
@@ -204,15 +228,12 @@ class Delivering(Output):
         "_stopped",
         "_teller",
         "_unknown",
-        "packet_max",
         "version",
     )
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
         self.version = 0
-        self.packet_max = PACKET_ANY
-        """The largest packet that the client takes."""
         self._session: Session | None = None
         self._teller = Teller(0, PACKET_ANY, True)
         self._stopped = Hold.NONE
@@ -246,6 +267,18 @@ class Delivering(Output):
         if timings.skipped >= SAMPLED and not (delivery.retain or delivery.again):
             timings.skipped = 0
             timings.delivery.add(self.front.broker.clock() - delivery.publication.time)
+
+    def takes_as_it_is(self, version: int) -> bool:
+        """Whether what a client of this version says can be passed to this one, but for packet identifiers."""
+        return (self.version == 5) == (version == 5) and not self._aliases_out_max
+
+    def accepted_all(self, numbers: Sequence[int]) -> None:
+        """As `accepted`, of publications at QoS 1 that are safe."""
+        for number in numbers:
+            self._incoming.discard(number)
+        if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.options.inflight_max // 2:
+            self.go_on_reading(Hold.INFLIGHT)
+        self.send_all([bytes((0x40, 2, number >> 8, number & 0xFF)) for number in numbers])
 
     def _hold(self, data: bytes) -> None:
         """Whoever asks and asks and does not read the answers is not read either."""

@@ -106,18 +106,24 @@ class Reader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """All frames that are complete now, as kind and body; `RemoteError` where this is no frame. The next is looked
-        at when it is asked for: by then the one before it may have let the peer in, who may say more at once."""
+        """All frames that are complete now, as kind and body; `RemoteError` where this is no frame.
+
+        One at a time: a peer may be admitted by one frame and say something larger in the next, and a busy machine
+        reads both at once.
+        """
         self._buffer += data
-        at, end = 0, len(self._buffer)
+        at = 0
         try:
-            while end - at >= HEAD_B:
-                size, kind = int.from_bytes(self._buffer[at : at + 4], "big"), self._buffer[at + 4]
+            while len(self._buffer) - at >= HEAD_B:
+                size = int.from_bytes(self._buffer[at : at + 4], "big")
+                kind = self._buffer[at + 4]
                 self._check(size, kind)
-                if end - at < 4 + size:
+                if len(self._buffer) - at < 4 + size:
                     break
-                start, at = at + HEAD_B, at + 4 + size
-                yield kind, bytes(memoryview(self._buffer)[start:at])
+                with memoryview(self._buffer) as view:
+                    body = bytes(view[at + HEAD_B : at + 4 + size])
+                at += 4 + size
+                yield kind, body
         finally:
             del self._buffer[:at]
 

@@ -37,9 +37,11 @@ from godwit.pipeline.schemas import (
     SITES,
     STRING,
     SUBSCRIPTIONS,
+    shaped,
 )
 from godwit.pipeline.streaming.feeds import Feed
 from godwit.pipeline.streaming.ledger import Entry, arrived_by
+from godwit.pipeline.streaming.queries import BATCH as BATCH_FOLDER
 from godwit.pipeline.streaming.queries import Pace, quarantine_once, write_batch, written
 from godwit.pipeline.streaming.state import State
 from godwit.pipeline.streaming.stream import MicroBatch, Stream
@@ -47,7 +49,7 @@ from godwit.protocols.gathering.space import Tree
 
 KEY = ("sensor", "time_s")
 ALERTS = StructType([*READINGS.fields[:2], StructField("subscription", STRING)])
-LATE_TABLE, LAST_TABLE = "late", "last_readings"
+LATE_TABLE, LAST_TABLE, ALERTED_TABLE = "late", "last_readings", "alerted"
 
 
 class GatheringOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,7 +197,7 @@ def _gather_batch(
 ) -> Entry:
     closed_s = windows.closed_before_s(batch.before.latest_s)
     windows.forget(batch.spark, closed_s)
-    _last_readings(options).forget(batch.spark, batch.before.number)
+    _state(options).forget(batch.spark, batch.before.number)
     found, seen = _conforming(batch.raw, options), Observation()
     latest_s = sf.max(arrived_by(sf.col("time_s"), time.time())).alias("latest_s")
     readings = windows.dated(found.good.observe(seen, latest_s)).persist(StorageLevel.MEMORY_AND_DISK)
@@ -204,7 +206,7 @@ def _gather_batch(
         _write_late(options, readings.where(sf.col(UNTIL) <= closed_s), batch)
         if alerts is not None:
             placed = gathering.once(_placed(batch.spark, readings.drop(UNTIL), options))
-            write_batch(deliveries(placed, alerts, KEY), f"{options.out}/alerts", batch.number, ALERTS)
+            _write_alerts(options, windows, deliveries(placed, alerts, KEY), batch, closed_s)
     finally:
         readings.unpersist()
     if found.counted.quarantined():
@@ -217,6 +219,21 @@ def _gather_batch(
 def _write_late(options: GatheringOptions, late: DataFrame, batch: MicroBatch) -> None:
     record = sf.to_json(sf.struct(*options.schema().names)).alias("record")
     write_batch(late.select("sensor", "time_s", record), f"{options.out}/{LATE_TABLE}", batch.number, LATE)
+
+
+def _write_alerts(
+    options: GatheringOptions, windows: OpenWindows, found: DataFrame, batch: MicroBatch, closed_s: float
+) -> None:
+    """But those of a reading that came before: whoever publishes at least once may say it again after a crash.
+
+    It is known while its window waits for readings."""
+    state, table = _state(options), f"{options.out}/alerts"
+    before = state.left(batch.spark, ALERTED_TABLE, batch.before.number)
+    new = shaped(found, ALERTS).join(sf.broadcast(before), ALERTS.names, "left_anti")
+    if write_batch(new, table, batch.number, ALERTS):
+        known = before.unionByName(written(batch.spark, f"{table}/{BATCH_FOLDER}={batch.number}", ALERTS))
+        waiting = windows.dated(known).where(sf.col(UNTIL) > closed_s).drop(UNTIL)
+        state.keep(waiting, ALERTED_TABLE, batch.number)
 
 
 def _write_closed(
@@ -235,14 +252,14 @@ def _write_closed(
 
 def _write_gaps(options: GatheringOptions, readings: DataFrame, batch: MicroBatch) -> None:
     """Those that have ended by the readings of windows that are closed now: these come in the order of time."""
-    state, measured = _last_readings(options), gathering.measures(readings, options.quantities)
+    state, measured = _state(options), gathering.measures(readings, options.quantities)
     last = state.left(batch.spark, LAST_TABLE, batch.before.number)
     write_batch(silences.ended(last, measured, options.period_s), f"{options.out}/gaps", batch.number, GAPS)
     state.keep(silences.left(last, measured, options.period_s), LAST_TABLE, batch.number)
 
 
-def _last_readings(options: GatheringOptions) -> State:
-    return State(options.out, {LAST_TABLE: silences.LAST})
+def _state(options: GatheringOptions) -> State:
+    return State(options.out, {LAST_TABLE: silences.LAST, ALERTED_TABLE: ALERTS})
 
 
 def run_stream(spark: SparkSession, options: GatheringOptions, pace: Pace, progress: Progress | None = None) -> Summary:

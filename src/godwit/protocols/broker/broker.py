@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
 
+from godwit.events import Value
 from godwit.filters.filters import Filter, FilterSet
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Capacity, Grant, Limits, Opening, Outlet, Reason, Subscription
@@ -17,6 +18,7 @@ from godwit.protocols.broker.handoff.coordinator import Moves
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
 from godwit.protocols.broker.handoff.directory import Directory
 from godwit.protocols.broker.handoff.reconcile import Reunion
+from godwit.protocols.broker.interest.subscribers import Asking, Taker, Wanting
 from godwit.protocols.broker.interest.subscribers import Audience as Audience
 from godwit.protocols.broker.lasting.past import Past
 from godwit.protocols.broker.lasting.profiles import problem_of
@@ -404,14 +406,46 @@ class Broker:
                 acks.append((number, publication.qos, reason))
         if taken:
             self._switch.accept(taken)
-        if not acks:
-            return
-        if ledger.writes != before or session.queue.settling:
+        if acks:
+            self._once_safe(session, partial(_accept, outlet, acks), ledger.writes != before)
+
+    def _once_safe(self, session: Session, then: Callable[[], None], wrote: bool) -> None:
+        """Answer now, or when the disk has what it rests on: after all earlier answers, over the same connection."""
+        if wrote or session.queue.settling:
             session.queue.settling += 1
-            self.store.settled(partial(self._settled, session, outlet, acks))
+            self.store.settled(partial(self._settled, session, session.outlet, then))
         else:
-            for ack in acks:
-                outlet.accepted(*ack)
+            then()
+
+    def takers(self, topic: str) -> list[Taker] | None:
+        """Who gets what is published on a topic at QoS 1 and not retained, where they want it all at that QoS, are all
+        here, and nothing else is to be done; else None. Good as long as the generation is the same."""
+        audience = self._switch.audiences.audience(topic)
+        if audience.takers is None or audience.straight is None or audience.contingent:
+            return None
+        is_plain = all(one.qos and not one.identifiers and one.session.plain for one in audience.takers)
+        return audience.takers if is_plain else None
+
+    def hand(
+        self, session: Session, publications: Sequence[Publication], takers: Sequence[Taker], then: Callable[[], None]
+    ) -> list[list[int]]:
+        """As `publish`, at QoS 1, for what goes to these `takers` and a client that `may_hand`; `then` is called once
+        all of it is safe, instead of `outlet.accepted`. For each taker the packet identifiers of those that leave at
+        once, the first of them: the caller sends these, and the broker counts them as sent."""
+        ledger = self._switch.ledger
+        before = ledger.writes
+        given = self._switch.hand(publications, takers)
+        self.counts.published[1] += len(publications)
+        self._once_safe(session, then, ledger.writes != before)
+        return given
+
+    def may_hand(self, session: Session) -> bool:
+        """Whether what its client says needs no look: it may say everything, here, and waits for nobody."""
+        return session.outlet is not None and not session.carried.unheard and session.grant.publish is None
+
+    def acknowledged_all(self, session: Session, numbers: Sequence[int]) -> None:
+        """As `acknowledged` for each of them."""
+        self._switch.flows.acknowledged_all(session, numbers)
 
     def say(self, publication: Publication, grant: Grant) -> Reason:
         """A publication of somebody who has no session, under this grant. It is safe once the store has settled."""
@@ -455,6 +489,12 @@ class Broker:
     def audience(self, topic: str) -> Audience:
         """Who wants this topic; keep it as long as the generation is the same."""
         return self._switch.audiences.audience(topic)
+
+    def outlets(
+        self, asking: Sequence[Asking], events: Sequence[Mapping[str, Value]], taking: Container[Outlet]
+    ) -> list[Wanting]:
+        """Who wants each of these for its content; see `Audiences.outlets`."""
+        return self._switch.audiences.outlets(asking, events, taking)
 
     def _hurry(self, session: Session) -> None:
         """What a client was told at once should not stay long without the disk."""
@@ -522,11 +562,10 @@ class Broker:
             return Reason.PAYLOAD_FORMAT_INVALID
         return Reason.OK
 
-    def _settled(self, session: Session, outlet: Outlet, acks: list[Ack]) -> None:
+    def _settled(self, session: Session, outlet: Outlet | None, then: Callable[[], None]) -> None:
         session.queue.settling -= 1
         if session.outlet is outlet:
-            for ack in acks:
-                outlet.accepted(*ack)
+            then()
 
     def _on_content(self, origin: NodeId, number: int, content: Content | Repeated) -> None:
         """The next from another broker. What comes of it and its mark are written in this one turn."""
@@ -697,3 +736,8 @@ class Broker:
 
 
 def _nothing() -> None: ...
+
+
+def _accept(outlet: Outlet, acks: list[Ack]) -> None:
+    for ack in acks:
+        outlet.accepted(*ack)

@@ -8,7 +8,7 @@ from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
-from godwit.protocols.broker.interest.subscribers import Audience, Audiences, Found, Group, takers_of
+from godwit.protocols.broker.interest.subscribers import Audience, Audiences, Found, Group, Taker, takers_of
 from godwit.protocols.broker.lasting.pace import Paces
 from godwit.protocols.broker.lasting.past import Recollection
 from godwit.protocols.broker.lasting.replay import Replays
@@ -54,7 +54,9 @@ class Switch:
         self.ledger = Ledger(store)
         self.flows = Deliveries(host, self.ledger, self.counts, steady, tracing)
         self.audiences = Audiences()
-        self.audiences.watched = tracing
+        self.is_elsewhere = not fabric.retains_everywhere
+        """Whoever matches a publication may be another broker, though nobody there has said that it wants it."""
+        self.audiences.watched = tracing or self.is_elsewhere
         self.retained = Retained(store)
         self.views = Views(host, self.retained, self.flows, self.ledger, clock, steady, self.counts)
         self.recollection = Recollection(host.name, fabric, clock)
@@ -115,7 +117,8 @@ class Switch:
 
     def watch(self) -> None:
         """Look whether somebody must see every publication, so that none may go straight to clients."""
-        watched = self.tracing or self.on_published is not None or bool(self.replays.subs or self.paces.subs)
+        watched = self.is_elsewhere or self.tracing or self.on_published is not None
+        watched = watched or bool(self.replays.subs or self.paces.subs)
         if watched != self.audiences.watched:
             self.audiences.watched = watched
             self.audiences.changed()
@@ -246,6 +249,26 @@ class Switch:
             self.stamp = None
             self._send(publication, audience, found)
 
+    def hand(self, publications: Sequence[Publication], takers: Sequence[Taker]) -> list[list[int]]:
+        """As `spread` above QoS 0, where all of these takers want all of it and nothing else is to be done: for each of
+        them the packet identifiers of those that are to leave at once, the first of them and no other. They count as
+        sent: whoever calls this sends them."""
+        self.stamp, since = (self.name, self.fabric.sent + 1), self.steady()
+        shared, given = len(takers) > 1, list[list[int]]()
+        bodied = [(one, self.ledger.body() if shared else None) for one in publications]
+        for taker in takers:
+            session = taker.session
+            if session.plain:
+                items = [Item(one, 1, stamp=self.stamp, since=since, body=body) for one, body in bodied]
+                given.append(self.flows.take_all(session, items))
+                continue
+            # It has begun to move since it was found.
+            for one, body in bodied:
+                self.give(session, self.name, one, 1, False, (), body)
+            given.append([])
+        self.stamp = None
+        return given
+
     def _give_paced(self, sub: Sub, origin: NodeId, publication: Publication) -> None:
         wanted = sub.wanted
         identifiers = (wanted.identifier,) if wanted.identifier else ()
@@ -321,13 +344,13 @@ class Switch:
                 item = self._item(publication, qos, retain, identifiers, body, group)
                 self.flows.take(session, item)
             else:
-                self.flows.pass_on(session, publication, retain, identifiers)
+                self.flows.pass_on_once(session, publication, retain, identifiers)
         elif self._takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
             if qos:
                 item = self._item(publication, qos, retain, identifiers, body, group, pace)
                 self._give_moving(session, origin, item)
             elif session.outlet is not None:
-                self.flows.pass_on(session, publication, retain, identifiers)
+                self.flows.pass_on_once(session, publication, retain, identifiers)
 
     def _item(
         self,

@@ -18,9 +18,9 @@ Stamp = tuple[NodeId, Count]
 """A broker, and a number in its stream."""
 
 Name = tuple[str, str, Count]
-"""Of a publication: when it was taken, its publisher, and its number among that one's. Two sessions of a client may begin
-at the same moment at two brokers, and number alike what they say. The broker does not tell them apart: it is another one
-in each site."""
+"""Of a publication: when it was taken, its publisher, and its number among that one's. Two sessions of a client may
+begin at the same moment at two brokers, and number alike what they say. The name of the broker would not do: it is
+another one in each site."""
 
 ELSEWHERE: Stamp = ("", 0)
 """Of what a session took in another site: numbers of that one's streams mean nothing here."""
@@ -122,6 +122,8 @@ class Replay(msgspec.Struct, array_like=True):
     """By broker: all before this in its archive the session has taken, or does not want."""
     live: set[NodeId] = msgspec.field(default_factory=set)
     """The brokers of whose archives it has had all: what they send is the session's as it comes."""
+    born: Line = FIRST
+    """The session that asked."""
 
 
 class Mark(msgspec.Struct, array_like=True):
@@ -269,13 +271,14 @@ class Reserved(msgspec.Struct, frozen=True, tag="reserved", array_like=True):
 
 class Given(msgspec.Struct, frozen=True, tag="given", array_like=True):
     """The answer to `Fetch` with a copy, in place of `Session`: your copy is the session now, at this epoch. `origins`
-    are the brokers whose publications still come to it through me, each until `Through`. `Heard` follows when all have
-    what the client said here."""
+    are the brokers whose publications still come to it through me, each until `Through`. `heard`: all have what the
+    client said here; else `Heard` follows when they do."""
 
     client: str
     epoch: Count
     copy: Count
     origins: tuple[NodeId, ...]
+    heard: bool = False
 
 
 class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):

@@ -93,16 +93,29 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
     def values(self) -> dict[str, Value]:
         """What a filter sees. It takes a while: ask only where some subscriber of the topic has a condition."""
         found: dict[str, Value] = dict(self.properties.user)
-        _add_object(found, self.payload)
-        if senml.looks_like(self.payload, self.properties.content_type):
-            _add_pack(found, self)
+        _add_content(found, self.payload, self.properties.content_type, self.time)
         typed = found.pop(ATTRIBUTES, None)
         if isinstance(typed, str):
             _add_object(found, typed.encode())
-        for name in [name for name in found if name[:5] == "topic" and is_topic_attribute(name)]:
-            del found[name]  # a level that the topic does not have cannot be made up by the content
-        found.update(topic_values(self.topic))
-        return found
+        return _with_topic(found, self.topic)
+
+
+def plain_values(topic: str, payload: bytes, time_s: float) -> dict[str, Value]:
+    """What a filter sees of a publication without properties, taken at that time."""
+    found: dict[str, Value] = {}
+    _add_content(found, payload, None, time_s)
+    typed = found.pop(ATTRIBUTES, None)
+    if isinstance(typed, str):
+        _add_object(found, typed.encode())
+    return _with_topic(found, topic)
+
+
+def _with_topic(found: dict[str, Value], topic: str) -> dict[str, Value]:
+    """With what the topic says. A level that it does not have cannot be made up by the content."""
+    for name in [name for name in found if name[:5] == "topic" and is_topic_attribute(name)]:
+        del found[name]
+    found.update(topic_values(topic))
+    return found
 
 
 def topic_values(topic: str) -> Mapping[str, Value]:
@@ -118,7 +131,7 @@ def _of_topic(topic: str) -> Mapping[str, Value]:
     return found
 
 
-_remembered = lru_cache(maxsize=4_096)(_of_topic)
+_remembered = lru_cache(maxsize=16_384)(_of_topic)
 
 
 def is_topic_attribute(name: str) -> bool:
@@ -143,13 +156,15 @@ def _add_object(found: dict[str, Value], text: bytes) -> None:
     found.update(_members(members, "", 0))
 
 
-def _add_pack(found: dict[str, Value], publication: Publication) -> None:
-    """Add what a SenML pack says; whatever is none has no attributes."""
-    try:
-        records = senml.decoded(publication.payload, publication.time, publication.properties.content_type)
-    except senml.SenmlError:
-        return
-    found.update(senml.seen(records))
+def _add_content(found: dict[str, Value], payload: bytes, content_type: str | None, time_s: float) -> None:
+    """Add the attributes of a JSON object or of a SenML pack; whatever is neither has none."""
+    _add_object(found, payload)
+    if senml.looks_like(payload, content_type):
+        try:
+            records = senml.decoded(payload, time_s, content_type)
+        except senml.SenmlError:
+            return
+        found.update(senml.seen(records))
 
 
 def _members(members: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Value]]:

@@ -190,33 +190,32 @@ class Named(Generic[V]):
 
     def __init__(self) -> None:
         self._root: _Leaf[V] = _Leaf()
-        self._count = 0
+        self._leaves: dict[str, _Leaf[V]] = {}
+        """By topic, those with a value: a thing that moves is looked up several times for each of its positions."""
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._leaves)
 
     def put(self, topic: str, value: V) -> None:
-        leaf = self._root
-        for level in topic.split("/"):
-            leaf = leaf.children.setdefault(level, _Leaf())
-        self._count += leaf.value is None
+        leaf = self._leaves.get(topic)
+        if leaf is None:
+            leaf = self._root
+            for level in topic.split("/"):
+                leaf = leaf.children.setdefault(level, _Leaf())
+            self._leaves[topic] = leaf
         leaf.value = value
 
     def get(self, topic: str) -> V | None:
-        leaf: _Leaf[V] | None = self._root
-        for level in topic.split("/"):
-            leaf = leaf.children.get(level) if leaf else None
-        return leaf.value if leaf else None
+        leaf = self._leaves.get(topic)
+        return leaf.value if leaf is not None else None
 
     def remove(self, topic: str) -> None:
+        if self._leaves.pop(topic, None) is None:
+            return
         levels = topic.split("/")
         way = [self._root]
         for level in levels:
-            child = way[-1].children.get(level)
-            if child is None:
-                return
-            way.append(child)
-        self._count -= way[-1].value is not None
+            way.append(way[-1].children[level])
         way[-1].value = None
         for level in reversed(levels):
             leaf = way.pop()

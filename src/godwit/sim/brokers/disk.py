@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 
 from godwit.filters.filters import FilterSet
@@ -103,20 +103,33 @@ def _apply(disk: Disk, written: Changes) -> None:
 
 FILE_ROWS, READ_ROWS, FINAL_ROWS = 50, 7, 20
 """Of a simulated archive: rows in a file, rows that are read at once, and as many as may come behind them."""
+DISK_FILES = 1_000_000
+"""Files of a new disk have numbers above all that the lost one had."""
+
+
+class Shelf:
+    """The rows of an archive, which outlive the broker. `first` counts the disks of the machine."""
+
+    def __init__(self, first: int = 0) -> None:
+        self.first = first * DISK_FILES
+        self.rows: list[Publication] = []
+
+    def __iter__(self) -> Iterator[Publication]:
+        return iter(self.rows)
 
 
 class SimArchive:
     """An archive whose rows outlive the broker; reading takes its time. It is a `Past`."""
 
-    def __init__(self, rows: list[Publication], host: Host, clock: Callable[[], float], dice: Random) -> None:
-        self.rows = rows
+    def __init__(self, shelf: Shelf, host: Host, clock: Callable[[], float], dice: Random) -> None:
+        self.shelf = shelf
         self.host = host
         self.clock = clock
         self.dice = dice
         self.reads = 0
 
     def add(self, publication: Publication) -> None:
-        self.rows.append(publication)
+        self.shelf.rows.append(publication)
 
     def read(
         self, since: float, position: Position, wanted: FilterSet, final: bool, then: Callable[[Stretch], None]
@@ -125,16 +138,20 @@ class SimArchive:
 
     def _read(self, since: float, position: Position, wanted: FilterSet, final: bool) -> Stretch:
         self.reads += 1
+        first, rows = self.shelf.first, self.shelf.rows
         file, row = int(position[0] or 0), position[1]
         if row == FILE_ROWS:
             file, row = file + 1, 0
-        start = file * FILE_ROWS + row
-        is_all = final and len(self.rows) - start <= FINAL_ROWS
-        end = len(self.rows) if is_all else min(start + READ_ROWS, (file + 1) * FILE_ROWS, len(self.rows))
+        if file < first:
+            file, row = first, 0
+        begin = (file - first) * FILE_ROWS
+        start = begin + row
+        is_all = final and len(rows) - start <= FINAL_ROWS
+        end = len(rows) if is_all else min(start + READ_ROWS, begin + FILE_ROWS, len(rows))
         found = tuple(
-            (at - file * FILE_ROWS + 1, self.rows[at])
+            (at - begin + 1, rows[at])
             for at in range(start, end)
-            if self.rows[at].time >= since and wanted.matches(self.rows[at].values())
+            if rows[at].time >= since and wanted.matches(rows[at].values())
         )
-        until = self.clock() if end == len(self.rows) else 0.0
-        return Stretch(found, (str(file), end - file * FILE_ROWS), until, is_all)
+        until = self.clock() if end == len(rows) else 0.0
+        return Stretch(found, (str(file), end - begin), until, is_all)

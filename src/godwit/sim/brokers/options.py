@@ -13,6 +13,7 @@ from godwit.protocols.broker.fabric.ring.fabric import RingOptions
 from godwit.protocols.broker.fabric.tree import TreeOptions
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.handoff.prediction import HABITS
+from godwit.protocols.broker.lasting.replay import PER_S
 from godwit.protocols.broker.streams.sender import StreamOptions
 from godwit.protocols.host import NodeId
 from godwit.protocols.neighbors.graph import GraphOptions
@@ -40,6 +41,9 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The broker that begins a ring; the others join it."""
     copies_bytes_max: int = COPIES_BYTES_MAX
     tracing: bool = False
+    archives: bool = False
+    """Whether brokers keep what their clients publish."""
+    replay_per_s: float = PER_S
     sites: Mapping[NodeId, str] = {}
     """In which site each broker is, where there are several (docs/sites.md)."""
     gateways: tuple[NodeId, ...] = ()

@@ -14,7 +14,8 @@ from typing import Any, Literal, Protocol, cast
 import msgspec
 
 from godwit.protocols.broker.api import Delivery, Reason, RetainHandling, Subscription, Will
-from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.lasting.profiles import PROFILE
+from godwit.protocols.broker.publication import Properties, Publication
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client, Connection
 from godwit.sim.brokers.cluster import Cluster, Machine
@@ -48,6 +49,8 @@ class Said(msgspec.Struct, kw_only=True):
     clear: bool = False
     """It says that the thing is no more."""
     expiry_s: float | None = None
+    profile: str = ""
+    """In which subspace the thing is, where it is in one."""
     times: int = 1
     """How often MQTT made its publisher say it."""
     is_will: bool = False
@@ -66,9 +69,16 @@ class Said(msgspec.Struct, kw_only=True):
     """Its session was lost before it knew that the broker has it: nobody can say whether that is so."""
 
     def copies(self, qos: int) -> int:
-        """How often somebody may get it at this QoS: at QoS 2 all that was said is one. Below, deliveries wait for no
-        disk, so that a broker may crash after them and before it knows what it was told; then it is told again."""
-        return 1 if self.qos == 2 and qos == 2 and not self.blind else self.times
+        """How often somebody may get it at this QoS: of what is said at QoS 2 all that was said is one, and at QoS 0
+        nothing is said twice. But deliveries at QoS 1 wait for no disk, so that a broker may crash after them and
+        before it knows what it was told; then it is told again."""
+        return 1 if self.qos == 2 and qos != 1 and not self.blind else self.times
+
+    @property
+    def archived(self) -> int:
+        """How often it may be in archives: a broker that crashes may have archived what its disk does not know, and is
+        told it again by its publisher, or says a will again."""
+        return self.times + self.is_will
 
     @property
     def payload(self) -> bytes:
@@ -102,6 +112,17 @@ class Twin(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         where = f"{self.at}{', over the same connection' if self.same_connection else ''}"
         return f"{self.n} (QoS {self.qos} at {where}, {self.time_s:.3f} s)"
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of what lasts, as it came."""
+
+    n: int
+    """What the thing says, where it is not gone; else 0."""
+    topic: str
+    again: bool
+    at: NodeId
+    admitted_s: float
 
 
 class Gap(msgspec.Struct):
@@ -208,12 +229,16 @@ class Roamer(Client):
         self.excused: set[int] = set()
         """What may come again, since nobody can tell that it has come."""
         self._unsettled: Counter[int] = Counter()
-        """QoS 0 and 1: it has come, or was acknowledged, and that is on no disk yet."""
+        """QoS 1: it was acknowledged, and that is on no disk yet."""
         self.pictures: dict[tuple[NodeId, int], Picture] = {}
         """What it makes of the changes that each server tells it, by question."""
+        self.changes: list[Told] = []
+        """All that it was told of what lasts."""
         self.was_blind = False
         """It came once with less than it had been given, or with something older."""
         self._blind = False
+        self._asked_anew = False
+        """A broker was asked for all of the past, and nothing that came is known to be behind that."""
         self._tokens: list[str] = []
         self._here: dict[Connection, Counter[int]] = {}
         self._server: NodeId = ""
@@ -276,6 +301,8 @@ class Roamer(Client):
             # It says that it was nowhere since, which is not true: it may get again what it had.
             self._blind = True
             self._lied = self._lied or shown != self.token.removeprefix("?")
+        elif shown and not shown.startswith("?"):
+            self._blind = False  # it shows where it was last, and has asked nobody since
         self.was_blind = self.was_blind or self._blind
         self._server = "" if self.scene.follows else at
         if self._blind:
@@ -301,7 +328,14 @@ class Roamer(Client):
 
     def _published(self, said: Said) -> Publication:
         return Publication(
-            self.name, 0, said.topic, said.payload, said.qos, retain=said.retain, time=self.scene.cluster.clock()
+            self.name,
+            0,
+            said.topic,
+            said.payload,
+            said.qos,
+            retain=said.retain,
+            time=self.scene.cluster.clock(),
+            properties=Properties(user=((PROFILE, said.profile),)) if said.profile else Properties(),
         )
 
     def _execute(self, connection: Connection) -> None:
@@ -363,6 +397,8 @@ class Roamer(Client):
         else:
             self._ask_again()
         self._lied = False
+        if self._asked_anew:
+            self._count_anew()  # over a connection that broke before anything could come
         connection.resumed = True
         for number, (said, received) in list(self.flights.items()):
             if received:
@@ -390,9 +426,10 @@ class Roamer(Client):
         bond.gaps += [Gap(key, since_s, clean=clean) for key in self.wishes]
 
     def _ask_again(self) -> None:
-        """Whether what lasts is told of the same as before."""
+        """Whether what lasts is told of the same as before. Of the past it wants nothing again."""
         for key, wish in self.wishes.items():
-            if wish.lasting and key not in self.bond.ungranted:
+            is_open = key in self.bond.ungranted
+            if (wish.lasting and not is_open) or (wish.since is not None and is_open):
                 self.bond.ungranted[key] = msgspec.structs.replace(wish, retain_handling=RetainHandling.IF_NEW)
 
     def on_closed(self, connection: Connection, reason: Reason) -> None:
@@ -407,6 +444,17 @@ class Roamer(Client):
         if self.connection is not None:
             for key in self.bond.ungranted:
                 self._ask(self.connection, key)
+
+    @property
+    def recalls(self) -> bool:
+        """It asks for the past."""
+        return any(wish.since is not None for wish in self.wishes.values())
+
+    def take_up(self, wanted: Subscription) -> None:
+        """From now on, as soon as it is in."""
+        self.wishes[wanted.key] = self.bond.ungranted[wanted.key] = wanted
+        if self.inside and self.connection is not None:
+            self._ask(self.connection, wanted.key)
 
     def change(self) -> None:
         if self.inside:
@@ -428,10 +476,19 @@ class Roamer(Client):
                 granted = broker.subscribe(session, [wish])
                 assert granted[0].reason is Reason.OK, granted
                 view = dict(granted[0].properties).get("lasting-view", "")
+                if wish.since is not None and wish.retain_handling is RetainHandling.ALWAYS:
+                    self._asked_anew = True
+                    self.later(connection, self._count_anew)
             broker.store.settled(lambda: self.later(connection, lambda: self._granted(connection, key, wish, view)))
 
         self.note(connection.site.name, f"{'UNSUBSCRIBE' if wish is None else 'SUBSCRIBE'} {key}")
         self.say(connection, arrive)
+
+    def _count_anew(self) -> None:
+        """All of the past comes again behind this, as it has asked for."""
+        self._asked_anew = False
+        self.bond.counts.clear()
+        self._here.clear()
 
     def _granted(self, connection: Connection, key: str, wish: Subscription | None, view: str) -> None:
         if view and wish is not None and connection is self.connection:
@@ -449,9 +506,19 @@ class Roamer(Client):
 
     # What it says.
 
-    def put(self, topic: str, content: Mapping[str, Any] | None, qos: int, expiry_s: float | None) -> None:
+    def put(
+        self, topic: str, content: Mapping[str, Any] | None, qos: int, expiry_s: float | None, profile: str = ""
+    ) -> None:
         """Publish it as what is retained of the topic, unless it is not in; None clears."""
-        self.speak(topic, content or {"warm": False}, qos, retain=True, clear=content is None, expiry_s=expiry_s)
+        self.speak(
+            topic,
+            content or {"warm": False},
+            qos,
+            retain=True,
+            clear=content is None,
+            expiry_s=expiry_s,
+            profile=profile,
+        )
 
     def speak(self, topic: str, attributes: Mapping[str, Any], qos: int, **more: Any) -> Said | None:
         """Publish, unless it is not in."""
@@ -530,6 +597,7 @@ class Roamer(Client):
         if delivery.view:
             (question,) = delivery.identifiers
             self._picture(question).take(delivery)
+            self._note_change(connection, delivery)
         elif delivery.retain:
             self.shown[n] += 1
         elif delivery.qos < 2 or number not in self.bond.incoming:
@@ -541,10 +609,17 @@ class Roamer(Client):
         elif delivery.qos == 1:
             self._unsettled[n] += 1
             self.say(connection, partial(self._acknowledge, connection, number, n))
-        else:
-            # Until it is on the disk where it came from, a crash makes the broker forget that it had it.
-            self._unsettled[n] += 1
-            cast(Machine, connection.site).station.store.when_durable(lambda: self._unsettled.subtract((n,)))
+
+    def _note_change(self, connection: Connection, delivery: Delivery) -> None:
+        said = delivery.publication
+        told = Told(
+            n=number_of(said.payload) if said.payload else 0,
+            topic=said.topic,
+            again=delivery.again,
+            at=connection.site.name,
+            admitted_s=self.admissions[-1].time_s,
+        )
+        self.changes.append(told)
 
     def _picture(self, question: int) -> Picture:
         return self.pictures.setdefault((self._server, question), Picture())
@@ -555,8 +630,9 @@ class Roamer(Client):
         self.order.append(n)
         said, here = self.scene.said[n], self._here.setdefault(connection, Counter())
         here[n] += 1
-        same = here[n] > said.copies(qos)
-        if self.bond.counts[n] > said.copies(qos) and n not in self.excused and not (self._unsettled[n] and not same):
+        copies = said.archived if self.recalls else said.copies(qos)
+        same = here[n] > copies
+        if self.bond.counts[n] > copies and n not in self.excused and not (self._unsettled[n] and not same):
             self.twins.append(Twin(n, qos, self.engine.now, connection.site.name, same))
         self.admissions[-1].got.add(n)
         self.scene.taken(self, said)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.broker import Broker
 from godwit.protocols.broker.fabric.base import Fabric
-from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Disk, MemoryStore
 from godwit.protocols.host import Message, NodeId, Record
-from godwit.sim.brokers.disk import SimArchive
+from godwit.sim.brokers.disk import Shelf, SimArchive
 from godwit.sim.brokers.links import Wire
 from godwit.sim.engine import Engine, Timer
 
@@ -77,7 +76,7 @@ class Site:
         self.heard: dict[NodeId, tuple[int, tuple[Filter, ...]]] = {}
         self.statement: tuple[int, tuple[Filter, ...]] = (0, ())
         self.lives = 0
-        self.archive: list[Publication] | None = [] if world.archives else None
+        self.archive = Shelf() if world.archives else None
         """What clients published here; None where nobody keeps it."""
         self.offset_s = 0.0
         """How much its calendar is wrong."""

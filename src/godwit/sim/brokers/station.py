@@ -10,7 +10,7 @@ from godwit.protocols.broker.fabric.tree import TreeFabric
 from godwit.protocols.broker.handoff.copies import Foresight
 from godwit.protocols.broker.handoff.prediction import Neighbors
 from godwit.protocols.host import Message, NodeId
-from godwit.sim.brokers.disk import SimStore, Wear
+from godwit.sim.brokers.disk import Shelf, SimArchive, SimStore, Wear
 from godwit.sim.brokers.fabric_kinds import FABRICS, Ground, Woven
 from godwit.sim.brokers.options import StationOptions
 from godwit.sim.world import Node
@@ -54,6 +54,11 @@ class Station:
         )
         if isinstance(self.fabric, Gateway):
             self.fabric.retained = self.broker.shelf
+        if options.archives:
+            shelf = node.disk.setdefault("archive", Shelf(first=node.life))
+            past = SimArchive(shelf, node, clock, node.world.streams.stream("archive", node.name, node.life))
+            self.broker.past, self.broker.on_published = past, past.add
+            self.broker.pace_replays(options.replay_per_s)
 
     @property
     def tree(self) -> TreeFabric:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from godwit.sim.exploration.judges import Finding
+from godwit.sim.exploration.findings import Finding
 from godwit.sim.exploration.plan import Plan
 from godwit.sim.exploration.trial import Note, Trial, Verdict
 

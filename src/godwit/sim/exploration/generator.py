@@ -12,6 +12,7 @@ import msgspec
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.roamer import Token
 from godwit.sim.exploration import plan as p
+from godwit.sim.exploration.generator_lasting import THINGS, enriched
 from godwit.sim.streams import Streams
 
 BROKERS = (2, 5)
@@ -25,12 +26,14 @@ PAUSES_S = (0.0, 0.01, 0.1, 0.5, 1.5)
 WAITS_S = (0.3, 1.0, 4.0, 10.0)
 
 
-THINGS = ("t/1", "t/2", "t/3", "u/1")
+WORLDS = ("any", "lasting")
+"""By the name that `--worlds` takes: `lasting` has things, questions, the past and bounded rates in every world."""
 
 
-def drawn(seed: int, fabric: str = "tree") -> p.Plan:
+def drawn(seed: int, fabric: str = "tree", worlds: str = "any") -> p.Plan:
     """The plan of a seed; adding a kind of fault changes the plans of all seeds, which is why they are saved whole."""
-    return _Draft(seed, fabric).plan()
+    plan = _Draft(seed, fabric).plan()
+    return enriched(plan) if worlds == "lasting" else plan
 
 
 class _Draft:
@@ -269,12 +272,12 @@ def site_links(places: tuple[tuple[NodeId, ...], ...], dice: Random) -> list[tup
     return sorted(found)
 
 
-def _asks(dice: Random) -> tuple[p.Wish, ...]:
+def _asks(dice: Random) -> tuple[p.Ask, ...]:
     """One question, or two."""
     qos = dice.choice((1, 2))
-    wishes = [p.Wish(topic=dice.choice("tu"), warm=dice.random() < 0.6, qos=qos)]
+    wishes = [p.Ask(topic=dice.choice("tu"), warm=dice.random() < 0.6, qos=qos)]
     if dice.random() < 0.3:
-        wishes = [p.Wish(topic="t", qos=qos), p.Wish(topic="t", warm=True, qos=qos)]
+        wishes = [p.Ask(topic="t", qos=qos), p.Ask(topic="t", warm=True, qos=qos)]
     return tuple(wishes)
 
 

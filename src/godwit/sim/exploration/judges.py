@@ -13,34 +13,20 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from godwit.protocols.broker.session.retained import Last
 from godwit.protocols.host import NodeId
-from godwit.sim.brokers.cluster import Machine
-from godwit.sim.brokers.picture import Picture
 from godwit.sim.brokers.roamer import EXTRA, Roamer, Said
+from godwit.sim.exploration import judges_lasting as lasting
+from godwit.sim.exploration.findings import SHOWN_MAX, Finding, counts, is_certain, shown
 
 if TYPE_CHECKING:
-    from godwit.sim.exploration.plan import Wish
     from godwit.sim.exploration.trial import Trial
 
-SHOWN_MAX = 6
 PLAIN = ("a/", "b/", "c/")
 """Topics whose retained publications neither expire nor are cleared."""
 
 
-class Finding(msgspec.Struct, frozen=True):
-    kind: str
-    who: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.who} {self.text}" if self.who else f"{self.kind}: {self.text}"
-
-
 def all_findings(trial: Trial) -> list[Finding]:
-    judges = (lost, twice, shared, unwanted, retained, disordered, misled, left_over, strays)
+    judges = (lost, twice, shared, unwanted, retained, disordered, left_over, strays, *lasting.JUDGES)
     return [finding for judge in judges for finding in judge(trial)]
 
 
@@ -48,20 +34,19 @@ def unfinished(trial: Trial) -> bool:
     """Whether something is still to come, be it a delivery, an acknowledgement or the end of a handoff. Where sessions
     stay, some of it waits where its client is not, for as long as it likes."""
     waits = left_over(trial) if trial.follows else stuck(trial)
-    return any(True for _ in (*lost(trial), *shared(trial), *misled(trial), *waits))
+    lasts = (*lasting.misled(trial), *lasting.unrecalled(trial), *lasting.outdated(trial))
+    return any(True for _ in (*lost(trial), *shared(trial), *lasts, *waits))
 
 
 def due(trial: Trial, roamer: Roamer) -> Iterator[Said]:
     """What it must get: all that matches its wishes and was acknowledged, or is certain to be."""
     for said in trial.said.values():
-        if not (said.qos and said.is_due) or said.given_up or not _is_certain(trial, roamer, said):
+        if not is_certain(trial, roamer, said):
             continue
         if said.time_s <= roamer.clean_s:
             continue  # it wanted nothing of what was
         if said.time_s <= roamer.forfeited_s:
             continue  # it said that it had never been where its session was, and was told that it has none
-        if said.clashes:
-            continue  # its packet identifier may be that of something else in a session that nobody could know of
         keys = trial.wishes_for(roamer, said)
         if keys and not all(_may_miss(trial, roamer, said, key) for key in keys):
             yield said
@@ -77,22 +62,9 @@ def _may_miss(trial: Trial, roamer: Roamer, said: Said, key: str) -> bool:
     return False
 
 
-def _is_certain(trial: Trial, roamer: Roamer, said: Said) -> bool:
-    """Where nothing is on a disk between brokers, a crash anywhere may take it along, but for those at its own."""
-    here = trial.cards[roamer.name].home == said.at
-    return _counts(trial, said.n) and (
-        trial.promises.outlives or here or not trial.crashed or 0 < trial.probing_from <= said.n
-    )
-
-
-def _counts(trial: Trial, n: int) -> bool:
-    """Where a disk was lost nothing can be said of what was published before all had calmed down."""
-    return not trial.wiped or 0 < trial.probing_from <= n
-
-
 def lost(trial: Trial) -> Iterator[Finding]:
     """A broker that loses its disk takes along what only it had: then only what is said afterwards counts."""
-    for roamer in _single(trial):
+    for roamer in _plain(trial):
         missing = [said.n for said in due(trial, roamer) if not (roamer.counts[said.n] or roamer.shown[said.n])]
         if missing:
             yield Finding("lost", roamer.name, f"never got {shown(missing)}")
@@ -101,6 +73,12 @@ def lost(trial: Trial) -> Iterator[Finding]:
 def _single(trial: Trial) -> list[Roamer]:
     """Those that want all of what they want for themselves."""
     return [one for one in trial.subscribers if not trial.cards[one.name].group]
+
+
+def _plain(trial: Trial) -> list[Roamer]:
+    """Those that want all of what comes."""
+    cards = trial.cards
+    return [one for one in _single(trial) if not (cards[one.name].recalls or cards[one.name].paced)]
 
 
 def shared(trial: Trial) -> Iterator[Finding]:
@@ -115,7 +93,7 @@ def shared(trial: Trial) -> Iterator[Finding]:
         again = [
             said.n
             for said in trial.said.values()
-            if said.qos == 2 and _counts(trial, said.n) and sum(bool(one.counts[said.n]) for one in members) > 1
+            if said.qos == 2 and counts(trial, said.n) and sum(bool(one.counts[said.n]) for one in members) > 1
         ]
         if again:
             yield Finding("twice", group, f"more than one member got {shown(again)}")
@@ -123,7 +101,7 @@ def shared(trial: Trial) -> Iterator[Finding]:
 
 def twice(trial: Trial) -> Iterator[Finding]:
     for roamer in trial.subscribers:
-        twins = [one for one in roamer.twins if _counts(trial, one.n)]
+        twins = [one for one in roamer.twins if counts(trial, one.n)]
         if twins:
             yield Finding("twice", roamer.name, f"got again {', '.join(map(str, twins[:SHOWN_MAX]))}")
 
@@ -133,7 +111,7 @@ def unwanted(trial: Trial) -> Iterator[Finding]:
         found = [n for n in roamer.counts if not trial.wants(roamer, trial.said[n]) and not _extra(trial.said[n])]
         if found:
             yield Finding("unwanted", roamer.name, f"did not ask for {shown(found)}")
-        wills = [n for n in roamer.counts if trial.said[n].taken_back and _counts(trial, n)]
+        wills = [n for n in roamer.counts if trial.said[n].taken_back and counts(trial, n)]
         if wills:
             yield Finding("unwanted", roamer.name, f"got wills of clients that had said goodbye: {shown(wills)}")
     for roamer in trial.roamers.values():
@@ -153,7 +131,7 @@ def retained(trial: Trial) -> Iterator[Finding]:
             continue
         kept = next(iter(found.values()))
         some = [said for said in trial.said.values() if said.retain and said.topic == topic]
-        certain = [one for one in some if one.qos and one.accepted and not one.clashes and _counts(trial, one.n)]
+        certain = [one for one in some if one.qos and one.accepted and not one.clashes and counts(trial, one.n)]
         if not kept:
             if certain:
                 yield Finding("retained", topic, "is lost")
@@ -187,8 +165,12 @@ def disordered(trial: Trial) -> Iterator[Finding]:
         for n in roamer.order:
             said = trial.said[n]
             certain = said.qos == 2 and not said.is_will and roamer.certain and n not in roamer.excused
+            if roamer.recalls and said.times > 1:
+                continue  # it may be in an archive twice
             if certain and said.publisher in stayed and trial.wants(roamer, said):
                 level = said.topic.partition("/")[0] if by_level else ""
+                if trial.cards[roamer.name].paced:
+                    level = said.topic  # each waits for its own time
                 seen[f"{said.publisher} {level}".rstrip()].append(n)
         for publisher, order in seen.items():
             if longest_fall(order) > parts:
@@ -235,36 +217,6 @@ def stuck(trial: Trial) -> Iterator[Finding]:
             yield Finding("stuck", roamer.name, state)
 
 
-def misled(trial: Trial) -> Iterator[Finding]:
-    """What a client makes of the changes that it was told is what is retained where it is, and numbers are used once.
-
-    One that comes without what it was given, or with something older, may be taken for what it was before."""
-    for roamer in trial.subscribers:
-        asks = trial.cards[roamer.name].asks
-        if not asks or roamer.was_blind or roamer.connection is None:
-            continue
-        site = trial.cluster.sites[roamer.connection.site.name]
-        for question, wish in enumerate(asks, 1):
-            picture = roamer.pictures.get(("" if trial.follows else site.name, question), Picture())
-            if picture.wrong:
-                yield Finding("misnumbered", roamer.name, "; ".join(picture.wrong[:SHOWN_MAX]))
-            expected = _retained(site, wish)
-            if picture.known != expected:
-                wrong = sorted({*picture.known.items()} ^ {*expected.items()})
-                yield Finding("misled", roamer.name, f"at {site.name} about {wrong[:SHOWN_MAX]}")
-
-
-def _retained(site: Machine, wish: Wish) -> dict[str, bytes]:
-    """By brute force over the rows of a disk."""
-    now, found = site.broker.steady(), dict[str, bytes]()
-    for (topic, _), row in site.node.disk.get("disk", {}).get("retained", {}).items():
-        last = msgspec.msgpack.decode(row, type=Last).publication
-        is_good = bool(last.payload) and (last.expires is None or now < last.expires)
-        if is_good and wish.wants(topic, msgspec.json.decode(last.payload)["warm"]):
-            found[topic] = last.payload
-    return found
-
-
 def _owners(rows: Iterable[tuple[str, int]]) -> str:
     return ", ".join(sorted({owner.replace("\0", "@") or "-" for owner, _ in rows})[:SHOWN_MAX])
 
@@ -272,8 +224,3 @@ def _owners(rows: Iterable[tuple[str, int]]) -> str:
 def strays(trial: Trial) -> Iterator[Finding]:
     if trial.strays and trial.promises.confined:
         yield Finding("stray", "", f"what nobody wants travelled from {', '.join(sorted(set(trial.strays)))}")
-
-
-def shown(numbers: list[int]) -> str:
-    more = f" and {len(numbers) - SHOWN_MAX} more" if len(numbers) > SHOWN_MAX else ""
-    return ", ".join(map(str, numbers[:SHOWN_MAX])) + more

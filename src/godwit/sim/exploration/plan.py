@@ -32,7 +32,8 @@ class Publish(Step, frozen=True, kw_only=True, tag="publish"):
 
 
 class Put(Step, frozen=True, kw_only=True, tag="put"):
-    """Something retained: a thing says how it is, or is cleared. `expiry_s` later it counts no more; None: never."""
+    """Something retained: a thing says how it is, or is cleared. `expiry_s` later it counts no more; None: never. It is
+    at `x`, where it says so, or may be anywhere from there over `width`."""
 
     client: str
     topic: str
@@ -40,6 +41,14 @@ class Put(Step, frozen=True, kw_only=True, tag="put"):
     clear: bool = False
     qos: int = 1
     expiry_s: float | None = None
+    x: int | None = None
+    width: int = 0
+
+
+class Recall(Step, frozen=True, kw_only=True, tag="recall"):
+    """The client asks for what it wishes of the past, and for what comes."""
+
+    client: str
 
 
 class Come(Step, frozen=True, kw_only=True, tag="come"):
@@ -153,6 +162,7 @@ class Join(Step, frozen=True, kw_only=True, tag="join"):
 AnyStep = (
     Publish
     | Put
+    | Recall
     | Come
     | Twice
     | Vanish
@@ -172,8 +182,12 @@ AnyStep = (
 
 FAULTS = ("crash", "strike", "wipe", "slow", "full", "cut", "stall", "partition", "skew", "jump")
 """What goes wrong with brokers, disks, links and clocks."""
-MOVES = ("come", "vanish", "twice", "old", "none", "change", "goodbye", "clean", "retain", "will", "share")
-"""What clients do; `old` and `none` are tokens, `will` is a connection with one, `share` a publication to a group."""
+MOVES = (
+    *("come", "vanish", "twice", "old", "none", "change", "goodbye", "clean", "retain", "will", "share"),
+    *("lasting", "since", "rate"),
+)
+"""What clients do; `old` and `none` are tokens, `will` is a connection with one, `share` a publication to a group.
+`lasting` is a thing that says something of itself, `since` a question for the past, `rate` a bounded subscription."""
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -184,6 +198,10 @@ class Wish(msgspec.Struct, frozen=True):
     qos: int = 2
     group: str = ""
     """Each that matches is for one of the group."""
+    interval_s: float = 0.0
+    """Of each topic one in so long at most; 0: all."""
+    since_s: float | None = None
+    """How far back it wants the past; None: only what comes. It is subscribed to by a step of its own."""
 
     @property
     def key(self) -> str:
@@ -192,10 +210,42 @@ class Wish(msgspec.Struct, frozen=True):
 
     @property
     def condition(self) -> str:
-        return "warm = TRUE" if self.warm else ""
+        return " AND ".join(self._terms())
+
+    def _terms(self) -> list[str]:
+        warm = ["warm = TRUE"] if self.warm else []
+        return [*warm, f"rate({1 / self.interval_s:g})"] if self.interval_s else warm
 
     def wants(self, topic: str, warm: bool) -> bool:
         return topic.startswith(f"{self.topic}/") and (warm or not self.warm)
+
+
+class Ask(Wish, frozen=True):
+    """A question that lasts: perhaps for things whose place is from `low` up to `high`, or that are near another."""
+
+    low: int | None = None
+    high: int = 0
+    cover: bool = False
+    """Things that may be anywhere in a range must be inside with all of it; else some of it is enough."""
+    near: str = ""
+    """The topic of the other thing."""
+    reach: int = 0
+    quiet: bool = False
+    """Only who comes and who goes."""
+
+    def _terms(self) -> list[str]:
+        range_ = [f"x >= {self.low} AND x < {self.high}"] if self.low is not None else []
+        near = [f"near('{self.near}', {metres(self.reach):.0f}m)"] if self.near else []
+        return [*super()._terms(), *range_, *near]
+
+
+STEP_DEGREES = 0.001
+"""How far things one apart are from each other, on the equator."""
+
+
+def metres(steps: int) -> float:
+    """A distance that so many steps are within, and one more is not."""
+    return (steps + 0.5) * STEP_DEGREES * 111_195
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +254,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     home: NodeId
     wishes: tuple[Wish, ...] = ()
-    asks: tuple[Wish, ...] = ()
+    asks: tuple[Ask, ...] = ()
     """What it asks for and is told as long as it lasts."""
     delay_s: float = 0.02
     extra_qos: int = 2
@@ -217,6 +267,16 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         """Of which it is a member; such a client has no other wishes."""
         return next((wish.group for wish in self.wishes if wish.group), "")
 
+    @property
+    def recalls(self) -> bool:
+        """It wants the past too; such a client has no other wishes."""
+        return any(wish.since_s is not None for wish in self.wishes)
+
+    @property
+    def paced(self) -> bool:
+        """It wants each topic now and then; such a client has no other wishes."""
+        return any(wish.interval_s for wish in self.wishes)
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
@@ -226,6 +286,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     session_wait_s: float = 10.0
     write_s: float = 0.005
     latency_s: float = 0.005
+    replay_per_s: float = 2_000.0
     brokers: tuple[NodeId, ...]
     late: tuple[NodeId, ...] = ()
     """Those that start with a step of their own; nobody is at home there."""
@@ -259,8 +320,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                     found.add("goodbye")
                 case Publish(retain=True):
                     found.add("retain")
+                case Put():
+                    found.add("lasting")
+                case Recall():
+                    found.add("since")
         found |= {"will" for card in self.clients if card.will_qos is not None}
         found |= {"share" for card in self.clients if card.group}
+        found |= {"rate" for card in self.clients if card.paced}
         return tuple(kind for kind in (*FAULTS, *MOVES) if kind in found)
 
 

@@ -15,16 +15,16 @@ from godwit.protocols.broker.api import Lasting, Subscription
 from godwit.protocols.broker.streams.frames import Parcels, decode_items
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.brokers.client import Client
-from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.cluster import EPOCH_S, Cluster
 from godwit.sim.brokers.fabric_kinds import FABRICS
 from godwit.sim.brokers.options import StationOptions
-from godwit.sim.brokers.roamer import SPREAD_S, Roamer, Said, number_of
+from godwit.sim.brokers.roamer import SPREAD_S, Admission, Roamer, Said, number_of
 from godwit.sim.brokers.station import Station
 from godwit.sim.engine import Engine
 from godwit.sim.exploration import judges
 from godwit.sim.exploration import plan as p
+from godwit.sim.exploration.findings import Finding
 from godwit.sim.exploration.generator import SHARED
-from godwit.sim.exploration.judges import Finding
 
 READY_S = 12.0
 """Until brokers know each other and what their clients want."""
@@ -84,6 +84,10 @@ class Trial:
         """The first publication after everything had calmed down; 0: it has not."""
         self.looks: dict[NodeId, dict[str, int]] = {}
         """What is retained at each broker in the end, by topic."""
+        self.recalled_s: dict[str, float] = {}
+        """By client: from when on it wants what was published, where it has asked for that."""
+        self.paced: dict[str, list[tuple[float, Admission, Said]]] = {}
+        """By client that wants topics now and then: what it got and when, and how it had been let in."""
         self.strays: list[str] = []
         """Links over which something travelled that nobody wants."""
         self._wrong: list[tuple[float, float]] = []
@@ -95,6 +99,8 @@ class Trial:
             foresight=plan.foresight,
             sites=plan.site_of,
             gateways=plan.gateways,
+            archives=any(card.recalls for card in plan.clients),
+            replay_per_s=plan.replay_per_s,
         )
         self.cluster = Cluster(
             plan.brokers, plan.links, plan.seed, options, latency_s=_uneven(plan.latency_s), write_s=plan.write_s
@@ -110,11 +116,13 @@ class Trial:
             self.cluster.cables.spy = self._overhear
         self.cards = {card.name: card for card in plan.clients}
         self.roamers = {card.name: self._roamer(card) for card in plan.clients}
+        self.done["rate"] += any(card.paced for card in plan.clients)
 
     def _roamer(self, card: p.Card) -> Roamer:
         wishes = {
             one.key: Subscription(one.key, f"{one.topic}/#", one.condition, group=one.group, qos=one.qos)
             for one in card.wishes
+            if one.since_s is None
         }
         wishes |= {one.key: one for one in (_question(number, ask) for number, ask in enumerate(card.asks, 1))}
         will = None if card.will_qos is None else (card.will_qos, card.will_delay_s)
@@ -140,7 +148,9 @@ class Trial:
 
     def admitted(self, roamer: Roamer, at: NodeId) -> None: ...
 
-    def taken(self, roamer: Roamer, said: Said) -> None: ...
+    def taken(self, roamer: Roamer, said: Said) -> None:
+        if self.cards[roamer.name].paced:
+            self.paced.setdefault(roamer.name, []).append((self.engine.now, roamer.admissions[-1], said))
 
     @property
     def engine(self) -> Engine:
@@ -148,11 +158,15 @@ class Trial:
 
     @property
     def subscribers(self) -> list[Roamer]:
-        return [one for one in self.roamers.values() if one.wishes]
+        return [one for one in self.roamers.values() if self._wants_something(one)]
 
     @property
     def publishers(self) -> list[Roamer]:
-        return [one for one in self.roamers.values() if not one.wishes]
+        return [one for one in self.roamers.values() if not self._wants_something(one)]
+
+    def _wants_something(self, roamer: Roamer) -> bool:
+        card = self.cards[roamer.name]
+        return bool(card.wishes or card.asks)
 
     @property
     def groups(self) -> dict[str, list[Roamer]]:
@@ -324,9 +338,10 @@ class Trial:
                 said = self.roamers[client].speak(topic, {"warm": warm}, qos, retain=retain)
                 self.done["retain"] += retain and said is not None
                 self.done["share"] += topic.startswith(f"{SHARED}/") and said is not None
-            case p.Put(client=client, topic=topic, qos=qos, expiry_s=expiry_s):
-                content = None if step.clear else {"warm": step.warm}
-                self.roamers[client].put(topic, content, qos, expiry_s)
+            case p.Put():
+                self._put(step)
+            case p.Recall(client=client):
+                self._recall(client)
             case p.Come(client=client, to=to, notice_s=notice_s, token=token, clean=clean):
                 self.roamers[client].come(to, notice_s, token, clean=clean)
                 self.done[token] += token != "own"
@@ -347,6 +362,23 @@ class Trial:
                 self._fail(step)
                 return
         self.done[step.kind] += 1
+
+    def _put(self, step: p.Put) -> None:
+        content, profile = None if step.clear else {"warm": step.warm, **_place(step)}, ""
+        if content is not None and step.width:
+            profile = f"x >= {step.x or 0} AND x < {(step.x or 0) + step.width}"
+        self.roamers[step.client].put(step.topic, content, step.qos, step.expiry_s, profile)
+        self.done["lasting"] += 1
+
+    def _recall(self, client: str) -> None:
+        (wish,) = (one for one in self.cards[client].wishes if one.since_s is not None)
+        if client not in self.recalled_s and wish.since_s is not None:
+            self.recalled_s[client] = self.engine.now - wish.since_s
+            since = EPOCH_S + self.recalled_s[client]
+            self.roamers[client].take_up(
+                Subscription(wish.key, f"{wish.topic}/#", wish.condition, qos=wish.qos, since=max(0.0, since))
+            )
+            self.done["since"] += 1
 
     def _fail(self, step: p.AnyStep) -> None:
         cluster = self.cluster
@@ -416,10 +448,22 @@ def _uneven(latency_s: float) -> Callable[[Random], float]:
     return lambda dice: latency_s * dice.choice((0.2, 1.0, 1.0, 5.0)) * dice.random()
 
 
-def _question(number: int, wish: p.Wish) -> Subscription:
-    key = f"q{number}"
+def _place(step: p.Put) -> dict[str, float]:
+    """Where it is: a place on the equator, unless it may be anywhere in a range."""
+    if step.x is None or step.width:
+        return {}
+    return {"x": step.x, "lat": 0.0, "lon": step.x * p.STEP_DEGREES}
+
+
+def _question(number: int, ask: p.Ask) -> Subscription:
     return Subscription(
-        key, f"{wish.topic}/#", wish.condition, qos=wish.qos, identifier=number, lasting=Lasting.OVERLAP
+        f"q{number}",
+        f"{ask.topic}/#",
+        ask.condition,
+        qos=ask.qos,
+        identifier=number,
+        lasting=Lasting.COVER if ask.cover else Lasting.OVERLAP,
+        quiet=ask.quiet,
     )
 
 

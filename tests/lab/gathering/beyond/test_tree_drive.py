@@ -18,12 +18,13 @@ from godwit.lab.gathering.beyond.recorded import (
     READINGS,
     STATIONS,
     TAXIS,
+    Drive,
     Recording,
-    RingDrive,
+    RingNet,
     brokers_of,
     thinned,
 )
-from godwit.lab.gathering.beyond.tree_drive import TreeDrive, meshed
+from godwit.lab.gathering.beyond.tree_drive import TreeNet, meshed
 
 LAT, LON = 37.75, -122.44
 BROKERS = 4
@@ -60,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.feature("data-gathering F44")
 def test_ring_and_tree_deliver_the_same_and_lose_nothing(folder: Path) -> None:
     recording = Recording(folder=str(folder), minutes=1.0, brokers=BROKERS)
-    ring, tree = RingDrive(recording).run(), TreeDrive(recording).run()
+    ring, tree = Drive(recording).run(RingNet), Drive(recording).run(TreeNet)
     assert ring.handoffs > 0
     assert (ring.lost, tree.lost) == (0, 0)
     for name in ("brokers", "taxis", "sensors", "events", "wanted", "received", "handoffs"):

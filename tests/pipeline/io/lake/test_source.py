@@ -18,17 +18,22 @@ pytest.importorskip("moto")
 from moto.server import ThreadedMotoServer
 from pyiceberg.utils.config import Config
 from pyspark.sql import SparkSession
+from tests.brokers import own_ports
 
-from godwit.net.processes import free_ports
 from godwit.pipeline.io.lake.publication import published
 from godwit.pipeline.io.reading import read
 from godwit.pipeline.schemas import SITES
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+def port() -> Iterator[int]:
+    with own_ports(1) as [own]:
+        yield own
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, port: int) -> Iterator[str]:
     """A bucket called lake, and the environment by which clients find it."""
-    [port] = free_ports(1)
     running = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
     running.start()
     place = f"http://127.0.0.1:{port}"

@@ -1,10 +1,11 @@
 // All brokers: are they well, what do they do, how are they connected.
 import { act, get, post } from "../api.js";
-import { bytes, clock, confirmed, count, empty, h, head, lasting, pill, s, short, show, spark, stat, toast, total } from "../dom.js";
+import { bytes, clock, confirmed, count, empty, h, head, lasting, many, pill, s, short, show, spark, stat, toast, total } from "../dom.js";
 import { colour, dot, history, operates, rate, store } from "../app.js";
 
 export const title = "Cluster";
 
+const ROW = 84;
 const sum = (rows, part) => rows.reduce((all, one) => all + part(one), 0);
 
 // A tree from its leader down, or a ring of whoever is linked: the links are drawn as they are.
@@ -36,8 +37,8 @@ function drawing(rows) {
     };
     const seen = new Set();
     tops.forEach((one) => set(one, 0, seen));
-    width = 200 + deepest * 230; height = 40 + Math.max(1, leaves) * 62;
-    for (const [name, [x, y]] of place) place.set(name, [40 + x * 230, 50 + y * 62]);
+    width = 200 + deepest * 230; height = 30 + Math.max(1, leaves) * ROW;
+    for (const [name, [x, y]] of place) place.set(name, [100 + x * 230, 15 + ROW / 2 + y * ROW]);
   } else names.forEach((name, at) => place.set(name, [width / 2 - 40 + 120 * Math.sin((2 * Math.PI * at) / names.length), height / 2 - 120 * Math.cos((2 * Math.PI * at) / names.length)]));
   const drawn = new Set(), edges = [];
   for (const one of rows) for (const peer of one.peers) {
@@ -52,10 +53,10 @@ function drawing(rows) {
   const leader = rows.find((one) => one.leader)?.leader;
   const nodes = [...place].map(([name, [x, y]]) => {
     const one = known.get(name);
-    const what = !one ? "no answer" : one.troubles.length ? one.troubles[0] : `${count(one.levels.connected)} clients${one.ring ? `, ${count(one.ring.cells.length)} cells` : ""}`;
+    const what = !one ? "no answer" : one.troubles.length ? one.troubles[0] : `${many(one.levels.connected, "client")}${one.ring ? `, ${many(one.ring.cells.length, "cell")}` : ""}`;
     return s("g", { class: "node", transform: `translate(${x},${y})` },
       s("circle", { r: one ? 11 + Math.min(10, Math.sqrt(one.levels.connected) / 2) : 9, class: one ? `f${colour(name)}` : "f7", opacity: one ? 1 : 0.35 }),
-      s("text", { x: 28, y: -13 }, name + (name === leader ? " ★" : "")), s("text", { x: 28, y: 20, class: "what" }, what.slice(0, 40)));
+      s("text", { y: -22 }, name + (name === leader ? " ★" : "")), s("text", { y: 34, class: "what" }, what.slice(0, 40)));
   });
   return s("svg", { class: "drawing", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${names.length} brokers and their links` }, edges, nodes);
 }

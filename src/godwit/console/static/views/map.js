@@ -21,7 +21,7 @@ export function start(root) {
   root.append(head(title, "What was published with a latitude and a longitude, since this view was opened."), h("div", { class: "row panel" }, boxes),
     h("div", { class: "map" }, canvas, h("div", { class: "tools" }, h("button", { "aria-label": "Zoom in", onclick: () => globe.zoomBy(1) }, "+"), h("button", { "aria-label": "Zoom out", onclick: () => globe.zoomBy(-1) }, "−"), h("button", { "aria-label": "Show everything", onclick: () => { globe.moved = false; globe.fitted = false; } }, "⤢")), legend, tip));
   const details = [], since = new Map();
-  let stopped = false, seen = 0, places = new Map(), reach = new Map(), areas = 0;
+  let stopped = false, seen = 0, places = new Map(), reach = new Map(), areas = 0, asked = false;
   const scheme = matchMedia("(prefers-color-scheme: dark)"), recolour = () => { globe.colours = palette(); };
   scheme.addEventListener("change", recolour);
   globe.onhover = (event) => {
@@ -53,6 +53,8 @@ export function start(root) {
     // In a ring every broker owns cells of the globe, told as longitudes and latitudes, each from and to.
     for (const [name, row] of store.brokers) for (const { box } of row.ring?.cells ?? []) globe.cells.push({ box: [box[1][0], box[0][0], box[1][1], box[0][1]], owner: colour(name) });
     areas = good.reduce((sum, [, one]) => sum + one.total, 0);
+    asked = true;
+    told();
     // A broker stands where its configuration says, else in the middle of what is published there.
     places = new Map();
     for (const [name, row] of store.brokers) { const place = row.place ?? reach.get(name); if (place) places.set(name, place); }
@@ -80,7 +82,7 @@ export function start(root) {
     if (!globe.moved && (globe.names.length > seen * 1.2 || !seen)) { globe.fit(); seen = globe.names.length; }
     const cost = [...globe.costs].sort((a, b) => a - b)[Math.floor(globe.costs.length / 2)] ?? 0;
     canvas.dataset.things = globe.names.length; canvas.dataset.cost = cost.toFixed(2); canvas.dataset.frames = globe.frames;
-    legend.textContent = globe.names.length || areas ? `${count(globe.names.length)} things, ${count(areas)} areas; a frame takes ${cost.toFixed(1)} ms` : "Nothing was published with lat and lon yet, and no subscription looks at an area.";
+    legend.textContent = globe.names.length || areas ? `${count(globe.names.length)} things, ${count(areas)} areas; a frame takes ${cost.toFixed(1)} ms` : asked ? "Nothing was published with lat and lon yet, and no subscription looks at an area." : "Asking the brokers.";
   }
 
   things();

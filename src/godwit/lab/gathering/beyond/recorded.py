@@ -1,8 +1,8 @@
 """The ring on recorded movement: San Francisco's taxis as phones, its eNodeBs as brokers, Beijing's sensors.
 
 The stations keep their arrangement and are laid over the box of the cells; an hour of readings passes in `READING_S`.
-Each taxi wants bad air within some kilometres of where it began. `Drive` is what happens, on whichever fabric;
-`RingDrive` lets it happen on the ring, and `tree_drive.TreeDrive` on the brokers that people run.
+Each taxi wants bad air within some kilometres of where it began. `Drive` is what happens, on whichever net: `RingNet`
+is the ring, and `tree_drive.TreeNet` are the brokers that people run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -124,8 +124,35 @@ def plane(lon: Any, lat: Any) -> tuple[Any, Any]:
     return ((lon - ORIGIN[0]) * EAST_KM, (lat - ORIGIN[1]) * KM_PER_DEGREE)
 
 
+class Net(Protocol):
+    """Brokers of one fabric, on which a drive takes place."""
+
+    def begin(self) -> None:
+        """Attach every station to its broker, and know every taxi."""
+
+    def count(self) -> None:
+        """All taxis are in that were there at first: what is sent from now on is for handoffs, and counts."""
+
+    def later(self, delay_s: float, call: Callable[[], None]) -> None: ...
+
+    def run_for(self, seconds: float) -> None: ...
+
+    def attach(self, taxi: NodeId, broker: NodeId) -> None: ...
+
+    def detach(self, taxi: NodeId) -> None: ...
+
+    def subscribe(self, taxi: NodeId, area: Disc) -> None:
+        """To bad air within the area; called right after the first `attach`."""
+
+    def publish(self, station: NodeId, place: Point, value: float, wanting: list[NodeId]) -> None:
+        """`wanting` are the taxis that are due to get it."""
+
+    def measured(self) -> Driven:
+        """What came of it, but for the time that it took."""
+
+
 class Drive:
-    """Who is where and says what, from the recording alone."""
+    """Who is where and says what, from the recording alone. `run` it once, on a net that is made for it."""
 
     def __init__(self, recording: Recording, told: Callable[[str], None] = lambda text: None) -> None:
         self.recording = recording
@@ -142,42 +169,6 @@ class Drive:
         self.areas: dict[NodeId, Disc] = {}
         self.attached: dict[NodeId, int] = {}
         self.last: dict[NodeId, int] = {}
-
-    # What a fabric does with it
-
-    def begin(self) -> None:
-        """Attach every station to its broker, and know every taxi."""
-        raise NotImplementedError
-
-    def count(self) -> None:
-        """All taxis are in that were there at first: what is sent from now on is for handoffs, and counts."""
-        raise NotImplementedError
-
-    def later(self, delay_s: float, call: Callable[[], None]) -> None:
-        raise NotImplementedError
-
-    def run_for(self, seconds: float) -> None:
-        raise NotImplementedError
-
-    def attach(self, taxi: NodeId, broker: NodeId) -> None:
-        raise NotImplementedError
-
-    def detach(self, taxi: NodeId) -> None:
-        raise NotImplementedError
-
-    def subscribe(self, taxi: NodeId, area: Disc) -> None:
-        """To bad air within the area; called right after the first `attach`."""
-        raise NotImplementedError
-
-    def publish(self, station: NodeId, place: Point, value: float, wanting: list[NodeId]) -> None:
-        """`wanting` are the taxis that are due to get it."""
-        raise NotImplementedError
-
-    def measured(self) -> Driven:
-        """What came of it, but for the time that it took."""
-        raise NotImplementedError
-
-    # What happens
 
     def _taxis(self, folder: Path) -> dict[NodeId, Array]:
         """Kilometres on a grid of time, NaN where nothing is known for long."""
@@ -222,18 +213,19 @@ class Drive:
             found[station] = (tuple(place), own)
         return found
 
-    def run(self) -> Driven:
+    def run(self, on: Callable[[Drive], Net]) -> Driven:
+        net = on(self)
         started, busy = time.perf_counter(), time.process_time()
-        self.begin()
+        net.begin()
         for step in range(int(self.until_s / GRID_S)):
-            self._step(step)
-            self.run_for(GRID_S)
+            self._step(net, step)
+            net.run_for(GRID_S)
             if step == 0:
-                self.count()
+                net.count()
             self._tell(step + 1)
-        self.run_for(120.0)
+        net.run_for(120.0)
         took = {"wall_s": time.perf_counter() - started, "cpu_s": time.process_time() - busy}
-        return msgspec.structs.replace(self.measured(), **took)
+        return msgspec.structs.replace(net.measured(), **took)
 
     def _tell(self, steps: int) -> None:
         """Every few seconds of the clock: a step of a tree takes many of them."""
@@ -245,9 +237,9 @@ class Drive:
     def station_broker(self, station: NodeId) -> NodeId:
         return self.sites[int(self.nearest.query(self.stations[station][0])[1])].name
 
-    def _step(self, step: int) -> None:
+    def _step(self, net: Net, step: int) -> None:
         for name, path in self.taxis.items():
-            self._drive(name, path[step])
+            self._drive(net, name, path[step])
         due = step * GRID_S % READING_S == 0
         if due:
             for station, (place, readings) in self.stations.items():
@@ -255,31 +247,31 @@ class Drive:
                 value = readings[hour] if hour < len(readings) else None
                 if value is not None:
                     # After the seconds in which taxis associate and subscribe.
-                    self.later(INSTALLED_S, partial(self._publish, station, place, value))
+                    net.later(INSTALLED_S, partial(self._publish, net, station, place, value))
 
-    def _drive(self, name: NodeId, place: Any) -> None:
+    def _drive(self, net: Net, name: NodeId, place: Any) -> None:
         far, index = (math.inf, 0) if math.isnan(place[0]) else self.nearest.query(place)
         if far > REACH_KM:
             if self.attached.pop(name, None) is not None:
                 self.absences += 1
-                self.detach(name)
+                net.detach(name)
             return
         if self.attached.get(name) == index:
             return
         if self.last.get(name, index) != index:
             self.handoffs += 1
         self.attached[name] = self.last[name] = int(index)
-        self.detach(name)
-        self.attach(name, self.sites[index].name)
+        net.detach(name)
+        net.attach(name, self.sites[index].name)
         if name not in self.areas:
             area = self.areas[name] = Disc((float(place[0]), float(place[1])), AREA_KM)
-            self.subscribe(name, area)
+            net.subscribe(name, area)
 
-    def _publish(self, station: NodeId, place: Point, value: float) -> None:
+    def _publish(self, net: Net, station: NodeId, place: Point, value: float) -> None:
         wanting = [name for name, area in self.areas.items() if area.contains(place)] if value > BAD_AIR else []
         self.events += 1
         self.wanted += len(wanting)
-        self.publish(station, place, value, wanting)
+        net.publish(station, place, value, wanting)
 
 
 class Heard:
@@ -297,18 +289,18 @@ class Heard:
         return sum(hops * count for hops, count in counted.items()) / max(1, counted.total())
 
 
-class RingDrive(Drive):
-    def __init__(self, recording: Recording, told: Callable[[str], None] = lambda text: None) -> None:
-        super().__init__(recording, told)
+class RingNet:
+    def __init__(self, drive: Drive) -> None:
+        self.drive = drive
         self.heard = Heard()
-        self.gathering = Gathering(recording.seed, Rules(recheck_s=30.0), recorder=self.heard)
-        self.gathering.deploy(self.sites)
+        self.gathering = Gathering(drive.recording.seed, Rules(recheck_s=30.0), recorder=self.heard)
+        self.gathering.deploy(drive.sites)
 
     def begin(self) -> None:
-        for name in self.stations:
+        for name in self.drive.stations:
             self.gathering.phone(name)
-            self.gathering.attach(name, self.station_broker(name))
-        for name in self.taxis:
+            self.gathering.attach(name, self.drive.station_broker(name))
+        for name in self.drive.taxis:
             self.gathering.phone(name)
         self.gathering.run_for(1.0)
 
@@ -334,21 +326,21 @@ class RingDrive(Drive):
         self.gathering.phones[station].publish("reading", place, {"pm25": value})
 
     def measured(self) -> Driven:
-        gathering = self.gathering
+        drive, gathering = self.drive, self.gathering
         sent = gathering.underlay.sent - self.before
         stored = [len(broker.store) for broker in gathering.brokers.values()]
         return Driven(
-            brokers=len(self.sites),
-            taxis=len(self.taxis),
-            sensors=len(self.stations),
-            events=self.events,
-            wanted=self.wanted,
-            received=sum(len(gathering.phones[name].history()) for name in self.taxis),
+            brokers=len(drive.sites),
+            taxis=len(drive.taxis),
+            sensors=len(drive.stations),
+            events=drive.events,
+            wanted=drive.wanted,
+            received=sum(len(gathering.phones[name].history()) for name in drive.taxis),
             buffered=sum(broker.profiles.buffered_total() for broker in gathering.brokers.values()),
-            handoffs=self.handoffs,
-            absences=self.absences,
+            handoffs=drive.handoffs,
+            absences=drive.absences,
             hops=self.heard.mean("matched") + self.heard.mean("notified"),
-            handover_sent=sum(sent[kind] for kind in HANDOVER) / max(1, self.handoffs),
-            register_sent=sum(sent[kind] for kind in REGISTERING) / max(1, self.handoffs),
+            handover_sent=sum(sent[kind] for kind in HANDOVER) / max(1, drive.handoffs),
+            register_sent=sum(sent[kind] for kind in REGISTERING) / max(1, drive.handoffs),
             stored_mean=sum(stored) / len(stored),
         )

@@ -19,7 +19,6 @@ from godwit.lab.gathering.beyond.recorded import (
     ORIGIN,
     Drive,
     Driven,
-    Recording,
 )
 from godwit.lab.product.fleet import LEAD_S
 from godwit.protocols.broker.api import Subscription
@@ -60,15 +59,15 @@ def _moving(items: bytes) -> int:
     return sum(not isinstance(item.content, Publication) for item in decode_items(Run((), msgspec.Raw(items))))
 
 
-class TreeDrive(Drive):
+class TreeNet:
     """A `Scene` for its clients: reactive handoffs, QoS 2, and nobody judges."""
 
-    def __init__(self, recording: Recording, told: Callable[[str], None] = lambda text: None) -> None:
-        super().__init__(recording, told)
-        names = [site.name for site in self.sites]
+    def __init__(self, drive: Drive) -> None:
+        self.drive = drive
+        names = [site.name for site in drive.sites]
         self.said: dict[int, Said] = {}
         options = StationOptions(handoff="reactive", session_wait_s=1e6)
-        self.cluster = Cluster(names, meshed(names), recording.seed, options, latency_s=0.005, write_s=0.0005)
+        self.cluster = Cluster(names, meshed(names), drive.recording.seed, options, latency_s=0.005, write_s=0.0005)
         self.cluster.cables.spy = self._overhear
         self.roamers: dict[NodeId, Roamer] = {}
         self.speakers: dict[NodeId, Roamer] = {}
@@ -78,9 +77,9 @@ class TreeDrive(Drive):
 
     def begin(self) -> None:
         self.cluster.run(LEAD_S)
-        for name in self.stations:
+        for name in self.drive.stations:
             speaker = self.speakers[name] = Roamer(self, name, {}, delay_s=0.001)
-            speaker.come(self.station_broker(name))
+            speaker.come(self.drive.station_broker(name))
         self.cluster.run(LEAD_S)
 
     def count(self) -> None:
@@ -115,12 +114,12 @@ class TreeDrive(Drive):
         spoken = self.speakers[station].speak(TOPIC, {"pm25": value, "lat": lat, "lon": lon}, 2)
         assert spoken is not None, f"{station} is not connected"
         for taxi in wanting:
-            if taxi in self.attached:
-                self.path_hops.append(self._hops(spoken.at, self.sites[self.attached[taxi]].name))
+            if taxi in self.drive.attached:
+                self.path_hops.append(self._hops(spoken.at, self.drive.sites[self.drive.attached[taxi]].name))
 
     def _hops(self, here: NodeId, there: NodeId) -> int:
         hops = 0
-        while here != there and hops < len(self.sites):
+        while here != there and hops < len(self.drive.sites):
             fabric = self.cluster.sites[here].station.tree
             way = fabric.way(there)
             if way is None:
@@ -139,24 +138,25 @@ class TreeDrive(Drive):
                     self.items += moving * len(run.legs)
 
     def measured(self) -> Driven:
+        drive = self.drive
         fabrics = [machine.station.tree for machine in self.cluster.sites.values()]
         known = [_known(fabric) for fabric in fabrics]
         waiting = sum(machine.broker.counts.waiting for machine in self.cluster.sites.values())
         return Driven(
-            brokers=len(self.sites),
-            taxis=len(self.taxis),
-            sensors=len(self.stations),
-            events=self.events,
-            wanted=self.wanted,
+            brokers=len(drive.sites),
+            taxis=len(drive.taxis),
+            sensors=len(drive.stations),
+            events=drive.events,
+            wanted=drive.wanted,
             received=sum(len(roamer.counts) for roamer in self.roamers.values()),
             buffered=waiting,
-            handoffs=self.handoffs,
-            absences=self.absences,
+            handoffs=drive.handoffs,
+            absences=drive.absences,
             hops=sum(self.path_hops) / max(1, len(self.path_hops)),
-            handover_sent=self.item_hops / max(1, self.handoffs),
-            register_sent=self.stating / max(1, self.handoffs),
+            handover_sent=self.item_hops / max(1, drive.handoffs),
+            register_sent=self.stating / max(1, drive.handoffs),
             stored_mean=sum(known) / len(known),
-            items=self.items / max(1, self.handoffs),
+            items=self.items / max(1, drive.handoffs),
         )
 
     # A `Scene`

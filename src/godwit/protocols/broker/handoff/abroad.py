@@ -19,7 +19,6 @@ from godwit.protocols.broker.fabric.gateway import CROSSING, Gateway
 from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import Astray, Crossed, Fetch, Forwarded, Kept, Marker, Nothing, Seated, Summon
 from godwit.protocols.broker.session.lifecycle import State
-from godwit.protocols.broker.session.rows import kept_of
 from godwit.protocols.broker.session.state import PASSAGES_MAX, Session, Upstream
 from godwit.protocols.host import NodeId, Record
 
@@ -381,34 +380,12 @@ class Abroad:
         """All of it into the stream to the other gateway. What stays takes all that comes, until the marker of the
         other one has come."""
         assert self.gateway is not None
-        leaving, switch, client = self.moves.leaving, self.switch, session.client
-        epoch = leaving.begin_abroad(session)
-        carried = msgspec.structs.replace(
-            self.registry.reunion.carried(session), token="", unheard=set(), claims=(), memory=None
-        )
-        moved = messages.Session(
-            client,
-            epoch,
-            carried,
-            tuple(sub.wanted for sub in session.subscriptions.values()),
-            tuple(sorted(session.queue.incoming)),
-            tuple(kept_of(item) for item in session.queue.flying.values()),
-            (),
-            session.sequence,
-        )
-        waiting = [kept_of(item) for item in session.queue.waiting]
-        leaving.leave_abroad(session, peer, epoch)
+        switch, client = self.switch, session.client
+        epoch = self.moves.leaving.transfer_abroad(session, peer)
         at = At(epoch, f"{self.gateway.uplinks[peer].site}/")
         self.moves.places.put(client, at)
         self.away[client] = at
         switch.store.put("meta", AWAY + client, 0, msgspec.msgpack.encode(at))
-        self.gateway.send((peer,), moved)
-        session.standing.handed = switch.fabric.sent
-        for kept in waiting:
-            self.gateway.send((peer,), Forwarded(client, epoch, kept))
-        self.registry.add_shadow(session)
-        switch.ledger.save(session)
-        switch.audiences.changed()
         if switch.tracing:
             switch.host.trace(Record("moved", client=client, peer=peer, note="abroad"))
 

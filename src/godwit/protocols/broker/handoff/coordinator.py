@@ -106,17 +106,22 @@ class Moves:
         return True
 
     def _open_at_place(self, opening: Opening, outlet: Outlet) -> bool:
-        at = self._at(opening)
-        if self.follows and is_abroad(at.broker):
-            return self.abroad.open(opening, outlet, at)
-        if not self.follows or at.broker == self.name or not self.fabric.is_known(at.broker):
-            return False
-        copy = self.registry.copies.get(opening.client)
-        if copy is not None and copy.source == at.broker and opening.token == copy.session.carried.token != "":
+        at, copy = self._at(opening), self.registry.copies.get(opening.client)
+        is_known = self.fabric.is_known(at.broker)
+        if copy is not None and is_known and self._fits(copy, opening, at):
             self.taking.open(copy, self.new_epoch(opening), opening, outlet)
             return True
+        if self.follows and is_abroad(at.broker):
+            return self.abroad.open(opening, outlet, at)
+        if not self.follows or at.broker == self.name or not is_known:
+            return False
         self.wait_for(opening, outlet, at)
         return True
+
+    @staticmethod
+    def _fits(copy: Copy, opening: Opening, at: At) -> bool:
+        """Whether the client shows that it was nowhere since the copy was made of its session."""
+        return copy.source == at.broker and opening.token == copy.session.carried.token != ""
 
     def wait_for(self, opening: Opening, outlet: Outlet | None, at: At) -> Waiting:
         """Ask there for the session, unless that has been done."""
@@ -309,7 +314,6 @@ class Moves:
             return
         if session.carried.expiry_s > 0:
             session.standing.announced = True
-            self.switch.ledger.put_session(session)
             place = Place(session.client, session.standing.epoch, clean=clean, claims=session.carried.claims)
             self.directory.tell(place)
             if self.abroad.gateway is not None:
@@ -319,6 +323,8 @@ class Moves:
         elif clean and (known is not None or not self.directory.complete):
             self.directory.tell(Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
+        if session.standing.announced:
+            self.switch.ledger.put_session(session)
 
     def ended(self, session: Session) -> None:
         """It was here, and is nowhere else."""
@@ -385,7 +391,8 @@ class Moves:
         session, waiting = self.registry.sessions.get(fetch.client), self.waiting.get(fetch.client)
         if not self.follows:
             session = None
-        if session is not None and self.reserving.holder(session) not in ("", origin):
+        is_reserved = session is not None and session.standing.state is State.RESERVED
+        if session is not None and is_reserved and self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, fetch.epoch, origin)
         elif session is not None and fetch.copy == session.standing.copied and origin in session.standing.copies:
             self.leaving.give(session, origin, fetch.epoch if fetch.held else 0)

@@ -196,6 +196,8 @@ class Turning:
         reunion = self.registry.reunion
         if is_outdated(session.carried, born):
             self.switch.counts.drop("ended")
+        elif self.switch.replays.brings(session, born, item):
+            self.switch.counts.late_duplicates += 1
         elif session.standing.state is State.SHADOW and session.carried.memory is not None:
             self.switch.forward(session, item, born)
         elif reunion.must_wait(session, item, born):

@@ -83,6 +83,13 @@ class Speaking:
         elif elsewhere is not None and self.switch.fabric.is_known(elsewhere) and heard.hops < HOPS_MAX:
             self.switch.fabric.send((elsewhere,), msgspec.structs.replace(heard, hops=heard.hops + 1))
 
+    def all_heard(self, session: Session, epoch: int, broker: NodeId) -> None:
+        """Everybody has what the client said at the source of its copy: here, or wherever the session is by now."""
+        if session.standing.state in OURS:
+            self._release(session, {(epoch, broker)})
+        else:
+            self.registry.moves.on_heard(Heard(session.client, epoch, broker))
+
     def given_up(self, session: Session, broker: NodeId) -> None:
         self._forget(session, {one for one in session.carried.unheard if one[1] == broker})
 
@@ -98,10 +105,13 @@ class Speaking:
             self._forget(session, missing)
 
     def _forget(self, session: Session, heard: set[tuple[int, NodeId]]) -> None:
-        if not session.carried.unheard & heard:
-            return
+        if session.carried.unheard & heard:
+            self.switch.ledger.put_session(session)
+            self._release(session, heard)
+
+    def _release(self, session: Session, heard: set[tuple[int, NodeId]]) -> None:
+        """These have all; whoever says so writes the session."""
         session.carried.unheard -= heard
-        self.switch.ledger.put_session(session)
         if not session.carried.unheard:
             offered, session.kept_back = session.kept_back, []
             if offered:

@@ -11,7 +11,17 @@ from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
 from godwit.protocols.broker.handoff.cutover import Turning, way_of
 from godwit.protocols.broker.handoff.directory import At
-from godwit.protocols.broker.messages import FIRST, Drop, Fetch, Given, Memory, Nothing, Reserve, Reserved, Uncopied
+from godwit.protocols.broker.messages import (
+    FIRST,
+    Drop,
+    Fetch,
+    Given,
+    Memory,
+    Nothing,
+    Reserve,
+    Reserved,
+    Uncopied,
+)
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.memory import born_of_session, note
@@ -225,7 +235,7 @@ class Taking:
         """The client is here and shows that it was nowhere else since the copy was made. So nobody else can get the
         session, and the client need not wait until the source says that. The other brokers hear of it afterwards: if
         the client does not learn that it is in, and tries elsewhere, they must go by what the source says."""
-        session = self._take_up(copy, epoch, given=False)
+        session = self._take_up(copy, epoch)
         self.switch.fabric.send((copy.source,), Fetch(opening.client, epoch, copy.epoch, held=True))
         self.expect(session)
         self.registry.attach(session, opening, outlet, present=True)
@@ -235,23 +245,25 @@ class Taking:
         for it already. All that is under way first is on the disk."""
         for item in copy.session.queue.flying.values():
             item.safe = True
-        session = self._take_up(copy, copy.asked_epoch, given=False)
+        session = self._take_up(copy, copy.asked_epoch)
         self.expect(session)
         self.registry.attach(session, opening, outlet, present=True)
 
     def claim(self, copy: Copy, opening: Opening) -> Session:
         """The source is away, and the client has waited long enough."""
-        session = self._take_up(copy, self.moves.new_epoch(opening), given=False)
+        session = self._take_up(copy, self.moves.new_epoch(opening))
         self._go_on(session)
         return session
 
-    def _take_up(self, copy: Copy, epoch: int, *, given: bool) -> Session:
+    def _take_up(self, copy: Copy, epoch: int, *, given: Given | None = None) -> Session:
         """What the client says is kept back until the source tells that all have what it said there. Whoever goes on
         with the session writes it."""
         session = self.moves.holding.enliven(copy, epoch)
-        if not given:
+        if given is None:
             self.registry.reunion.begin_with(session, copy, session.queue.names())
-        session.carried.unheard, session.standing.came_from = {(copy.epoch, copy.source)}, copy.source
+        is_heard = given is not None and given.heard
+        session.carried.unheard = set() if is_heard else {(copy.epoch, copy.source)}
+        session.standing.came_from = copy.source
         self.moves.speaking.arrive(session)
         self.moves.copying.neighbors.came(copy.source)
         return session
@@ -285,7 +297,7 @@ class Taking:
         elif present is None:
             for item in copy.session.queue.flying.values():
                 item.safe = True  # the question left when the copy was on the disk, and this answers it
-            session = self._take_up(copy, given.epoch, given=True)
+            session = self._take_up(copy, given.epoch, given=given)
             self.moves.turning.confirm(session, way_by_copy(session, origin), given.origins)
             self.moves.arrive(session, self.moves.stop_waiting(given.client))
         else:
@@ -297,6 +309,8 @@ class Taking:
             if way is None or not way.copy:
                 continue
             self.registry.reunion.confirmed(session, origin)
+            if given.heard:
+                self.moves.speaking.all_heard(session, given.copy, origin)
             self.moves.turning.confirm(session, way, given.origins)
             if session.standing.state in OURS:
                 session.standing.announced = session.standing.announced and session.standing.epoch >= given.epoch
@@ -308,7 +322,7 @@ class Taking:
         """The client has begun anew here while its session was asked for, which is here now too: the older one goes
         into the newer."""
         del self.registry.sessions[given.client]
-        session = self._take_up(copy, given.epoch, given=True)
+        session = self._take_up(copy, given.epoch, given=given)
         self.moves.turning.confirm(session, way_by_copy(session, copy.source), given.origins)
         self.moves.leaving.transfer(session, copy.source)
         self.registry.sessions[given.client] = present

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Set
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -13,7 +13,7 @@ from godwit.protocols.broker.handoff.copies import Copying
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import At, Places
 from godwit.protocols.broker.handoff.publisher_order import Speaking
-from godwit.protocols.broker.messages import Claim, Forwarded, Given, Line, Memory, Turn
+from godwit.protocols.broker.messages import Carried, Claim, Forwarded, Given, Kept, Line, Memory, Turn
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import born_of_session, is_outdated, lines_of, merge, note
@@ -24,6 +24,35 @@ from godwit.protocols.host import NodeId, Record
 
 if TYPE_CHECKING:
     from godwit.protocols.broker.handoff.coordinator import Moves
+
+
+class Luggage(NamedTuple):
+    """All that goes to another broker of a session, in this order."""
+
+    moved: messages.Session
+    waiting: list[Kept]
+
+
+def packed(
+    session: Session,
+    epoch: int,
+    carried: Carried,
+    origins: Iterable[NodeId] = (),
+    chain: Iterable[NodeId] = (),
+) -> Luggage:
+    """What it has, for its place of this epoch; before anything is taken from it."""
+    moved = messages.Session(
+        session.client,
+        epoch,
+        carried,
+        tuple(sub.wanted for sub in session.subscriptions.values()),
+        tuple(sorted(session.queue.incoming)),
+        tuple(kept_of(item) for item in session.queue.flying.values()),
+        tuple(sorted(origins)),
+        session.sequence,
+        tuple(sorted(chain)),
+    )
+    return Luggage(moved, [kept_of(item) for item in session.queue.waiting])
 
 
 class Leaving:
@@ -49,32 +78,16 @@ class Leaving:
         epoch = self._begin(session, to, 0)
         unheard = self.speaking.leave(session, to, epoch)
         chain = {one for way in session.inflow.upstreams for one in (*way.chain, way.source)} - {to}
-        origins = {self.name, to, *switch.fabric.sources(filters_of(session.subscriptions.values()))}.union(
-            *(way.origins for way in session.inflow.upstreams)
-        )
+        origins = {self.name, to, *self._sources(session)}.union(*(way.origins for way in session.inflow.upstreams))
         # Whoever has made a copy and not confirmed it is waited for last of all.
         origins |= {way.source for way in session.inflow.upstreams if way.copy}
         carried = msgspec.structs.replace(
             self.registry.reunion.carried(session), token="", unheard=unheard, claims=self.claims(session)
         )
-        moved = messages.Session(
-            client,
-            epoch,
-            carried,
-            tuple(sub.wanted for sub in session.subscriptions.values()),
-            tuple(sorted(session.queue.incoming)),
-            tuple(kept_of(item) for item in session.queue.flying.values()),
-            tuple(sorted(origins)),
-            session.sequence,
-            tuple(sorted(chain)),
-        )
-        waiting = [kept_of(item) for item in session.queue.waiting]
+        luggage = packed(session, epoch, carried, origins, chain)
         self._leave(session, to, epoch, origins)
         self.places.put(client, At(epoch, to))
-        switch.fabric.send((to,), moved)
-        session.standing.handed = switch.fabric.sent  # it is written with the shadow
-        for kept in waiting:
-            switch.fabric.send((to,), Forwarded(client, epoch, kept))
+        self._send(session, to, luggage)
         self._pass_on(session)
         self.turning.go_on(session)
         if switch.tracing:
@@ -83,24 +96,20 @@ class Leaving:
     def give(self, session: Session, to: NodeId, epoch: int) -> None:
         """The copy that `to` holds is the session from now on: only what it does not get by itself is passed on."""
         switch, client, copied = self.switch, session.client, session.standing.copied
-        origins = {
-            self.name,
-            to,
-            *switch.fabric.sources(filters_of(session.subscriptions.values())),
-        } - session.standing.copies[to]
+        origins = {self.name, to, *self._sources(session)} - session.standing.copies[to]
         epoch = self._begin(session, to, max(epoch, copied + 1))
         unheard = self.speaking.leave_copy(session, to, copied)
         self._leave(session, to, copied, origins)
         session.carried.unheard = unheard
         self.places.put(client, At(epoch, to))
-        switch.fabric.send((to,), Given(client, epoch, copied, tuple(sorted(origins))))
-        self.speaking.tell_if_heard(session)
+        switch.fabric.send((to,), Given(client, epoch, copied, tuple(sorted(origins)), heard=not unheard))
         self._pass_on(session)
         if switch.tracing:
             switch.host.trace(Record("moved", client=client, peer=to, note="copy"))
 
-    def begin_abroad(self, session: Session) -> int:
-        """It goes to another site: the epoch there."""
+    def transfer_abroad(self, session: Session, peer: NodeId) -> int:
+        """All of it into the stream to the gateway of another site; the epoch there. What stays of it takes all that
+        comes, and passes it on to that gateway."""
         self.copying.drop(session)
         standing, shadows = session.standing, self.registry.shadows.get(session.client, {})
         while standing.epoch in shadows:
@@ -108,12 +117,22 @@ class Leaving:
         used = [shadow.standing.next_epoch for shadow in shadows.values()]
         epoch = max(standing.epoch, standing.copied, *used, 0) + 1
         self.registry.let_go(session)
-        return epoch
-
-    def leave_abroad(self, session: Session, peer: NodeId, epoch: int) -> None:
-        """What stays of it takes all that comes, and passes it on to the gateway of another site."""
+        carried = msgspec.structs.replace(
+            self.registry.reunion.carried(session), token="", unheard=set(), claims=(), memory=None
+        )
+        luggage = packed(session, epoch, carried)
         self._leave(session, peer, epoch, {peer})
         session.standing.abroad, session.standing.marked = True, 0
+        self._send(session, peer, luggage)
+        self._pass_on(session)
+        return epoch
+
+    def _send(self, session: Session, to: NodeId, luggage: Luggage) -> None:
+        fabric = self.switch.fabric
+        fabric.send((to,), luggage.moved)
+        session.standing.handed = fabric.sent  # it is written with the shadow
+        for kept in luggage.waiting:
+            fabric.send((to,), Forwarded(session.client, luggage.moved.epoch, kept))
 
     def _begin(self, session: Session, to: NodeId, epoch: int) -> int:
         """Nobody is connected any more, nobody else holds a copy; the epoch at the next place."""

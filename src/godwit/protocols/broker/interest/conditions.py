@@ -7,7 +7,7 @@ single values, never needs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from godwit.events import Value
@@ -69,15 +69,23 @@ class Conditions(Generic[T]):
 
     def match(self, events: Sequence[Mapping[str, Value]]) -> list[list[T]]:
         """For each event, who wants it."""
-        asked_by, find = self._asked_by, self._points.find
-        if not self._filters:
-            return [[asked_by[number] for number in find(values)] for values in events]
-        return [
-            [asked_by[number] for number in (*find(values), *others)]
-            for values, others in zip(events, self._match_others(events), strict=True)
-        ]
+        asked_by = self._asked_by
+        return [[asked_by[number] for number in numbers] for numbers in self.numbers(events)]
 
-    def _match_others(self, events: Sequence[Mapping[str, Value]]) -> Iterable[list[int]]:
+    def asked_by(self, number: int) -> T:
+        return self._asked_by[number]
+
+    def numbers(self, events: Sequence[Mapping[str, Value]]) -> list[list[int]]:
+        """For each event the conditions that it meets, by the numbers under which they were filed."""
+        find = self._points.find
+        if not self._filters:
+            return [find(values) for values in events]
+        others = self._match_others(events)
+        if not self._points:
+            return others
+        return [[*find(values), *numbers] for values, numbers in zip(events, others, strict=True)]
+
+    def _match_others(self, events: Sequence[Mapping[str, Value]]) -> list[list[int]]:
         index = self._loaded()
         if index is None:
             return [self._one_by_one(values) for values in events]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from godwit.events import Value
@@ -84,8 +84,8 @@ class Audience:
         self.generation = generation
         self.straight = straight
         """The connections to which a QoS 0 publication without retain may be passed as it is, with nothing else to do
-        but to count it; None where more is to be done: conditions, identifiers, groups, other brokers, an archive. The
-        publisher's own grant is not looked at here."""
+        but to count it and to ask `asking`; None where more is to be done: identifiers, groups, other brokers, an
+        archive. The publisher's own grant is not looked at here."""
         self.problem = ""
         """Why nobody can publish to this topic."""
         self.subs: list[Sub] = []
@@ -108,6 +108,36 @@ class Audience:
     def contingent(self) -> bool:
         """Somebody may want it for its content: it must be looked into."""
         return self.perhaps or bool(self.asking)
+
+
+class _Beyond:
+    """Stands among outlets for somebody to whom a publication cannot be passed as it is."""
+
+
+BEYOND = _Beyond()
+
+Wanting = set[Outlet | _Beyond | None]
+
+
+class _Outlets(dict[int, Outlet | _Beyond | None]):
+    """To whom what meets a condition goes as it is, by the condition's number; None: its client is not connected."""
+
+    def __init__(self, conditions: Asking, taking: Container[Outlet]) -> None:
+        self._conditions = conditions
+        self._taking = taking
+
+    def __missing__(self, number: int) -> Outlet | _Beyond | None:
+        found = self[number] = self._found(self._conditions.asked_by(number))
+        return found
+
+    def _found(self, asked_by: Sub | Group) -> Outlet | _Beyond | None:
+        if isinstance(asked_by, Group):
+            return BEYOND
+        wanted, session = asked_by.wanted, asked_by.session
+        if session.outlet is None:
+            return None
+        is_plain = not wanted.no_local and not wanted.identifier and session.plain and session.outlet in self._taking
+        return session.outlet if is_plain else BEYOND
 
 
 class Found:
@@ -161,6 +191,7 @@ class Audiences:
         self._clock: Callable[[], float] | None = None
         self._took: Callable[[float], None] = lambda took_s: None
         self._cached: dict[str, Audience] = {}
+        self._outlets: dict[Asking, _Outlets] = {}
 
     def prepare_with(self, prepared: Callable[[], bool]) -> None:
         """See `Conditions.prepared`."""
@@ -177,6 +208,8 @@ class Audiences:
         self.generation += 1
         if self._cached:
             self._cached = {}
+        if self._outlets:
+            self._outlets = {}
 
     def add(self, sub: Sub) -> None:
         self.changed()
@@ -230,6 +263,24 @@ class Audiences:
         self._took(self._clock() - begun_s)
         return found
 
+    def outlets(
+        self, asking: Sequence[Asking], events: Sequence[Mapping[str, Value]], taking: Container[Outlet]
+    ) -> list[Wanting]:
+        """Who wants each of these for its content, of those who ask so: the outlets to which it goes as it is, if they
+        are among `taking`; `BEYOND` where it goes to others too, and the broker must see it; None for clients that are
+        not connected."""
+        begun_s = self._clock() if self._clock is not None else 0.0
+        found: list[Wanting] = []
+        for conditions in asking:
+            known = self._outlets.get(conditions)
+            if known is None:
+                known = self._outlets[conditions] = _Outlets(conditions, taking)
+            one = [{known[number] for number in numbers} for numbers in conditions.numbers(events)]
+            found = [mine | more for mine, more in zip(found, one, strict=True)] if found else one
+        if self._clock is not None:
+            self._took(self._clock() - begun_s)
+        return found
+
     def _looked_into(self, publications: Sequence[Publication]) -> list[Found]:
         values: list[Mapping[str, Value]] = [one.values() for one in publications]
         found: list[list[Sub | Group | NodeId]] = [[] for _ in publications]
@@ -260,7 +311,7 @@ class Audiences:
             audience.problem = f"topic {topic[:80]!r}: what begins with {BROKERS_OWN} is said by brokers only"
             return audience
         audience.brokers, audience.perhaps = self._others.find(topic)
-        if not (self.watched or audience.groups or audience.brokers or audience.contingent):
+        if not (self.watched or audience.groups or audience.brokers or audience.perhaps):
             audience.straight = _straight(audience.takers)
         return audience
 

@@ -22,9 +22,10 @@ from godwit.protocols.broker.fabric.passages import entrance
 from godwit.protocols.broker.interest.subscribers import Apart
 from godwit.protocols.broker.lasting.past import BEGINNING, Recollection
 from godwit.protocols.broker.lasting.words import REPLAYED
-from godwit.protocols.broker.messages import Recall, Recalled, Replay
+from godwit.protocols.broker.messages import Line, Recall, Recalled, Replay
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
+from godwit.protocols.broker.session.memory import born_of_session, wants
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.rows import Ledger
 from godwit.protocols.broker.session.state import Item, Session, Sub
@@ -139,10 +140,12 @@ class Replays:
     def begin(self, session: Session, wanted: Subscription, old: Sub | None) -> None:
         """It is about to be subscribed to. A client that wants nothing again goes on as it is."""
         goes_on = old is not None and is_alike(old.wanted, wanted) and wanted.retain_handling is RetainHandling.IF_NEW
+        replays = session.carried.replays
         if wanted.since is not None and not goes_on:
-            session.carried.replays[wanted.key] = Replay(wanted.since)
-        elif wanted.since is None:
-            session.carried.replays.pop(wanted.key, None)
+            replays[wanted.key] = Replay(wanted.since, born=born_of_session(session.carried))
+            self._keep(session)  # with the subscription: after a crash there are both, or none
+        elif wanted.since is None and replays.pop(wanted.key, None) is not None:
+            self._keep(session)
 
     def start(self, sub: Sub) -> None:
         """Its client is connected; nothing happens where the subscription has had all."""
@@ -191,6 +194,19 @@ class Replays:
         if passage is not None and entrance(passage) != origin:
             return subs
         return [sub for sub in subs if _is_live(sub, origin)]
+
+    def brings(self, session: Session, born: Line, item: Item) -> bool:
+        """Whether the session reads this in an archive. Its client was told that it has none, and asked for the past
+        again, since the session that kept it began."""
+        if item.stamp is None:
+            return False
+        origin, publication = item.stamp[0], item.publication
+        for key, replay in session.carried.replays.items():
+            sub = session.subscriptions.get(key)
+            is_ahead = born < replay.born and origin not in replay.live and publication.time >= replay.since
+            if is_ahead and sub is not None and wants(sub, publication):
+                return True
+        return False
 
     # What is past.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet
-from godwit.protocols.broker.lasting.profiles import Profiles, profile_of, text_of
+from godwit.protocols.broker.lasting.profiles import Profiles, fits, profile_of, text_of
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.parse import wanted_filters
 from godwit.protocols.broker.session.retained import Last, Retained, is_good
@@ -67,6 +67,16 @@ class Things:
         for topic in self._points_for(sub, question_of(sub)):
             found[topic] = self.retained.last(topic)
         return {topic: last for topic, last in found.items() if last is not None and is_good(last.publication, now)}
+
+    def answers(self, sub: Sub, publication: Publication) -> bool:
+        """Whether this one, of a topic that is asked for, answers its question."""
+        question = question_of(sub)
+        if text_of(publication) is None:
+            return sub.condition is None or question.matches(publication.values())
+        try:
+            return fits(question, profile_of(publication), sub.wanted.lasting)
+        except FilterError:
+            return False  # another broker understood it
 
     def find_points(self, topics: str, question: FilterSet | None, now: float) -> list[Last]:
         """The same for one who asks once, subspaces left out; without a condition, all of these topics."""

@@ -31,7 +31,7 @@ from godwit.protocols.broker.lasting.words import (
     PENDING,
     VIEW,
 )
-from godwit.protocols.broker.messages import View
+from godwit.protocols.broker.messages import Stand, View
 from godwit.protocols.broker.publication import Properties, Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.near import anchors_of, place_in, placed
@@ -48,6 +48,8 @@ UNKNOWN_S = 30.0
 """How long a thing that the client knows may be unknown here before it counts as gone: a session may come to a broker
 sooner than what is retained."""
 TIMER_MIN_S = 0.01
+UNSURE: Stand = (0.0, "", 0)
+"""No publication is this one: whether the last answers has to be found out."""
 
 
 class Watch:
@@ -72,14 +74,15 @@ class Watch:
         self.asked = asked
         """The same with its question as it is at this moment, where that depends on where something is."""
         self.anchors = anchors_of(sub.wanted.condition)
-        self.pending: dict[str, bool] = {}
-        """Topics of which something may be to be told, and whether they match, apart from their age."""
+        self.pending: dict[str, Stand | None] = {}
+        """Topics of which something may be to be told, and which publication of them answers the question, apart from
+        its age; None: the last does not. Another one may be the last by the time that it is told."""
         self.overflow: dict[str, None] = {}
         """Those that match and for which the view has no room."""
         self.not_before: dict[str, float] = {}
         """By topic, where its rate is bounded: when the next may be told."""
-        self.held: dict[str, bool] = {}
-        """What must wait for that."""
+        self.held: dict[str, Stand | None] = {}
+        """What must wait for that, in the same words."""
         self.unknown: dict[str, float] = {}
         """Since when things that the client knows are not known here."""
         self.identifiers = (sub.wanted.identifier,) if sub.wanted.identifier else ()
@@ -180,7 +183,7 @@ class Views:
 
     def _to_tell(self, watch: Watch) -> int:
         """Who asks once waits for so many."""
-        return sum(self._change(watch, topic, matches) is not None for topic, matches in watch.pending.items())
+        return sum(self._change(watch, topic, answer) is not None for topic, answer in watch.pending.items())
 
     def end(self, sub: Sub) -> None:
         """It is not subscribed to any longer."""
@@ -239,21 +242,28 @@ class Views:
         if watch.anchors:
             watch.asked = Sub(sub.session, sub.wanted, self._question(watch), sub.row)
             for anchor in watch.anchors:
-                if (last := self.retained.last(anchor)) is not None and last.publication.expires is not None:
-                    self._look_again(last.publication.expires, anchor)
+                self._await_end(anchor)
         self._asked[watch.asked] = watch
         self._asking.add(watch.asked)
         self.things.ask(watch.asked)
         found = self._found(watch)
         told = watch.view.told
+        for topic in watch.held:
+            watch.held[topic] = found[topic].stamp if topic in found else None
         for topic, last in found.items():
             if told.get(topic) != last.stamp:
-                watch.pending[topic] = True
-        for topic in told:
+                watch.pending[topic] = last.stamp
+        for topic in (*told, *watch.pending):
             if topic not in found:
-                watch.pending[topic] = False
+                watch.pending[topic] = None
         if watch.pending:
             self._await(watch)
+
+    def _await_end(self, anchor: str) -> None:
+        """Look again when the thing falls silent. One that already has would be looked at without end."""
+        last, now = self.retained.last(anchor), self.steady()
+        if last is not None and last.publication.expires is not None and is_good(last.publication, now):
+            self._look_again(last.publication.expires, anchor)
 
     def _ask_no_more(self, watch: Watch) -> None:
         del self._asked[watch.asked]
@@ -305,19 +315,20 @@ class Views:
         lasts = [last for topic in topics if (last := self.retained.last(topic)) is not None]
         now = self.steady()
         good = [last.publication for last in lasts if is_good(last.publication, now)]
+        stamps = {last.publication.topic: last.stamp for last in lasts}
         wanted: dict[str, dict[Watch, None]] = dict(zip((one.topic for one in good), self._matching(good), strict=True))
         for last in lasts:
             if last.publication.expires is not None and last.publication.topic in self._knowing:
                 self._look_again(last.publication.expires, last.publication.topic)
         for topic in topics:
-            matching, knowing = wanted.get(topic, {}), self._knowing.get(topic, {})
+            matching, knowing, stamp = wanted.get(topic, {}), self._knowing.get(topic, {}), stamps.get(topic)
             for watch in matching:
                 # Most of what moves stays where it was: for those who only want to hear who comes and goes that is
                 # no change, and it must cost nothing.
                 if watch not in knowing or not watch.sub.wanted.quiet or topic in watch.pending or topic in watch.held:
-                    self._mark(watch, topic, True)
+                    self._mark(watch, topic, stamp)
             for watch in [one for one in knowing if one not in matching]:
-                self._mark(watch, topic, False)
+                self._mark(watch, topic, None)
             for watch in list(self._anchored.get(topic, ())):
                 self._ask_again(watch)
         stirred, self._stirred = self._stirred, {}
@@ -332,15 +343,14 @@ class Views:
 
     def _matching(self, publications: list[Publication]) -> list[dict[Watch, None]]:
         """For each, whose question it answers."""
-        found: list[dict[Watch, None]] = [{} for _ in publications]
-        points = [at for at, one in enumerate(publications) if text_of(one) is None]
-        for at, one in enumerate(publications):
-            if text_of(one) is not None:
-                found[at] = self._watches_of(self.things.profiles.asking(one.topic))
+        found: list[dict[Watch, None]] = []
         contingent = []
-        for at in points:
-            audience = self._asking.audience(publications[at].topic)
-            found[at] = self._watches_of(audience.subs)
+        for at, one in enumerate(publications):
+            if one.properties.user and text_of(one) is not None:
+                found.append(self._watches_of(self.things.profiles.asking(one.topic)))
+                continue
+            audience = self._asking.audience(one.topic)
+            found.append(self._watches_of(audience.subs))
             if audience.asking:
                 contingent.append(at)
         if contingent:
@@ -352,12 +362,12 @@ class Views:
     def _watches_of(self, subs: Iterable[Sub]) -> dict[Watch, None]:
         return {self._asked[sub]: None for sub in subs}
 
-    def _mark(self, watch: Watch, topic: str, matches: bool) -> None:
+    def _mark(self, watch: Watch, topic: str, answer: Stand | None) -> None:
         if topic in watch.held:
-            watch.held[topic] = matches  # the newest
+            watch.held[topic] = answer  # the newest
             return
         watch.overflow.pop(topic, None)
-        watch.pending[topic] = matches
+        watch.pending[topic] = answer
         self._await(watch)
         self._stirred[watch.session] = None
 
@@ -384,13 +394,13 @@ class Views:
         """What is to be told first; it is pending no longer."""
         while watch.pending:
             topic = next(iter(watch.pending))
-            matches = watch.pending.pop(topic)
-            change = self._change(watch, topic, matches)
-            if change is not None and not self._must_wait(watch, topic, matches, change):
+            answer = watch.pending.pop(topic)
+            change = self._change(watch, topic, answer)
+            if change is not None and not self._must_wait(watch, topic, answer, change):
                 return topic, change
         return "", None
 
-    def _change(self, watch: Watch, topic: str, matches: bool) -> Change | None:
+    def _change(self, watch: Watch, topic: str, answer: Stand | None) -> Change | None:
         last, known, now = self.retained.last(topic), watch.view.told.get(topic), self.steady()
         if last is None:
             return self._unknown(watch, topic, now) if known is not None else None
@@ -398,7 +408,7 @@ class Views:
         if known is not None and last.stamp < known:
             return None  # the client has been told more than is here yet
         good = is_good(last.publication, now)
-        if good and matches:
+        if good and answer is not None and self._answers(watch, last, answer):
             if known is None:
                 return Change(APPEARED, last)
             return Change(CHANGED, last) if last.stamp != known and not watch.sub.wanted.quiet else None
@@ -406,6 +416,10 @@ class Views:
             return None
         because = "left" if good else "expired" if last.publication.payload else "cleared"
         return Change(GONE, last, because)
+
+    def _answers(self, watch: Watch, last: Last, answer: Stand) -> bool:
+        """What has come since it answered may not, and must not be told then: a client sees what it asked for."""
+        return last.stamp == answer or self.things.answers(watch.asked, last.publication)
 
     def _unknown(self, watch: Watch, topic: str, now: float) -> Change | None:
         since = watch.unknown.setdefault(topic, now)
@@ -415,7 +429,7 @@ class Views:
         del watch.unknown[topic]
         return Change(GONE, None, "unknown")
 
-    def _must_wait(self, watch: Watch, topic: str, matches: bool, change: Change) -> bool:
+    def _must_wait(self, watch: Watch, topic: str, answer: Stand | None, change: Change) -> bool:
         if change.sign == APPEARED and len(watch.view.told) >= watch.session.limits.view_max:
             if not watch.overflow:
                 self.counts.refuse("view_full")
@@ -423,7 +437,7 @@ class Views:
             return True
         begin = watch.not_before.get(topic, 0.0)
         if self.steady() < begin:
-            watch.held[topic] = matches
+            watch.held[topic] = answer
             self._look_again(begin, topic, watch)
             return True
         return False
@@ -451,7 +465,7 @@ class Views:
                 self._look_again(watch.not_before[topic], topic, watch)
             _leave(self._knowing, topic, watch)
             if watch.overflow:
-                watch.pending.update(dict.fromkeys(watch.overflow, True))
+                watch.pending.update(dict.fromkeys(watch.overflow, UNSURE))
                 self._await(watch)
                 watch.overflow.clear()
             return
@@ -483,8 +497,8 @@ class Views:
     def _left(self, watch: Watch) -> int:
         """How much is to be told after this; 0 only where that is nothing."""
         while watch.pending:
-            topic, matches = next(iter(watch.pending.items()))
-            if self._change(watch, topic, matches) is not None:
+            topic, answer = next(iter(watch.pending.items()))
+            if self._change(watch, topic, answer) is not None:
                 break
             del watch.pending[topic]
         return len(watch.pending)
@@ -526,8 +540,7 @@ class Views:
                 for roaming in list(self._anchored.get(topic, ())):
                     self._ask_again(roaming)
             for knowing in list(self._knowing.get(topic, ())):
-                # Nothing new was said of it, so that it answers as it did when it was told.
-                knowing.pending.setdefault(topic, True)
+                knowing.pending.setdefault(topic, knowing.view.told[topic])
                 self._await(knowing)
                 self._stir(knowing.session)
         self._set_timer()
@@ -536,9 +549,11 @@ class Views:
         """The time of this thing has come, where its rate is bounded."""
         if watch.not_before.get(topic, inf) <= now:
             del watch.not_before[topic]
-        matches = watch.held.pop(topic, None)
-        if matches is not None and self._watches.get(watch.sub) is watch:
-            watch.pending[topic] = matches
+        if topic not in watch.held:
+            return
+        answer = watch.held.pop(topic)
+        if self._watches.get(watch.sub) is watch:
+            watch.pending[topic] = answer
             self._await(watch)
             self._stir(watch.session)
 

@@ -29,7 +29,7 @@ def is_own(session: Session, stamp: Stamp | None, publication: Publication) -> b
     origin, number = stamp
     for key, first in memory.firsts.get(origin, {}).items():
         sub = session.subscriptions.get(key)
-        if sub is not None and number > first and _wants(sub, publication):
+        if sub is not None and number > first and wants(sub, publication):
             return True
     return False
 
@@ -97,7 +97,8 @@ def is_same(one: Subscription, other: Subscription) -> bool:
     )
 
 
-def _wants(sub: Sub, publication: Publication) -> bool:
+def wants(sub: Sub, publication: Publication) -> bool:
+    """By topic, content and publisher."""
     wanted = sub.wanted
     if wanted.no_local and publication.publisher == sub.session.client:
         return False

@@ -3,8 +3,9 @@ disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import Delivery, Outlet
@@ -26,8 +27,19 @@ LAUNCHING_MAX = 32
 """So many of one session wait for the disk at once: the first of a backlog need not wait until all have numbers."""
 
 
+class Passing(NamedTuple):
+    """A delivery at QoS 0 that waits for the disk."""
+
+    session: Session
+    outlet: Outlet
+    publication: Publication
+    retain: bool
+    identifiers: tuple[int, ...]
+
+
 class Deliveries:
-    """What needs no disk never waits for one: QoS 0, QoS 1, and everything to sessions that end with the connection.
+    """What needs no disk never waits for one: QoS 1, what was published at QoS 0, and everything above that to sessions
+    that end with the connection.
 
     Whatever else goes to one client above QoS 0 keeps its order: what could leave waits behind what cannot yet.
     `on_bound(session, reason)` is called when a bound drops the first of a session for that reason.
@@ -44,6 +56,7 @@ class Deliveries:
         """Called when nothing waits for the client of a session with views or replays."""
         self._steps: list[tuple[Session, Outlet, Item]] = []
         self._completed: list[tuple[Session, Outlet, int]] = []
+        self._passing: list[Passing] = []
 
     def pass_on(
         self,
@@ -63,25 +76,98 @@ class Deliveries:
             outlet.deliver(Delivery(publication, 0, retain, identifiers, view=view))
             self._delivered(session, publication, 0)
 
+    def pass_on_once(
+        self, session: Session, publication: Publication, retain: bool, identifiers: tuple[int, ...]
+    ) -> None:
+        """QoS 0 of what whoever has sent it may repeat after a crash, as is all that is carried through the air: when
+        the disk knows that it has come, or never. So it comes at most once."""
+        is_repeated = publication.qos or publication.retain or publication.passage is not None
+        if session.outlet is None or not is_repeated:
+            self.pass_on(session, publication, retain, identifiers)
+        else:
+            self._later()
+            self._passing.append(Passing(session, session.outlet, publication, retain, identifiers))
+
     def take(self, session: Session, item: Item) -> None:
         """Above QoS 0: it is the session's from now on."""
-        self.counts.waiting += 1
         outlet, queue = session.outlet, session.queue
         if outlet is None or queue.waiting or queue.unsent or not _has_room(session, outlet):
-            if session.durable:
-                self.ledger.put_item(session, item)
-            queue.waiting.append(item)
-            queue.waiting_b += item.size_b
-            if queue.waiting_b > session.limits.queue_memory_max:
-                self.ledger.spill(session, item)
-            self._bound(session)
-        elif self._is_expired(item.label):
+            self._wait_all(session, (item,))
+            return
+        self.counts.waiting += 1
+        if self._is_expired(item.label):
             self._dropped(session, item, "expired")
         else:
             self._give_number(session, item)
             if session.durable:
                 self.ledger.put_item(session, item)
             self._send(session, outlet, item)
+
+    def take_all(self, session: Session, items: Sequence[Item]) -> list[int]:
+        """At QoS 1, and nothing of it expires: as `take` for each. The first of them, as far as the window allows,
+        leave at once: their packet identifiers. Who calls this sends them."""
+        outlet, queue, numbers = session.outlet, session.queue, list[int]()
+        if outlet is not None and not (queue.waiting or queue.unsent or queue.launching) and outlet.takes_more():
+            numbers = self._numbered(session, items[: max(0, session.inflight_max - queue.window)])
+            self.counts.waiting += len(numbers)
+            self.counts.delivered[1] += len(numbers)
+        left = items[len(numbers) :]
+        if outlet is None or queue.waiting or queue.unsent or (left and not _has_room(session, outlet)):
+            self._wait_all(session, left)
+        else:
+            for item in left:
+                self.take(session, item)
+        return numbers
+
+    def _wait_all(self, session: Session, items: Sequence[Item]) -> None:
+        """They wait for the client, as far as its bounds allow."""
+        queue, ledger, memory_max = session.queue, self.ledger, session.limits.queue_memory_max
+        self.counts.waiting += len(items)
+        for item in items:
+            if session.durable:
+                ledger.put_item(session, item)
+            queue.waiting.append(item)
+            queue.waiting_b += item.size_b
+            if queue.waiting_b > memory_max:
+                ledger.spill(session, item)
+        self._bound(session)
+
+    def _numbered(self, session: Session, items: Sequence[Item]) -> list[int]:
+        """Those that are under way from now on."""
+        queue, durable, numbers = session.queue, session.durable, list[int]()
+        flying, number, window_b = queue.flying, queue.number, queue.window_b
+        for item in items:
+            if window_b >= WINDOW_B_MAX:
+                break
+            number = number % NUMBER_MAX + 1
+            while number in flying:
+                number = number % NUMBER_MAX + 1
+            item.number, item.out, item.sent = number, True, True
+            flying[number] = item
+            window_b += item.size_b
+            numbers.append(number)
+            if durable:
+                self.ledger.put_item(session, item)
+        queue.number, queue.window_b, queue.window = number, window_b, queue.window + len(numbers)
+        return numbers
+
+    def acknowledged_all(self, session: Session, numbers: Iterable[int]) -> None:
+        """As `acknowledged` for each of them."""
+        queue, count = session.queue, 0
+        flying = queue.flying
+        for number in numbers:
+            item = flying.pop(number, None)
+            if item is not None:
+                count += 1
+                if item.out:
+                    queue.window -= 1
+                    queue.window_b -= item.size_b
+                if item.position or item.away is not None:
+                    self.ledger.delete_item(session, item)
+        if count:
+            self.counts.waiting -= count
+            self._answered(session)
+            self.pump(session)
 
     def acknowledged(self, session: Session, number: int) -> bool:
         item = session.queue.flying.pop(number, None)
@@ -117,10 +203,10 @@ class Deliveries:
             self.ledger.put_item(session, item)
 
     def _answered(self, session: Session) -> None:
-        """Only of a copy that was taken up before its source has said so does anybody ask this. There it becomes
-        durable with the acknowledgement: after a crash the one must not be known without the other."""
+        """Only of a session that others may go into does anybody ask this. There it becomes durable with the
+        acknowledgement: after a crash the one must not be known without the other."""
         if session.carried.strange or not session.standing.answered:
-            asked_for = session.carried.strange or session.inflow.is_unconfirmed
+            asked_for = session.carried.strange or session.carried.memory is not None
             session.standing.answered, session.carried.strange = True, False
             if asked_for:
                 self.ledger.put_session(session)
@@ -237,15 +323,26 @@ class Deliveries:
 
     def _later(self) -> None:
         """Ask for the disk once for all that a turn needs it for."""
-        if not self._steps and not self._completed:
+        if not self._steps and not self._completed and not self._passing:
             self.host.after(0.0, self._ask)
 
     def _ask(self) -> None:
         steps, self._steps = self._steps, []
         completed, self._completed = self._completed, []
-        self.ledger.store.settled(partial(self._settled, steps, completed))
+        passing, self._passing = self._passing, []
+        self.ledger.store.settled(partial(self._settled, steps, completed, passing))
 
-    def _settled(self, steps: list[tuple[Session, Outlet, Item]], completed: list[tuple[Session, Outlet, int]]) -> None:
+    def _settled(
+        self,
+        steps: list[tuple[Session, Outlet, Item]],
+        completed: list[tuple[Session, Outlet, int]],
+        passing: list[Passing],
+    ) -> None:
+        for one in passing:
+            if one.session.outlet is one.outlet:
+                self.pass_on(one.session, one.publication, one.retain, one.identifiers)
+            else:
+                self._drop(one.session, one.publication, "offline")
         for session, outlet, item in steps:
             session.queue.launching -= 1
             item.safe = True

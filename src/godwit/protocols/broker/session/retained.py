@@ -56,13 +56,15 @@ class Retained:
 
     def takes(self, publication: Publication) -> bool:
         """Whether there is room for it. What is cleared is always taken, and what takes no more than the last did."""
-        known = self._lasts.get(publication.topic)
-        more_b = _size_b(publication) - (_size_b(known.publication) if known is not None else 0)
-        if not publication.payload or (known is not None and more_b <= 0):
+        if not publication.payload:
             return True
-        is_new = known is None
-        return (
-            len(self) + is_new <= self.capacity.retained_max and self.bytes + more_b <= self.capacity.retained_bytes_max
+        known, capacity = self._lasts.get(publication.topic), self.capacity
+        if known is None:
+            more_b = _size_b(publication)
+            return len(self) < capacity.retained_max and self.bytes + more_b <= capacity.retained_bytes_max
+        more_b = len(publication.payload) - len(known.publication.payload)
+        return more_b <= 0 or (
+            len(self) <= capacity.retained_max and self.bytes + more_b <= capacity.retained_bytes_max
         )
 
     def stamped(self, publication: Publication) -> Publication:

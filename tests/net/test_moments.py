@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from godwit.net.mqtt.moments import moment
+from godwit.net.moments import moment
 
 NOW = 1_700_000_000.0
 

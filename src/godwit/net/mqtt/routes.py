@@ -1,0 +1,211 @@
+"""Who gets what is published on a topic as it came: packets at QoS 0 that are passed on, counted, and nothing else.
+
+What is found out about a topic is remembered under the very bytes by which a packet names it, so that a run of packets
+to whatever topics is passed on as one piece where all of them have the same receivers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from godwit.events import Value
+from godwit.net.mqtt.codec import topic_of
+from godwit.net.mqtt.framing import PACKET_ANY, Piece, with_properties, without_properties
+from godwit.protocols.broker.api import Outlet
+from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.interest.subscribers import Asking, Taker, Wanting
+from godwit.protocols.broker.publication import plain_values
+from godwit.protocols.broker.topics import LEVELS_MAX
+
+if TYPE_CHECKING:
+    from godwit.net.mqtt.connection import Connection
+
+ROUTES_MAX = 16_384
+ROUTE_BYTES_MAX = 256
+"""What is remembered of topics: so many, of that length at most."""
+
+
+class Carriage:
+    """The receivers of some topics, the same for all of these."""
+
+    __slots__ = ("asking", "fives", "packet_max", "threes")
+
+    def __init__(self, connections: Iterable[Connection] = (), asking: tuple[Asking, ...] = ()) -> None:
+        self.fives = tuple(one for one in connections if one.version == 5)
+        self.threes = tuple(one for one in connections if one.version != 5)
+        self.asking = asking
+        """The conditions of those who want only some of it, for its content."""
+        # One byte less, for the empty properties that a client of version 5 gets and one of 3.1.1 does not send.
+        self.packet_max = min((one.packet_max for one in self.fives), default=PACKET_ANY) - 2
+        """The largest packet, in the larger of both forms, that those take who want all of it; 0: the broker must see
+        what is published."""
+
+    def carry(self, run: bytes, version: int, count: int) -> int:
+        """Pass a run of whole packets on, converted once where clients speak the other version; how many get it."""
+        fives, threes = self.fives, self.threes
+        if fives:
+            data = run if version == 5 else with_properties(run)
+            for connection in fives:
+                connection.pass_on(data, count)
+        if threes:
+            data = without_properties(run) if version == 5 else run
+            for connection in threes:
+                connection.pass_on(data, count)
+        return len(fives) + len(threes)
+
+
+class Handing:
+    """Those who get at QoS 1 what is published on some topics, and take it as it came but for packet identifiers."""
+
+    __slots__ = ("packet_max", "takers")
+
+    def __init__(self, takers: list[Taker]) -> None:
+        self.takers = takers
+        outlets = cast("list[Connection]", [one.session.outlet for one in takers if one.session.outlet is not None])
+        self.packet_max = min((one.packet_max for one in outlets), default=PACKET_ANY)
+
+
+BY_BROKER = Carriage()
+BY_BROKER.packet_max = 0
+"""More is to be done than to pass it on."""
+
+
+class Parcels:
+    """Packets for many receivers, each of which gets its own in one piece."""
+
+    def __init__(self, version: int) -> None:
+        self._five = version == 5
+        self._count = 0
+        self._same: dict[Connection | None, list[bytes]] = {}
+        self._other: dict[Connection, list[bytes]] = {}
+
+    def add(self, packet: bytes, receivers: Wanting) -> None:
+        """None stands for those who are not connected."""
+        same = self._same
+        self._count += 1
+        for one in cast("set[Connection | None]", receivers):
+            if one in same:
+                same[one].append(packet)
+            elif one is not None and (one.version == 5) == self._five:
+                same[one] = [packet]
+            elif one is not None:
+                self._other.setdefault(one, []).append(packet)
+
+    def send(self) -> tuple[int, int]:
+        """How many packets those were, and to how many receivers all of them together."""
+        convert, deliveries, count = without_properties if self._five else with_properties, 0, self._count
+        for receiver, packets in self._same.items():
+            assert receiver is not None
+            deliveries += receiver.pass_on_fitting(packets)
+        for receiver, packets in self._other.items():
+            deliveries += receiver.pass_on_fitting([convert(packet) for packet in packets])
+        self._same, self._other, self._count = {}, {}, 0
+        return count, deliveries
+
+
+class Routes:
+    """What is known of topics; it is forgotten whenever the broker's audiences change."""
+
+    def __init__(self, broker: Broker, connections: set[Connection]) -> None:
+        self._broker = broker
+        self._connections = connections
+        self._topics: dict[bytes, str] = {}
+        self._generation = -1
+        self._known: tuple[dict[bytes, Carriage], dict[bytes, Carriage]] = ({}, {})
+        """By a packet's body up to its payload, without and with empty properties."""
+        self._handings: tuple[dict[bytes, Handing | None], dict[bytes, Handing | None]] = ({}, {})
+        self._carriages: dict[object, Carriage | Handing] = {}
+
+    def topic(self, name: bytes, what: str) -> str:
+        """A topic's text, checked once; `PacketError` where its name is none."""
+        topic = self._topics.get(name)
+        if topic is None:
+            topic = topic_of(name, what)
+            if len(name) <= ROUTE_BYTES_MAX:
+                if len(self._topics) >= ROUTES_MAX:
+                    self._topics.clear()
+                self._topics[name] = topic
+        return topic
+
+    def known(self, version: int) -> Mapping[bytes, Carriage]:
+        """Those that are good now. Ask anew whenever the broker has been called."""
+        if self._generation != self._broker.generation:
+            self._generation = self._broker.generation
+            self._known[0].clear()
+            self._known[1].clear()
+            self._handings[0].clear()
+            self._handings[1].clear()
+            self._carriages.clear()
+        return self._known[version == 5]
+
+    def find(self, prefix: bytes, version: int) -> Carriage:
+        """Who gets what begins so: a topic with its length, and in version 5 empty properties. `PacketError` where that
+        is no topic."""
+        known = cast("dict[bytes, Carriage]", self.known(version))
+        found = known.get(prefix)
+        if found is None:
+            found = self._find(self.topic(prefix[2:-1] if version == 5 else prefix[2:], "PUBLISH"))
+            if len(prefix) <= ROUTE_BYTES_MAX:
+                if len(known) >= ROUTES_MAX:
+                    known.clear()
+                known[prefix] = found
+        return found
+
+    def handings(self, version: int) -> Mapping[bytes, Handing | None]:
+        """As `known`, by a topic with its length; None where the broker must see what is published."""
+        self.known(version)
+        return self._handings[version == 5]
+
+    def handing(self, name: bytes, version: int) -> Handing | None:
+        """Who gets at QoS 1 what has this topic, given with its length."""
+        known = cast("dict[bytes, Handing | None]", self.handings(version))
+        if name in known:
+            return known[name]
+        found = self._find_handing(self.topic(name[2:], "PUBLISH"), version)
+        if len(name) <= ROUTE_BYTES_MAX:
+            if len(known) >= ROUTES_MAX:
+                known.clear()
+            known[name] = found
+        return found
+
+    def _find_handing(self, topic: str, version: int) -> Handing | None:
+        takers = self._broker.takers(topic) if topic.count("/") < LEVELS_MAX else None
+        if takers is None or not all(self._takes(one.session.outlet, version) for one in takers):
+            return None
+        key = (version, *(one.session for one in takers))
+        found = self._carriages.get(key)
+        if found is None:
+            found = self._carriages[key] = Handing(takers)
+        assert isinstance(found, Handing)
+        return found
+
+    def _takes(self, outlet: Outlet | None, version: int) -> bool:
+        if outlet is None:
+            return True
+        connection = cast("Connection", outlet)
+        return connection in self._connections and connection.takes_as_it_is(version)
+
+    def _find(self, topic: str) -> Carriage:
+        if topic.count("/") >= LEVELS_MAX:
+            return BY_BROKER
+        audience = self._broker.audience(topic)
+        outlets = cast("tuple[Connection, ...] | None", audience.straight)
+        if outlets is None or not self._connections.issuperset(outlets):
+            return BY_BROKER
+        key = (outlets, tuple(map(id, audience.asking)))
+        found = self._carriages.get(key)
+        if found is None:
+            found = self._carriages[key] = Carriage(outlets, tuple(audience.asking))
+        assert isinstance(found, Carriage)
+        return found
+
+    def wanting(self, carriage: Carriage, data: bytes, pieces: Sequence[Piece], now_s: float) -> list[Wanting]:
+        """Who wants each of these packets for its content."""
+        topics = self._topics
+        values: list[Mapping[str, Value]] = []
+        for piece in pieces:
+            name = data[piece[1] + 2 : piece[2]]
+            topic = topics[name] if name in topics else self.topic(name, "PUBLISH")
+            values.append(plain_values(topic, data[piece[3] : piece[4]], now_s))
+        return self._broker.outlets(carriage.asking, values, self._connections)
