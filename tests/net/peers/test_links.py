@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -95,14 +94,13 @@ def test_a_connection_that_comes_when_nobody_waits_for_it_leaves_nothing_behind(
     async def scene() -> None:
         a, b = Station("a"), Station("b")
         address = await a.listen()
-        made = b.links._link
+        met = b.links.met
 
-        def made_too_late(*told: Any) -> Link:
-            link = made(*told)
-            link.connection_made = lambda transport: (Link.connection_made(link, transport), dialling.cancel())  # type: ignore[method-assign, assignment]
-            return link
+        def met_too_late(link: Link) -> None:
+            met(link)
+            dialling.cancel()
 
-        b.links._link = made_too_late  # type: ignore[method-assign]
+        b.links.met = met_too_late  # type: ignore[method-assign]
         port = int(address.rpartition(":")[2])
         dialling = asyncio.create_task(b.links.connect("127.0.0.1", port, address))
         with pytest.raises(asyncio.CancelledError):
