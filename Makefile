@@ -45,6 +45,7 @@ bench: $(DEV) ## speed of matching, simulator and broker beside baselines measur
 	@$(BIN)/python benchmarks/simulator.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/broker.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/matching.py $(ARGS)
+	@$(BIN)/python benchmarks/speed.py $(filter --quick,$(ARGS))
 
 features: $(DEV) ## each feature of the specs with the tests that prove it; ARGS="--spec content-routing" for one spec
 	@$(BIN)/python -m tools.features $(ARGS)

@@ -127,6 +127,8 @@ class Broker:
             fabric.on_give = self._moves.homes_in
             fabric.on_asked = self._tell_retained
             fabric.on_cede = self._cede_retained
+            self._switch.keepers = lambda: fabric.replicas.holders
+            fabric.on_rehome = self._rehome
         host.after(0.0, self._wake)
         host.after(CLEANING_S, self._clean)
         steady.keep()
@@ -690,6 +692,11 @@ class Broker:
         for last in self._switch.retained:
             if meets(cell, self.fabric.targets.of_publication(last.publication)):
                 self.fabric.send((broker,), messages.Retained(last.publication))
+
+    def _rehome(self, cell: Cell) -> None:
+        """A home of some clients has another owner, who may not know of them."""
+        assert isinstance(self.fabric, RingFabric)
+        self._moves.rehome(partial(self.fabric.is_home, cell))
 
     def _load(self) -> None:
         """All that was here before a crash. Connections are not, so that wills and expiry begin to count."""
