@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import multiprocessing
 import socket
 import statistics
@@ -24,7 +25,6 @@ from godwit.net.processes import BrokerProcess
 
 PING = b"\xc0\0"
 EVERY_S = 0.005
-FLOODS = ("pings", "publish 0", "publish 1", "subscribe")
 
 
 def pings(client: mqttload.Client, number: int) -> bytes:
@@ -41,14 +41,46 @@ def publications(qos: int) -> Callable[[mqttload.Client, int], bytes]:
 
 def subscriptions(client: mqttload.Client, number: int) -> bytes:
     """One small packet that asks for much: many topic filters, and a long condition for all of them."""
-    condition = " OR ".join(f"(a{i} > {i} AND b{i} < {i})" for i in range(150))[:4_000].rsplit(" OR ", 1)[0]
+    condition = " OR ".join(f"(a{i} > {i} AND b{i} < {i})" for i in range(120))[:4_000].rsplit(" OR ", 1)[0]
     wishes = b"".join(mqttload.text(f"s/{number}/{i}") + b"\0" for i in range(900))
     said = b"\x26" + mqttload.text("filter") + mqttload.text(condition)
     body = b"\0\1" + mqttload.length(len(said)) + said + wishes
     return b"\x82" + mqttload.length(len(body)) + body
 
 
-MADE = {"pings": pings, "publish 0": publications(0), "publish 1": publications(1), "subscribe": subscriptions}
+def large(client: mqttload.Client, number: int) -> bytes:
+    return client.publication(f"flood/{number}", bytes(1_000_000)) * 4
+
+
+def contents(client: mqttload.Client, number: int) -> bytes:
+    """JSON objects with very many names, and somebody who wants to know what is in them: the flooder itself."""
+    topic = f"flood/content/{number}"
+    asked = b"\0\1" + mqttload.length(0) + mqttload.text(f"$filter/k7%3E%3D1/{topic}") + b"\0"
+    payload = json.dumps({f"k{i}": i for i in range(5_000)}).encode()
+    return b"\x82" + mqttload.length(len(asked)) + asked + client.publication(topic, payload) * 40
+
+
+def retained(client: mqttload.Client, number: int) -> bytes:
+    """Each under a topic of its own."""
+    made = (client.publication(f"flood/{number}/{i}", b"x" * 100, 1, i % 900 + 1) for i in range(20_000))
+    return b"".join(bytes((one[0] | 1,)) + one[1:] for one in made)
+
+
+def goodbye(client: mqttload.Client, number: int) -> bytes:
+    """It is back at once."""
+    return b"\xe0\0"
+
+
+MADE = {
+    "pings": pings,
+    "publish 0": publications(0),
+    "publish 1": publications(1),
+    "subscribe": subscriptions,
+    "large": large,
+    "contents": contents,
+    "retained": retained,
+    "connects": goodbye,
+}
 
 
 def flood(port: int, kind: str, number: int, seconds: float, begun: Semaphore) -> None:
@@ -101,7 +133,7 @@ def row(name: str, found: Sequence[float], baseline: float) -> str:
     return f"| {name} | {len(found)} | {cuts[49]:.2f} | {cuts[98]:.1f} | {max(found):.1f} | {cuts[98] / baseline:.0f} |"
 
 
-async def measure(seconds: float, most: int) -> None:
+async def measure(seconds: float, most: int, floods: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         broker = BrokerProcess("fair", Path(folder) / "fair")
         await broker.start()
@@ -112,7 +144,7 @@ async def measure(seconds: float, most: int) -> None:
                 "| flood | pings | median ms | 99 % ms | longest ms | 99 % against nobody |\n|---|---|---|---|---|---|"
             )
             print(row("nobody", alone, baseline), flush=True)
-            for kind in FLOODS:
+            for kind in floods:
                 for count in (1, most):
                     found = await asyncio.to_thread(flooded, broker.port, kind, count, seconds)
                     print(row(f"{count} x {kind}", found, baseline), flush=True)
@@ -141,5 +173,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each row is measured")
     parser.add_argument("--flooders", type=int, default=3, help="how many flood at once in every second row")
+    parser.add_argument("--floods", nargs="+", choices=MADE, default=list(MADE), help="only these")
     options = parser.parse_args()
-    asyncio.run(measure(options.seconds, options.flooders))
+    asyncio.run(measure(options.seconds, options.flooders, options.floods))

@@ -122,7 +122,7 @@ def within(value: object, found: set[type]) -> None:
 def test_the_nonsense_has_everything_in_it_that_brokers_may_say() -> None:
     """Whatever is never taken is tried at its door only."""
     taken: set[type] = set()
-    for data, shape in (one for block in range(20) for one in inputs(7, block)):
+    for data, shape in (one for block in range(60) for one in inputs(7, block)):
         with contextlib.suppress(RemoteError):
             if shape is CONTROL:
                 within(links.decode_control(data), taken)

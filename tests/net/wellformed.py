@@ -23,13 +23,14 @@ import msgspec
 from msgspec import inspect
 
 from godwit.events import Value
+from godwit.filters.areas import Circle
 from godwit.filters.filters import Filter
 from godwit.filters.text import parse
 from godwit.net.peers import frames as links
 from godwit.protocols.broker.messages import Content, Divided, Noted, Owned, Routed, Seek, filters_in
 from godwit.protocols.broker.publication import NUMBER_MAX, Publication
 from godwit.protocols.broker.streams import frames
-from godwit.protocols.gathering.areas import Anywhere, Keyed, Reach, Spot, meets, walk
+from godwit.protocols.gathering.areas import Anywhere, Keyed, Reach, Spot, Zone, meets, walk
 from godwit.protocols.gathering.space import Boundary, Cell
 from godwit.protocols.host import RemoteError
 from godwit.protocols.routing.courier import Numbered
@@ -52,7 +53,12 @@ EVENTS: tuple[dict[str, Value], ...] = (
     {"a": True, "n": "text", "topic_levels": 2**60},
     {"lat": 39.9, "lon": 116.4},
 )
-REACHES: tuple[Reach, ...] = (Anywhere(), Spot((116.4, 39.9)), Keyed(bytes(16)))
+REACHES: tuple[Reach, ...] = (
+    Anywhere(),
+    Spot((116.4, 39.9)),
+    Keyed(bytes(16)),
+    Zone(Circle(39.9, 116.4, 5_000.0)),
+)
 MOODS = ((0.0, 0.0), (0.0, 0.05), (0.02, 0.0), (0.02, 0.3))
 """How often in one input a value is of another type than its place asks for, and how often one at the edge of it."""
 DEPTH_MAX = 24
@@ -212,6 +218,7 @@ CELLS = (
 RIGHT: dict[type, list[Any]] = {
     Filter: [msgspec.to_builtins(one) for text in CONDITIONS for one in parse(text)],
     Cell: [msgspec.to_builtins(one) for one in CELLS],
+    Seek: [msgspec.to_builtins(Seek("a", 1, (one,), "01"), builtin_types=(bytes,)) for one in REACHES],
 }
 """Values that are right, where few others are; to be spoiled."""
 

@@ -10,7 +10,7 @@ import pytest
 from tests.net.mqtt.saying import codes, connected, subscribe, text
 from tests.net.mqtt.serving import lone_broker, served
 
-from godwit.net.mqtt.connection import SHARE_FIRST, Connection
+from godwit.net.mqtt.connection import SHARE_FIRST, TURN_BYTES_MAX, Connection
 from godwit.net.mqtt.front import SHARE_S, Front
 from godwit.net.mqtt.options import Options
 
@@ -116,6 +116,33 @@ def test_what_comes_while_a_client_waits_for_its_turn_keeps_its_place() -> None:
             flooder.data_received(stream[start : start + 999])
         await until(lambda: flood.written.count(PONG) == MANY)
         assert heard.written == b"".join(said)
+        front.end()
+
+    asyncio.run(scene())
+
+
+def test_who_says_something_long_is_not_read_to_its_end_in_one_turn() -> None:
+    """However fast it comes: others have their turn after half a megabyte, and nothing is lost."""
+
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        flooder, flood = await let_in(front, "flooder")
+        listener, heard = await let_in(front, "listener")
+        listener.data_received(subscribe("t"))
+        heard.written = b""
+        said = mqtt5.PublishPacket("t", bytes(1_000_000)).write() * 3
+        turns, at, piece = 0, 0, 64 * 1024
+        while at < len(said):
+            read = 0
+            while flood.reading and at < len(said):
+                flooder.data_received(said[at : at + piece])
+                at, read = at + piece, read + piece
+            assert read <= TURN_BYTES_MAX
+            turns += 1
+            await until(lambda: flood.reading)
+        assert turns >= len(said) // TURN_BYTES_MAX
+        assert heard.written == said
         front.end()
 
     asyncio.run(scene())

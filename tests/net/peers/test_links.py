@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -89,33 +88,19 @@ def _say(one: Station, message: Message, peer: str) -> None:
     one.links.send(peer, message)
 
 
-def test_frames_are_held_to_the_bound_that_holds_when_their_turn_comes() -> None:
-    stream = framed(Kind.CONTROL, b"proof") + framed(Kind.MESSAGE, bytes(100_000))
-    reader = Reader()
-    frames = reader.feed(stream)
-    assert next(frames) == (Kind.CONTROL, b"proof")
-    reader.size_max = 200_000
-    assert list(frames) == [(Kind.MESSAGE, bytes(100_000))]
-    strange = Reader().feed(stream)
-    next(strange)
-    with pytest.raises(RemoteError, match="a frame of 100,001 bytes"):
-        next(strange)
-
-
 def test_a_connection_that_comes_when_nobody_waits_for_it_leaves_nothing_behind() -> None:
     """In the loop that brokers have: it closes such a connection and tells nobody."""
 
     async def scene() -> None:
         a, b = Station("a"), Station("b")
         address = await a.listen()
-        made = b.links._link
+        met = b.links.met
 
-        def made_too_late(*told: Any) -> Link:
-            link = made(*told)
-            link.connection_made = lambda transport: (Link.connection_made(link, transport), dialling.cancel())  # type: ignore[method-assign, assignment]
-            return link
+        def met_too_late(link: Link) -> None:
+            met(link)
+            dialling.cancel()
 
-        b.links._link = made_too_late  # type: ignore[method-assign]
+        b.links.met = met_too_late  # type: ignore[method-assign]
         port = int(address.rpartition(":")[2])
         dialling = asyncio.create_task(b.links.connect("127.0.0.1", port, address))
         with pytest.raises(asyncio.CancelledError):

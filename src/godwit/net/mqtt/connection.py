@@ -363,6 +363,9 @@ APART_OF_ONE = 4
 BATCH_MIN, BATCH_MAX = 64, 256
 """So many publications are looked into together: of fewer each would cost several times as much."""
 
+TURN_BYTES_MAX = 512 * 1024
+"""What is read of one client before others have their turn."""
+
 CONNECT_BYTES_MAX = 128 * 1024
 """What a client may say before it is known: a CONNECT with the largest names, properties and a will that is no film."""
 
@@ -407,6 +410,7 @@ class Connection(Requests):
         "_admission",
         "_broken",
         "_bytes_left",
+        "_came_b",
         "_connect",
         "_expiry_s",
         "_id",
@@ -453,6 +457,8 @@ class Connection(Requests):
         """A packet that has begun, or all that came before the client is in."""
         self._broken = ""
         """Why nothing can be read after what came so far."""
+        self._came_b = 0
+        """What it has said since others had their turn, or a part of that."""
         self._missing = 0
         """How many more bytes make it whole, as far as is known."""
         self._unread: bytearray | None = None
@@ -483,21 +489,34 @@ class Connection(Requests):
     def data_received(self, data: bytes) -> None:
         self.front.counts.bytes_in += len(data)
         if self.state is State.OPEN or self.state is State.NEW:
-            if self.state is State.OPEN:
-                self.heard = self.front.tick
-            if self._rest and self._unread is None and self._asked is None:
-                if len(data) < self._missing:
-                    self._rest += data
-                    self._missing -= len(data)
-                    return
-                data = bytes(self._rest) + data
-                self._rest.clear()
-            if self._unread is not None or self._asked is not None:
-                self._unread = (self._unread or bytearray()) + data
-                return
-            self._look_at(data)
+            self._hear(data)
         elif self.state is not State.GONE:
             self._wait_with(data)
+        self._came_b += len(data)
+        if self._came_b >= TURN_BYTES_MAX:
+            self._let_others_speak()
+
+    def _hear(self, data: bytes) -> None:
+        if self.state is State.OPEN:
+            self.heard = self.front.tick
+        if self._rest and self._unread is None and self._asked is None:
+            if len(data) < self._missing:
+                self._rest += data
+                self._missing -= len(data)
+                return
+            data = bytes(self._rest) + data
+            self._rest.clear()
+        if self._unread is not None or self._asked is not None:
+            self._unread = (self._unread or bytearray()) + data
+            return
+        self._look_at(data)
+
+    def _let_others_speak(self) -> None:
+        """The loop reads from one who sends fast until nothing is left, 8 MB at a time, while others wait."""
+        self._came_b = 0
+        if self.state is State.OPEN and not self._is_behind:
+            self.stop_reading(Hold.TURN)
+            self.front.take_turns(self)
 
     def eof_received(self) -> bool:
         """The client says no more. What it has said counts, a goodbye above all, and may be waiting for its turn; the
