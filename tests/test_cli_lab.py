@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -146,3 +147,12 @@ def test_the_ad_hoc_plan_runs_reports_and_is_not_run_twice(tmp_path: Path, monke
     other = CliRunner().invoke(app, [*command, "--seconds", "10", "--report-only"])
     assert other.exit_code == 2
     assert "no run of this plan is there" in other.output
+
+
+def test_programs_get_the_tables_of_the_models_as_one_object() -> None:
+    told = json.loads(CliRunner().invoke(app, ["lab", "models", "--json"]).stdout)
+    plain = CliRunner().invoke(app, ["lab", "models"]).stdout
+    assert told["tables"]
+    for table in told["tables"]:
+        assert f"## {table['title']}" in plain
+        assert all(len(row) == len(table["header"]) for row in table["rows"])

@@ -552,3 +552,14 @@ def test_a_full_disk_is_one_clear_line(tmp_path: Path, wishes: Path, count: int)
     assert process.returncode == 2
     assert "No space left on device" in process.stderr
     assert "Traceback" not in process.stderr
+
+
+def test_programs_get_the_account_as_one_object(wishes: Path, readings: Path) -> None:
+    told = CliRunner().invoke(app, ["match", str(readings), str(wishes), "--json"])
+    account = json.loads(told.stdout)
+    plain = CliRunner().invoke(app, ["match", str(readings), str(wishes)]).stdout
+    assert f"{account['events']:,} events, {account['subscriptions']:,} subscriptions" in plain
+    assert sum(one["deliveries"] for one in account["most"]) <= account["deliveries"]
+    both = CliRunner().invoke(app, ["match", str(readings), str(wishes), "--json", "--out", "-"])
+    assert (both.exit_code, both.stdout) == (2, "")
+    assert "would both go to stdout" in both.stderr

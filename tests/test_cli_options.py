@@ -6,6 +6,7 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from itertools import takewhile
 from typing import Any
 
@@ -35,6 +36,7 @@ def options() -> Iterator[tuple[str, Any]]:
                 yield name, one
 
 
+@cache
 def told(command: str, columns: int = 400) -> str:
     """The help, on a terminal of this width."""
     result = CliRunner().invoke(app, [*command.split(), "--help"], terminal_width=columns)

@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 PYTHON = BIN / "python"
+PROMTOOL = BIN / "promtool"
 NODE_MODULES = BIN.parent / "npm" / "node_modules"
 
 WANTED = {
@@ -27,7 +28,8 @@ WANTED = {
 }
 """What uv writes out for each set; `dev` contains `core`."""
 
-MQTT_JS = "mqtt@5.16.0"
+NODE_PACKAGES = {"mqtt": "mqtt@5.16.0", "dclint": "dclint@3.1.0"}
+"""Packages of npm for tests, each with what is pinned: another client, and what checks compose files."""
 
 OTHERS = {"mosquitto-clients": "mosquitto_sub", "mosquitto": "mosquitto", "iproute2": "ip", "chromium": "chromium"}
 """Debian's packages for tests, each with a command that it brings."""
@@ -38,6 +40,9 @@ class SetupError(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
+    if list(arguments) == ["promtool"]:
+        unpack_promtool()
+        return 0
     if len(arguments) != 1 or arguments[0] not in WANTED:
         print(f"usage: environment.py {' | '.join(WANTED)}", file=sys.stderr)
         return 2
@@ -122,7 +127,23 @@ def offer_other_clients() -> None:
         known = shutil.which(command, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
         if known is None and shutil.which("apt-get") and os.geteuid() == 0:
             attempt(package, ["apt-get", "install", "--yes", "--no-install-recommends", package])
-    if not (NODE_MODULES / "mqtt").is_dir() and shutil.which("npm"):
+    if not PROMTOOL.exists() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
+        attempt("promtool", [sys.executable, str(Path(__file__).resolve()), "promtool"])
+    if missing := [pin for name, pin in NODE_PACKAGES.items() if not (NODE_MODULES / name).is_dir()]:
+        offer_from_npm(missing)
+
+
+def unpack_promtool() -> None:
+    """Out of Debian's package, which would start a server if it were installed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        subprocess.run(["apt-get", "download", "prometheus"], cwd=scratch, check=True)
+        (package,) = Path(scratch).glob("prometheus_*.deb")
+        subprocess.run(["dpkg-deb", "--extract", str(package), scratch], check=True)
+        shutil.copy2(Path(scratch, "usr", "bin", "promtool"), PROMTOOL)
+
+
+def offer_from_npm(pins: Sequence[str]) -> None:
+    if shutil.which("npm"):
         options = (
             "--no-audit",
             "--no-fund",
@@ -131,7 +152,7 @@ def offer_other_clients() -> None:
             "--fetch-retries=1",
             "--fetch-timeout=20000",
         )
-        attempt("mqtt.js", ["npm", "install", "--prefix", str(NODE_MODULES.parent), *options, MQTT_JS])
+        attempt(" and ".join(pins), ["npm", "install", "--prefix", str(NODE_MODULES.parent), *options, *pins])
 
 
 def attempt(what: str, command: Sequence[str], doing: str = "installing") -> None:

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from tests.charts import documents
 from tests.pages import ROOT, blocks, page
+from tools.environment import NODE_MODULES, PROMTOOL
 from typer.main import get_command
 
 from godwit import __version__
@@ -23,6 +24,7 @@ from godwit.net.config import load
 
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "godwit"
+DCLINT = NODE_MODULES / ".bin" / "dclint"
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 
 
@@ -64,6 +66,28 @@ def test_hadolint_finds_nothing_wrong_with_the_dockerfile() -> None:
     hadolint = Path(sys.executable).with_name("hadolint")
     done = subprocess.run([hadolint, "--no-color", DEPLOY / "Dockerfile"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.skipif(not PROMTOOL.exists(), reason="promtool could not be had")
+def test_promtool_finds_nothing_wrong_with_the_alert_rules() -> None:
+    command = [PROMTOOL, "check", "rules", "--lint=all", "--lint-fatal", DEPLOY / "prometheus" / "alerts.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "SUCCESS" in done.stdout
+
+
+@pytest.mark.skipif(not DCLINT.exists(), reason="dclint could not be had")
+def test_dclint_finds_no_error_in_the_composition() -> None:
+    """Its warnings are on the order of keys and on quotes, of which YAML has more than one style."""
+    told = subprocess.run([DCLINT, "--formatter", "json", DEPLOY / "compose.yaml"], capture_output=True, text=True)
+    (found,) = json.loads(told.stdout)
+    assert found["errorCount"] == 0, [one for one in found["messages"] if one["type"] == "error"]
+    assert {one["rule"] for one in found["messages"]} <= {
+        "no-quotes-in-volumes",
+        "require-quotes-in-ports",
+        "service-keys-order",
+        "top-level-properties-order",
+    }
 
 
 def test_the_image_has_two_stages_no_root_and_no_shell() -> None:

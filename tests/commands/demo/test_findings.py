@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from godwit.commands.demo.findings import busy, missing, slow, told_of
+from godwit.commands.demo.findings import busy, disordered, missing, slow, told_of
 from godwit.commands.demo.ledger import Ledger
 from godwit.filters.text import parse
 from godwit.net.ops.report import ClientRow, Report
@@ -47,3 +47,17 @@ def test_slow_handoffs_are_explained_by_who_was_killed_by_a_busy_machine_or_not_
         "  1 for no reason that was seen here",
     ]
     assert list(slow(handoffs[:1], ("market", (0.0, 12.5)), {1: 9.0})) == []
+
+
+def test_what_came_behind_something_newer_is_told_with_where_its_subscriber_had_been() -> None:
+    kept = Ledger()
+    for time_s, broker in ((1.0, "127.0.0.1:1"), (2.0, "127.0.0.1:2"), (3.0, "127.0.0.1:3"), (4.0, "127.0.0.1:1")):
+        kept.arrived(time_s, "ann", broker)
+    for sequence in (1, 5, 3, 4):
+        kept.delivered(5.0, "ann", "p", sequence)
+    kept.delivered(5.0, "bob", "p", 2)
+    named = {"127.0.0.1:1": "harbour", "127.0.0.1:2": "market", "127.0.0.1:3": "station"}
+    assert disordered(kept.facts, named) == [
+        "ann got 2 of p behind newer ones, first at 5.0 s, after market to station to harbour"
+    ]
+    assert disordered(kept.facts[:6], named) == []

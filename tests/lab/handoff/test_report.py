@@ -22,7 +22,7 @@ SLICE = [
     "4",
     "--seeds",
     "1",
-    "--experiments",
+    "--only",
     "X2",
 ]
 
@@ -37,7 +37,7 @@ def test_a_slice_runs_reports_and_is_not_run_twice(tmp_path: Path, monkeypatch: 
     report = (tmp_path / "report.md").read_text()
     assert "## X10: throughput, msg/s" in report
     assert "## Predicted and measured" in report
-    assert "--experiments X2 --subscribers 4,8 --seeds 1 --schemes durable,proactive --seconds 4" in report
+    assert "--only X2 --subscribers 4,8 --seeds 1 --schemes durable,proactive --seconds 4" in report
     assert "Distribution of handoff latency" in (tmp_path / "report.html").read_text()
 
     monkeypatch.setattr(runs, "run", lambda configuration: pytest.fail("nothing is left to run"))
@@ -57,7 +57,7 @@ def test_what_else_varies_is_tried_with_as_many_as_asked_for(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--experiments", "X11"], "'X11' is none of X1"),
+        (["--only", "X11"], "'X11' is none of X1"),
         (["--subscribers", "many"], "'many' is not a number"),
         (["--subscribers", "0"], "0 must be 1 to 1000"),
         (["--schemes", "magic"], "'magic' is none of durable"),

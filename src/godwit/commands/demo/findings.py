@@ -49,8 +49,30 @@ async def findings(play: Play) -> list[str]:
         lines.append(f"{name}, {state}, misses {len(events):,}: {some}{', ...' if len(events) > 3 else ''}")
     if len(found) > SHOWN:
         lines.append(f"and {len(found) - SHOWN} others miss something")
+    lines += disordered(play.ledger.facts, named)
     lines += (told_of(broker.name, report) for broker, report in zip(play.brokers, reports, strict=True))
     return [*lines, *busy(max(play.late_s.values(), default=0.0))]
+
+
+def disordered(facts: Iterable[Fact], named: Mapping[str, str]) -> list[str]:
+    """By subscriber and publisher what came behind something newer, and where the subscriber had been before that."""
+    newest: dict[tuple[str, str], int] = {}
+    places: dict[str, list[str]] = {}
+    found: dict[tuple[str, str], tuple[float, int, list[str]]] = {}
+    for time_s, _, record in facts:
+        if record.kind == "attached":
+            places.setdefault(record.client, []).append(named.get(record.peer, record.peer))
+        elif record.kind == "delivered" and record.event is not None:
+            publisher, sequence = record.event
+            pair = record.client, publisher
+            if sequence < newest.get(pair, -1):
+                first_s, many, way = found.get(pair, (time_s, 0, places.get(record.client, [])[-3:]))
+                found[pair] = first_s, many + 1, way
+            newest[pair] = max(sequence, newest.get(pair, -1))
+    return [
+        f"{client} got {many:,} of {publisher} behind newer ones, first at {first_s:.1f} s, after {' to '.join(way)}"
+        for (client, publisher), (first_s, many, way) in list(found.items())[:SHOWN]
+    ]
 
 
 async def _report(broker: BrokerProcess) -> Report | None:

@@ -312,6 +312,8 @@ class Roamer(Client):
             # It says that it was nowhere since, which is not true: it may get again what it had.
             self._blind = True
             self._lied = self._lied or shown != self.token.removeprefix("?")
+        elif shown and not shown.startswith("?"):
+            self._blind = False  # it shows where it was last, and has asked nobody since
         self.was_blind = self.was_blind or self._blind
         self._server = "" if self.scene.follows else at
         if self._blind:
