@@ -242,7 +242,9 @@ class Roamer(Client):
         self._blind = False
         self._asked_anew = False
         """A broker was asked for all of the past, and nothing that came is known to be behind that."""
+        self._admitted: Connection | None = None
         self._away_s = inf
+        """Since when the broker that let it in last knows that it is away."""
         self._tokens: list[str] = []
         self._here: dict[Connection, Counter[int]] = {}
         self._server: NodeId = ""
@@ -292,7 +294,7 @@ class Roamer(Client):
 
     def _noticed(self, connection: Connection, will: bool, expiry_s: float | None) -> None:
         super()._noticed(connection, will, expiry_s)
-        if self.connection is None:
+        if connection is self._admitted and self.connection is None:
             self._away_s = self.engine.now
 
     def _retry(self) -> None:
@@ -395,7 +397,7 @@ class Roamer(Client):
         now_s = self.engine.now
         admission = Admission(at=here, time_s=now_s, present=present, disturbed=disturbed, away_s=self._away_s)
         self.admissions.append(admission)
-        self._away_s = inf
+        self._admitted, self._away_s = connection, inf
         self.scene.admitted(self, here)
         connection.begun_s = now_s
         self._execute(connection)

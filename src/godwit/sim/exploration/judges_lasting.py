@@ -139,9 +139,14 @@ def unrecalled(trial: Trial) -> Iterator[Finding]:
 def outside(trial: Trial) -> Iterator[Finding]:
     """Nothing that was published before."""
     for roamer, since_s in _recalling(trial):
-        early = [n for n in roamer.counts if trial.said[n].accepted_s < since_s and counts(trial, n)]
+        early = [n for n in roamer.counts if _is_earlier(trial.said[n], since_s) and counts(trial, n)]
         if early:
             yield Finding("unwanted", roamer.name, f"asked for what is newer than {shown(early)}")
+
+
+def _is_earlier(said: Said, since_s: float) -> bool:
+    """Whether it was published before, and not said again since."""
+    return said.accepted_s < since_s and said.archived == 1
 
 
 def _recalling(trial: Trial) -> Iterator[tuple[Roamer, float]]:

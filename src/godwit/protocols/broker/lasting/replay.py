@@ -313,17 +313,14 @@ class Replays:
         session, wanted = reading.session, reading.sub.wanted
         if wanted.no_local and publication.publisher == session.client:
             return
-        name = ("", publication.publisher, publication.sequence)
-        if name in reading.replay.had:
-            reading.replay.had.discard(name)
-            return
         said = _replayed(publication)
         qos = min(publication.qos, wanted.qos)
         identifiers = (wanted.identifier,) if wanted.identifier else ()
         if qos:
             # The name of what is read is that of what has come: whoever had it elsewhere does not get it twice.
             item = Item(said, qos, False, identifiers, stamp=(origin, 0), since=self.steady())
-            self.switch.take(session, item, origin)
+            if item.name not in reading.replay.had:
+                self.switch.take(session, item, origin)
         else:
             self.flows.pass_on(session, said, False, identifiers)
 
