@@ -1,6 +1,7 @@
 # Everything starts from here, on a machine with Python 3.11 or newer and make. The environment in .venv makes itself.
 
 PYTHON ?= python3
+PROCESSES ?= 3
 HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
@@ -20,11 +21,12 @@ help: ## this list
 demo: $(CORE) ## three brokers, people who roam between them, one broker killed: is anything lost?
 	@$(BIN)/godwit demo
 
-test: $(DEV) ## check, then all tests
+test: $(DEV) ## check, then all tests; PROCESSES=6 on a machine with more than two cores
 	@# The index is compiled meanwhile, once, where otherwise several tests at a time would each compile it.
 	@$(BIN)/python -m tools.warm & $(MAKE) --no-print-directory check && wait
 	@# Tests wait more than they compute: with a process for each of two cores, half of the time of both goes unused.
-	@$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
+	@# The order of tests is that of tests/conftest.py, which knows what takes long; xdist would count tests.
+	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadgroup --no-loadscope-reorder
 
 check: $(DEV) ## style (ruff), types (mypy --strict), and dependencies against the lock
 	@$(BIN)/ruff check
@@ -43,6 +45,7 @@ bench: $(DEV) ## speed of matching, simulator and broker beside baselines measur
 	@$(BIN)/python benchmarks/simulator.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/broker.py $(filter --quick,$(ARGS))
 	@$(BIN)/python benchmarks/matching.py $(ARGS)
+	@$(BIN)/python benchmarks/speed.py $(filter --quick,$(ARGS))
 
 features: $(DEV) ## each feature of the specs with the tests that prove it; ARGS="--spec content-routing" for one spec
 	@$(BIN)/python -m tools.features $(ARGS)

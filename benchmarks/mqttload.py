@@ -18,7 +18,7 @@ import mqtt5
 import numpy as np
 
 PAYLOAD_B = 256
-ANSWER_S = 30.0
+ANSWER_S, WARM_S = 30.0, 120.0
 GIVEN_UP_S = 5.0
 """Nothing comes for so long: the rest is lost."""
 
@@ -133,65 +133,20 @@ def fan_out(port: int, version: int, subscribers: int, count: int, window: int) 
     return {"per_s": arrived / taken_s, "arrived": arrived / (count * subscribers), "seconds": taken_s}
 
 
-def in_turn(port: int, version: int, topics: int, count: int, window: int) -> dict[str, float]:
-    """QoS 0, one to one, each publication on another topic than the last."""
-    subscriber, publisher = Client(port, "s", version), Client(port, "p", version)
-    subscriber.subscribe("bench/#", 0)
-    packets = [publisher.publication(f"bench/{n:06}", bytes(PAYLOAD_B)) for n in range(topics)]
-    out = b"".join(packets) * (count // topics)
-    window_b = window * len(packets[0])
-    taken_s, got = pumped(publisher.socket, out, [subscriber.socket], len(out), window_b)
-    return {"per_s": got / len(packets[0]) / taken_s, "arrived": got / len(out)}
-
-
-def crowd(port: int, version: int, clients: int, topics: int, count: int, window: int) -> dict[str, float]:
-    """QoS 0, as many publishers as subscribers, each of whom wants its part of the topics by a wildcard."""
-    subscribers = [Client(port, f"s{number}", version) for number in range(clients)]
-    for number, client in enumerate(subscribers):
-        client.subscribe(f"bench/{number:04}/+", 0)
-    publishers = [Client(port, f"p{number}", version) for number in range(clients)]
-    names = [f"bench/{n % clients:04}/{n // clients:06}" for n in range(topics)]
-    packets = [publishers[0].publication(name, bytes(PAYLOAD_B)) for name in names]
-    each, size = count // clients, len(packets[0])
-    parts = [b"".join(packets[(at * 7919 + n) % topics] for n in range(each)) for at in range(clients)]
-    taken_s, got = shovelled(
-        [one.socket for one in publishers], parts, [one.socket for one in subscribers], max(1, window // clients) * size
-    )
-    return {"per_s": got / size / taken_s, "arrived": got / (size * each * clients)}
-
-
-def shovelled(
-    publishers: list[socket.socket], parts: list[bytes], subscribers: list[socket.socket], window_b: int
-) -> tuple[float, int]:
-    """As `pumped`, from many: each sends a window at a time, and all wait until everything of it has come."""
-    poll, by_number = select.epoll(), {one.fileno(): one for one in subscribers}
-    for number in by_number:
-        by_number[number].setblocking(False)
-        poll.register(number, select.EPOLLIN)
-    buffer, got, sent, total = bytearray(1 << 20), 0, 0, sum(map(len, parts))
-    start = last = time.perf_counter()
-    for at in range(0, len(parts[0]), window_b):
-        for one, part in zip(publishers, parts, strict=True):
-            one.sendall(part[at : at + window_b])
-            sent += len(part[at : at + window_b])
-        ahead_b = 0 if sent == total else window_b * len(parts) // 2
-        while got < sent - ahead_b:
-            for number, _ in poll.poll(0.5):
-                got += by_number[number].recv_into(buffer)
-                last = time.perf_counter()
-            if time.perf_counter() - last > GIVEN_UP_S:
-                return last - start, got
-    return last - start, got
-
-
 def round_trips(port: int, version: int, count: int) -> dict[str, float]:
     subscriber, publisher = Client(port, "s", version), Client(port, "p", version)
     subscriber.subscribe("bench/topic", 0)
-    one = publisher.publication("bench/topic", bytes(PAYLOAD_B))
+    return to_and_fro(
+        publisher.socket, publisher.publication("bench/topic", bytes(PAYLOAD_B)), subscriber.packet, count
+    )
+
+
+def to_and_fro(out: socket.socket, one: bytes, answer: Callable[[], object], count: int) -> dict[str, float]:
+    """Send it, wait for the answer, and again."""
     start = time.perf_counter()
     for _ in range(count):
-        publisher.socket.sendall(one)
-        subscriber.packet()
+        out.sendall(one)
+        answer()
     return {"per_s": count / (time.perf_counter() - start)}
 
 
@@ -205,64 +160,6 @@ def acknowledged(port: int, version: int, count: int, window: int = 1000) -> dic
     out = b"".join(packets[n % 60_000] for n in range(count))
     taken_s, got = pumped(publisher.socket, out, [publisher.socket], answer_b * count, window * len(packets[0]))
     return {"per_s": got / answer_b / taken_s, "arrived": got / answer_b / count}
-
-
-class Receipts:
-    """Answers packets of one size by their identifiers, many at a time: a subscriber that costs the load little."""
-
-    def __init__(self, client: Client, size: int, number_at: int, answer: int) -> None:
-        self.client, self.size, self.number_at, self.answer = client, size, number_at, answer
-        self.rest, self.count = b"", 0
-
-    def take(self, data: bytes) -> None:
-        data = self.rest + data
-        whole = len(data) // self.size
-        self.rest = data[whole * self.size :]
-        self.count += whole
-        if whole:
-            rows = np.frombuffer(data, np.uint8, whole * self.size).reshape(whole, self.size)
-            answers = np.empty((whole, 4), np.uint8)
-            answers[:, 0], answers[:, 1] = self.answer, 2
-            answers[:, 2:] = rows[:, self.number_at : self.number_at + 2]
-            self.client.socket.sendall(answers.tobytes())
-
-
-def connected(port: int, version: int, topics: int, count: int, window: int, keeps: bool = False) -> dict[str, float]:
-    """QoS 1 to a client that is there and acknowledges; the publisher never has more than the window unacknowledged."""
-    subscriber = Client(port, "s", version, clean=not keeps, receive_max=65_535)
-    subscriber.subscribe("bench/#", 1)
-    publisher = Client(port, "p", version)
-    names = [f"bench/{n:06}" for n in range(topics)]
-    packets = [publisher.publication(names[n % topics], bytes(PAYLOAD_B), 1, 1 + n % 60_000) for n in range(60_000)]
-    out = b"".join(packets[n % 60_000] for n in range(count))
-    size = len(packets[0])
-    receipts = Receipts(subscriber, size, size - PAYLOAD_B - (version == CONNECT_FIVE) - 2, 0x40)
-    return _exchanged(publisher, out, size, count, window, receipts)
-
-
-def _exchanged(
-    publisher: Client, out: bytes, size: int, count: int, window: int, receipts: Receipts
-) -> dict[str, float]:
-    poll, view, sent, answered = select.epoll(), memoryview(out), 0, 0
-    ours, theirs = publisher.socket, receipts.client.socket
-    ours.setblocking(False)
-    for one in (ours, theirs):
-        poll.register(one.fileno(), select.EPOLLIN)
-    start = last = time.perf_counter()
-    while receipts.count < count or answered < 4 * count:
-        room = (min(answered // 4, receipts.count) + window) * size - sent
-        if sent < len(out) and room > 0:
-            with suppress(BlockingIOError):
-                sent += ours.send(view[sent : sent + room])
-        for number, _ in poll.poll(0.5):
-            if number == ours.fileno():
-                answered += len(ours.recv(1 << 20))
-            else:
-                receipts.take(theirs.recv(1 << 20))
-            last = time.perf_counter()
-        if time.perf_counter() - last > GIVEN_UP_S:
-            break
-    return {"per_s": receipts.count / (last - start), "arrived": receipts.count / count}
 
 
 def by_content(port: int, filters: int, clients: int, events: int, window: int, seed: int = 1) -> dict[str, float]:
@@ -284,6 +181,7 @@ def by_content(port: int, filters: int, clients: int, events: int, window: int, 
     one_b = len(publisher.publication("bench/t", _payload(values[0])))
     out = b"".join(publisher.publication("bench/t", _payload(row)) for row in values)
     wanted = _deliveries(expected, clients)
+    _warm_up(publisher, subscribers, low, clients, one_b)
     taken_s, got = pumped(
         publisher.socket, out, [client.socket for client in subscribers], one_b * wanted, window * one_b
     )
@@ -293,6 +191,15 @@ def by_content(port: int, filters: int, clients: int, events: int, window: int, 
         "deliveries_per_event": wanted / events,
         "subscribed_s": subscribed_s,
     }
+
+
+def _warm_up(publisher: Client, subscribers: list[Client], low: Any, clients: int, one_b: int) -> None:
+    """Whoever has answered all subscriptions may still have to make its index."""
+    for row in low[:64] + 0.05:
+        publisher.socket.sendall(publisher.publication("bench/t", _payload(row)))
+        for number in np.unique(next(_matching(low, [row.round(6)])) % clients):
+            subscribers[number].socket.settimeout(WARM_S)
+            subscribers[number]._exactly(one_b)
 
 
 def _payload(row: Any) -> bytes:
@@ -325,28 +232,17 @@ def idle(port: int, version: int, clients: int, hold: Callable[[], object]) -> d
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "what", choices=["fan-out", "in-turn", "crowd", "round-trips", "acknowledged", "connected", "content", "idle"]
-    )
+    parser.add_argument("what", choices=["fan-out", "round-trips", "acknowledged", "content", "idle"])
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--version", type=int, default=CONNECT_FIVE)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--subscribers", type=int, default=1)
     parser.add_argument("--filters", type=int, default=10_000)
-    parser.add_argument("--topics", type=int, default=1000)
-    parser.add_argument("--keeps", action="store_true", help="the subscriber's session outlives its connection")
     parser.add_argument("--window", type=int, default=4000)
     given = parser.parse_args()
     match given.what:
         case "fan-out":
             result = fan_out(given.port, given.version, given.subscribers, given.count, given.window)
-        case "in-turn":
-            result = in_turn(given.port, given.version, given.topics, given.count, given.window)
-        case "crowd":
-            result = crowd(given.port, given.version, given.subscribers, given.topics, given.count, given.window)
-        case "connected":
-            window = min(given.window, 1000)
-            result = connected(given.port, given.version, given.topics, given.count, window, given.keeps)
         case "round-trips":
             result = round_trips(given.port, given.version, given.count)
         case "acknowledged":

@@ -86,7 +86,7 @@ async def performed(told: argparse.Namespace, folder: Path) -> bool:
         await asyncio.gather(*(broker.kill() for broker in every))
     for at_s, text in play.happenings:
         print(f"{at_s:7.1f} s  {text}")
-    handoffs = sorted(play.handoffs_s) or [0.0]
+    handoffs = sorted(end_s - begin_s for begin_s, end_s in play.handoffs) or [0.0]
     print(
         f"{verdict.published} published, {verdict.matched} owed, {verdict.delivered} delivered, {verdict.lost} lost, "
         f"{verdict.duplicated} twice, {verdict.out_of_order} out of order, {verdict.unwanted} unwanted; "

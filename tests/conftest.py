@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tools import groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,31 +35,36 @@ SETTINGS = Path(__file__).with_name("spark") / "spark-defaults.conf"
 os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file '{SETTINGS}' pyspark-shell"
 
 
-FIRST_HALF = ("audit", "gathering", "io", "match", "mobility")
-"""Rooms of `tests/pipeline` that take as long together as all else that needs Spark."""
+SPARK = {
+    "spark-jobs": [f"pipeline/{room}" for room in ("audit", "gathering", "io", "match", "mobility")],
+    "spark-drivers": ["docs", "pipeline/streaming/test_queries.py", "pipeline/test_session_cluster.py"],
+    "spark": [""],
+}
+"""Where tests are that share a session, the first that fits: jobs; what starts drivers, clusters and brokers of its own
+and waits for them; and all else."""
+FIRST = (*SPARK, "tests/test_distributions.py", "console", "hosts", "checked")
+"""Groups that take longest: whoever begins with them is not waited for at the end."""
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever needs Spark is in two groups, of a session each, so that two workers end together.
-
-    Tests of a module that share what it has made once (a broker, wheels, results of runs) are a group too: each worker
-    that gets one of them would make it again. The larger groups are handed out first; tests that belong to none come
-    after them, one by one.
-    """
-    rooms = tuple(Path(__file__).parent / "pipeline" / name for name in FIRST_HALF)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whatever needs Spark is in a few groups, of a session each; none of them takes as long as a worker has."""
+    here = Path(__file__).parent
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            is_first = any(item.path.is_relative_to(room) for room in rooms)
-            item.add_marker(pytest.mark.xdist_group("spark 1" if is_first else "spark 2"))
-        elif shares(item) and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+            there = item.path.relative_to(here)
+            fitting = (name for name, places in SPARK.items() if any(there.is_relative_to(place) for place in places))
+            groups.join(item, next(fitting))
+        elif groups.shares(item):
+            groups.join(item, item.nodeid.partition("::")[0])
+    if groups.are_asked_for(config):
+        items[:] = groups.ordered(items, FIRST)
+        groups.name_after_groups(items)
 
 
-def shares(item: pytest.Item) -> bool:
-    """Whether it uses something that is made once for its module."""
-    known = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
-    return any(found[-1].scope == "module" for found in known.values())
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    groups.name_plainly(session.items)
 
 
 @pytest.fixture(scope="session")

@@ -108,10 +108,12 @@ def _fabric(report: Report) -> str:
         )
         return f"tree: {leads}"
     cells = ", ".join(f"{one.prefix or 'all'} ({_box(one.box)})" for one in ring.cells) or "none yet"
+    problem = f"; {ring.problem}" if ring.problem else ""
+    kept = " and ".join(ring.holders) or "nobody"
     waits = f"; {ring.custody:,} publications wait" if ring.custody else ""
     return (
         f"ring: cell {cells}; of {len(ring.owners):,} known; book {ring.book:,} filters of {ring.book_brokers:,} "
-        f"brokers; home of {ring.homes:,} clients{waits}{'; ' + ring.problem if ring.problem else ''}"
+        f"brokers, kept by {kept} too; home of {ring.homes:,} clients{waits}{problem}"
     )
 
 

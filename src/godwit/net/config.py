@@ -46,7 +46,7 @@ from godwit.net.store.sqlite import Sync
 from godwit.protocols.broker.api import Capacity
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Handoff
 from godwit.protocols.broker.handoff.prediction import HABITS
-from godwit.protocols.broker.topics import meaning, problem_of_filter
+from godwit.protocols.broker.topics import meaning, problem_of_filter, problem_of_name
 from godwit.protocols.neighbors.nearness import NEAR_M
 
 STATUS_ANY, STATUS_DEFAULT = "any", "127.0.0.1:9883"
@@ -360,6 +360,21 @@ class Sites(Strict, frozen=True):
         return self.secret_file.read_bytes().strip() if self.secret_file is not None else self.secret.encode()
 
 
+class Sn(Strict, frozen=True):
+    """Sensors that speak MQTT-SN over UDP (docs/sensors.md)."""
+
+    listen: str = ""
+    """`host:port`; empty: nowhere."""
+    topics: dict[str, str] = {}
+    """Topics that all clients know by number, as `1 = "air/temperature"`."""
+    expiry_s: NotNegative = 86_400.0
+    """How long the session of a client that did not ask for a clean one is kept while it is away."""
+    profiles: dict[str, NotNegative] = {}
+    """The same for clients whose identifiers begin so, as `"sink-" = 604800`."""
+    retry_s: Positive = 10.0
+    """How long a client may take to acknowledge something before it is said again."""
+
+
 class Ring(Strict, frozen=True):
     """Each broker owns a part of the globe, and matches what is published for it (docs/ring.md)."""
 
@@ -406,6 +421,7 @@ class Config(Strict, frozen=True):
     adhoc: Adhoc = Adhoc()
     sites: Sites = Sites()
     ring: Ring = Ring()
+    sn: Sn = Sn()
     log: Log = Log()
     telemetry: Telemetry = Telemetry()
 
@@ -588,6 +604,20 @@ def _check(config: Config) -> None:
     if Fabric.ADHOC in config.fabrics:
         _check_adhoc(config)
     _check_sites(config)
+    _check_sn(config.sn)
+
+
+SN_PORT = 10_000
+
+
+def _check_sn(sn: Sn) -> None:
+    if sn.listen:
+        address(sn.listen, "sn.listen", SN_PORT)
+    for number, topic in sn.topics.items():
+        if not number.isdecimal() or not 1 <= int(number) <= 0xFFFE:
+            raise ConfigError(f"sn.topics: {number!r} is no number of a topic; right would be 1 to 65534")
+        if problem := problem_of_name(topic):
+            raise ConfigError(f"sn.topics.{number}: {problem}")
 
 
 SITES_PORT = 7_884

@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Protocol
 
@@ -25,6 +26,15 @@ class Carrier(Protocol):
     def broadcast(self, message: Message) -> None: ...
     def drop(self, peer: NodeId, reason: str) -> None:
         """End the link to a peer that broke the protocol."""
+
+
+def boot_of_machine() -> str:
+    """Names the start of this machine, since which `AsyncHost.now` counts for all processes; empty where it is not
+    told."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 class AsyncHost:

@@ -21,7 +21,7 @@ from godwit.net import rehearsal, tls
 from godwit.net.access import Access, SecurityError
 from godwit.net.address import Address
 from godwit.net.config import SITES_PORT, Config, ConfigError, Fabric, address
-from godwit.net.host import AsyncHost
+from godwit.net.host import AsyncHost, boot_of_machine
 from godwit.net.identity import Identity, identify
 from godwit.net.logins import Remembered, key_in
 from godwit.net.mqtt.front import Front
@@ -331,7 +331,7 @@ class Server:
         parts.asks.stop, parts.asks.reload = self.ask_to_stop, self.reload
         # What the fabric numbers may be seen by others only once the disk knows that it may have been used.
         await self._store.flushed()
-        makers: tuple[MakeService, ...] = (PeerService, _radio, _uplinks, Fronts, *self.extras)
+        makers: tuple[MakeService, ...] = (PeerService, _radio, _uplinks, Fronts, _sensors, *self.extras)
         made = [service for make in makers if (service := make(parts)) is not None]
         for service in sorted(made, key=lambda one: not one.is_there_for_all):
             parts.services.append(service)
@@ -447,6 +447,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
         limits=limits(config),
         capacity=capacity(config),
         tracing=traced,
+        boot=boot_of_machine(),
         directory=CareOf(host, fabric, fabric) if isinstance(fabric, RingFabric) else None,
     )
     broker.tell_bounds(_tell_bound)
@@ -528,6 +529,15 @@ def _radio(parts: Parts) -> Service | None:
     from godwit.net.radio.node import RadioService
 
     return RadioService(parts.air)
+
+
+def _sensors(parts: Parts) -> Service | None:
+    if not parts.config.sn.listen:
+        return None
+    # Most brokers have no sensors, and start faster without what they need.
+    from godwit.net.sn.service import SnService
+
+    return SnService(parts)
 
 
 def check(config: Config) -> None:

@@ -41,6 +41,18 @@ def test_programs_get_the_table_and_nothing_else(tmp_path: Path) -> None:
     assert (told["failed"], told["by_kind"]["all"]) == ([], {"seeds": 1, "failed": 0})
 
 
+def test_worlds_of_what_lasts_are_kept_apart_from_others(tmp_path: Path) -> None:
+    where = ("--seeds", "1", "--first", "60", "--out", str(tmp_path), "--workers", "1")
+    assert explore(*where)[0] == 0
+    status, said = explore(*where, "--worlds", "lasting")
+    assert status == 0, said
+    assert "worlds lasting: seeds 60 to 60" in said
+    assert "already" not in said
+    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert [line["worlds"] for line in lines] == ["any", "lasting"]
+    assert {"lasting", "since"} <= set(lines[1]["kinds"])
+
+
 def test_a_plan_is_replayed_and_drawn(tmp_path: Path) -> None:
     save(small_plan(*CRASH), tmp_path / "plan.json")
     status, said = explore("--replay", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out"))
@@ -54,6 +66,7 @@ def test_a_plan_is_replayed_and_drawn(tmp_path: Path) -> None:
     [
         (("--seeds", "2", "--minutes", "1"), "give one of them"),
         (("--fabric", "rope"), "--fabric rope: one of tree"),
+        (("--worlds", "dry"), "--worlds dry: one of any, lasting"),
         (("--replay", "nowhere.json"), "nowhere.json: No such file"),
     ],
 )

@@ -9,11 +9,11 @@ from godwit.lab.models.populations import (
     Population,
     Stays,
     active_dummies,
+    long_run_shares,
     neighbor_places,
     random_generator,
     random_places,
     random_shares,
-    stationary,
 )
 from godwit.lab.models.topology import complete, graph_of, six_brokers
 
@@ -34,7 +34,7 @@ def test_the_closed_form_is_the_null_space(brokers: int, connect: float, disconn
     stays = Stays(connect, disconnect, handoff)
     shares = random_shares(brokers, stays)
     expected = [shares.handoff, shares.disconnect, *[shares.broker] * brokers]
-    assert list(stationary(random_generator(brokers, stays))) == pytest.approx(expected, rel=1e-6)
+    assert list(long_run_shares(random_generator(brokers, stays))) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.feature("proactive-handoff F40", "proactive-handoff F45")

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from tests.net import certificates
 from tests.net.admin.asking import answered, asked
-from tests.net.servers import client, cluster, parts, port, serving, wanted_by
+from tests.net.servers import client, cluster, parts, peers_at, port, serving, wanted_by
 from tests.net.stations import played, until
 
 import godwit
@@ -55,6 +55,33 @@ def test_brokers_in_a_ring_tell_their_cells_and_where_they_stand(tmp_path: Path)
             assert told["place"] == [38.72, -9.14]
             assert told["ring"]["cells"]
             assert (await asked(a, "/v1/why?client=x&topic=t"))["wanted_by"] is None
+
+    played(scene)
+
+
+def test_a_broker_leaves_the_ring_when_an_operator_says_so(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            serving(tmp_path, "a", fabric="dht", ring__place="38.72,-9.14", peers__listen="127.0.0.1:0", **HTTP) as a,
+            serving(
+                tmp_path,
+                "b",
+                fabric="dht",
+                ring__place="48.86,2.35",
+                peers__listen="127.0.0.1:0",
+                peers__connect=[peers_at(a)],
+                **HTTP,
+            ) as b,
+        ):
+            rings = [parts(one).ring for one in (a, b)]
+            await until(lambda: all(ring is not None and len(ring.regions) == 1 for ring in rings), 40)
+            assert "neighbors'" in (await asked(b, "/v1/actions/leave", {"confirm": True}))["result"]
+            first, second = rings
+            assert first is not None
+            assert second is not None
+            await until(lambda: not second.regions and len(first.regions) == 2, 40)
+            status, _ = await answered(a, "/v1/actions/leave", {"confirm": True})
+            assert status == 400, "nobody is left who could have its cells"
 
     played(scene)
 

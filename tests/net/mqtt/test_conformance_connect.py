@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 
 import mqtt5
@@ -455,7 +456,10 @@ def test_a_will_that_waits_is_not_said_where_the_client_is_back(broker: Served) 
 def test_silence_for_one_and_a_half_times_the_keep_alive_ends_the_connection(broker: Served) -> None:
     with Raw(broker.port) as raw:
         assert raw.connect("silent", keep_alive=1).server_keep_alive is None
+        since = time.monotonic()
+        assert pings(raw)
         assert goodbye(raw) == 0x8D
+        assert time.monotonic() - since >= 1.5, "and not earlier"
 
 
 @pytest.mark.mqtt("MQTT-3.1.2-28", "MQTT-3.2.0-1", "MQTT-3.2.0-2", "MQTT-3.2.2-1")

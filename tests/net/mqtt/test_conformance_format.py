@@ -118,6 +118,21 @@ def test_packet_identifiers_of_deliveries_are_not_in_use(broker: Served, client:
         assert len(set(numbers)) == 20
 
 
+@pytest.mark.mqtt("MQTT-2.2.1-4", "MQTT-4.3.2-1", "MQTT-4.3.3-1")
+def test_numbers_that_begin_anew_leave_out_those_in_use(broker: Served, client: Raw) -> None:
+    with listening(broker, "wraps", "w", options=2) as listener:
+        for _ in range(2):
+            broker.ask(lambda: setattr(broker.broker.sessions["wraps"].queue, "number", 65_533))
+            for number in range(1, 6):
+                client.send(publish("w", b"x", 1 + number % 2, number))
+                client.packet()
+                if number % 2:
+                    client.send(mqtt5.PubRelPacket(number).write())
+                    client.packet()
+        numbers = [heard(listener).packet_id for _ in range(10)]
+        assert numbers == [65_534, 65_535, 1, 2, 3, 4, 5, 6, 7, 8]
+
+
 @pytest.mark.mqtt("MQTT-2.2.1-5")
 def test_answers_to_publications_carry_their_identifier(client: Raw) -> None:
     client.send(publish("a", b"x", 1, 4711))

@@ -266,6 +266,23 @@ def test_topic_aliases_end_with_the_connection(broker: Served) -> None:
         assert goodbye(raw) == PROTOCOL_ERROR
 
 
+@pytest.mark.mqtt("MQTT-3.3.2-7")
+def test_aliases_that_the_broker_gave_a_client_end_with_the_connection_too(broker: Served, client: Raw) -> None:
+    """Each connection hears the whole topic first, also of what was sent under an alias and goes again."""
+    with listening(broker, "carried", "carried", topic_alias_max=2, **KEPT) as listener:
+        client.send(publish("carried", b"1", 1, 1), publish("carried", b"2", 1, 2))
+        acknowledged(client, 1, 2)
+        first, second = heard(listener), heard(listener)
+        assert (first.topic, first.topic_alias, second.topic, second.topic_alias) == ("carried", 1, "", 1)
+        drop(broker, listener, "carried")
+    for most in (2, 0):
+        with again(broker, "carried", topic_alias_max=most) as listener:
+            repeated = [heard(listener) for _ in range(2)]
+            assert repeated[0].topic == "carried"
+            assert [one.topic for one in repeated if not one.topic_alias] == ["carried"] * (0 if most else 2)
+            drop(broker, listener, "carried")
+
+
 @pytest.mark.mqtt("MQTT-3.3.2-8", "MQTT-3.3.2-9")
 @pytest.mark.parametrize("alias", [0, 4])
 def test_a_topic_alias_beyond_the_limit_is_an_error(client: Raw, alias: int) -> None:

@@ -159,9 +159,10 @@ def test_an_answer_to_unsubscribing_has_no_words(client: Raw) -> None:
 
 
 @pytest.mark.mqtt("MQTT-3.10.4-3")
-def test_a_delivery_that_has_begun_is_completed_after_unsubscribing(broker: Served, client: Raw) -> None:
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_delivery_that_has_begun_is_completed_after_unsubscribing(broker: Served, client: Raw, qos: int) -> None:
     with listening(broker, "leaving", "leaving", session_expiry_interval=100) as first:
-        client.send(publish("leaving", b"x", 2, 1))
+        client.send(publish("leaving", b"x", qos, 1))
         number = heard(first).packet_id
         first.send(unsubscribe("leaving"))
         assert codes(first) == [0]

@@ -101,7 +101,7 @@ def _subscribing(one: Wanted, version: int) -> bytes:
 
 
 def _publishing(one: Said, version: int, number: int) -> bytes:
-    payload = f'{{"n": {one.n}, "k": "{one.k}"}}'.encode()
+    payload = f'{{"n": {one.n}, "k": "{one.k}", "qos": {one.qos}}}'.encode()
     kind = "json" if one.rich and version == 5 else None
     packet = mqtt5.PublishPacket(
         one.topic, payload, content_type=kind, qos=QOS[one.qos], packet_id=number if one.qos else None
@@ -110,14 +110,15 @@ def _publishing(one: Said, version: int, number: int) -> bytes:
 
 
 class Scene:
-    """Four clients, all of whom acknowledge what they get. The first two speak version 5, the others 3.1.1; the sessions
-    of the second and the fourth are kept."""
+    """Four clients, all of whom acknowledge what they get. The first two speak version 5, the others 3.1.1. Sessions of
+    the second and the fourth are kept."""
 
     def __init__(self, front: Front) -> None:
         self.front = front
         self.clients: list[Connection] = []
-        self.heard: list[tuple[list[bytes], list[bytes]]] = [([], []) for _ in VERSIONS]
-        """Of each client the publications, and whatever else it was told."""
+        self.heard: list[dict[str, list[bytes]]] = [{} for _ in VERSIONS]
+        """What each client was told: publications by the QoS at which they were said, since only those of one QoS are
+        sure to keep their order, and whatever else."""
         self.read = [0] * len(VERSIONS)
 
     async def begin(self, wanted: list[Wanted]) -> None:
@@ -147,7 +148,7 @@ class Scene:
         still = 0
         while still < 6:
             await asyncio.sleep(0)
-            still = 0 if any([self._answer(at) for at in range(len(self.clients))]) else still + 1
+            still = 0 if sum(self._answer(at) for at in range(len(self.clients))) else still + 1
 
     def _answer(self, at: int) -> bool:
         client, before = self.clients[at], self.read[at]
@@ -155,9 +156,10 @@ class Scene:
             return False
         data: bytes = cast(Any, client.transport).written[before:]
         for start, body, end in packets(data):
-            said, others = self.heard[at]
-            if data[start] >> 4 != 2:  # a CONNACK tells when it was said
-                (said if data[start] >> 4 == 3 else others).append(data[start:end])
+            if data[start] >> 4 == 2:
+                continue  # a CONNACK tells when it was said
+            kind = f"publication {data[end - 2 : end]!r}" if data[start] >> 4 == 3 else "other"
+            self.heard[at].setdefault(kind, []).append(data[start:end])
             if data[start] & 0xF6 == 0x32:
                 place = body + 2 + (data[body] << 8 | data[body + 1])
                 client.data_received(b"\x40\x02" + data[place : place + 2])

@@ -10,15 +10,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+import uvloop
 from tests.net.certificates import Authority
 from tests.net.stations import QUICK, Station, played, until
 
 from godwit.net.config import PeersTls
 from godwit.net.peers.frames import GREETING_B_MAX, Kind, Peer, Reader, framed
-from godwit.net.peers.links import Club, LinkOptions
+from godwit.net.peers.links import Club, Link, LinkOptions
 from godwit.net.tls import problem_of
 from godwit.protocols.host import Message, RemoteError
 from godwit.protocols.routing.messages import Ack
@@ -63,6 +65,66 @@ def test_large_messages_pass_and_too_large_ones_are_counted() -> None:
         await b.stop()
 
     played(scene)
+
+
+def test_a_large_message_may_come_together_with_the_proof() -> None:
+    """A broker says what it wants as soon as it is linked, which may be much: nobody must be refused for that."""
+
+    async def scene() -> None:
+        club, options = Club(secret=b"drawn at random"), LinkOptions(packs=())
+        a, b = Station("a", club, options), Station("b", club, options)
+        large = Heartbeat("x" * 100_000, 1, 1, 0)
+        for one in (a, b):
+            one.links.on_linked = partial(_say, one, large)
+        b.dialler.dial(await a.listen())
+        await until(lambda: a.heard and b.heard)
+        assert (a.heard, b.heard) == ([("b", large)], [("a", large)])
+        await a.stop()
+        await b.stop()
+
+    played(scene)
+
+
+def _say(one: Station, message: Message, peer: str) -> None:
+    one.links.send(peer, message)
+
+
+def test_frames_are_held_to_the_bound_that_holds_when_their_turn_comes() -> None:
+    stream = framed(Kind.CONTROL, b"proof") + framed(Kind.MESSAGE, bytes(100_000))
+    reader = Reader()
+    frames = reader.feed(stream)
+    assert next(frames) == (Kind.CONTROL, b"proof")
+    reader.size_max = 200_000
+    assert list(frames) == [(Kind.MESSAGE, bytes(100_000))]
+    strange = Reader().feed(stream)
+    next(strange)
+    with pytest.raises(RemoteError, match="a frame of 100,001 bytes"):
+        next(strange)
+
+
+def test_a_connection_that_comes_when_nobody_waits_for_it_leaves_nothing_behind() -> None:
+    """In the loop that brokers have: it closes such a connection and tells nobody."""
+
+    async def scene() -> None:
+        a, b = Station("a"), Station("b")
+        address = await a.listen()
+        made = b.links._link
+
+        def made_too_late(*told: Any) -> Link:
+            link = made(*told)
+            link.connection_made = lambda transport: (Link.connection_made(link, transport), dialling.cancel())  # type: ignore[method-assign, assignment]
+            return link
+
+        b.links._link = made_too_late  # type: ignore[method-assign]
+        port = int(address.rpartition(":")[2])
+        dialling = asyncio.create_task(b.links.connect("127.0.0.1", port, address))
+        with pytest.raises(asyncio.CancelledError):
+            await dialling
+        assert not b.links._all
+        await b.stop()
+        await a.stop()
+
+    uvloop.run(scene())
 
 
 @pytest.mark.parametrize("names", ["ab", "ba"] * 3)

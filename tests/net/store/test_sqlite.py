@@ -400,6 +400,22 @@ def test_a_file_that_is_deleted_or_replaced_while_it_is_written_is_noticed(tmp_p
     with_store(tmp_path, write)
 
 
+def test_only_its_user_may_read_the_store_though_its_folder_is_open(tmp_path: Path) -> None:
+    """Also one that an earlier version made for everybody, and what the next process makes beside it."""
+    tmp_path.chmod(0o755)
+
+    async def look(store: SqliteStore) -> None:
+        store.put("sessions", "van", 0, b"x")
+        await store.flushed()
+        files = {one.name: one.stat().st_mode & 0o777 for one in tmp_path.glob(f"{FILE}*")}
+        assert len(files) == 3
+        assert set(files.values()) == {0o600}
+
+    with_store(tmp_path, look)
+    (tmp_path / FILE).chmod(0o644)
+    with_store(tmp_path, look)
+
+
 def test_single_rows_are_as_they_were_put_last(tmp_path: Path) -> None:
     async def write(store: SqliteStore) -> None:
         assert store.get("meta", "a", 1) is None

@@ -567,6 +567,7 @@ def test_an_audience_is_straight_only_where_nothing_else_is_to_be_done() -> None
     assert [broker.audience(topic).straight for topic in "bc"] == [None] * 2
     asked = broker.audience("d")
     assert (asked.straight, len(asked.asking)) == ((), 1)
+    assert subscriber.connection is not None
     wanting = broker.outlets(asked.asking, [{"n": 1}, {"n": 2}], [subscriber.connection])
     assert wanting == [{subscriber.connection}, set()]
     broker.on_published = lambda publication: None

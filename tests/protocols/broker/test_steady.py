@@ -45,6 +45,22 @@ def test_a_start_adds_the_time_that_the_broker_was_down_as_far_as_the_calendar_k
     assert before + seen_s - NOTED_S <= site.broker.steady() <= before + seen_s + 1.0
 
 
+@pytest.mark.parametrize("set_s", [0.0, 8 * DAY_S, -8 * DAY_S])
+def test_a_start_on_a_machine_that_went_on_needs_no_calendar(set_s: float) -> None:
+    world = World()
+    site = world.sites["b1"]
+    store = MemoryStore({}, lambda call: call())
+    first = Steady(site.host, store, site.clock, "boot 1")
+    first.keep()
+    before = first.now()
+    world.run(500.0)
+    site.offset_s = set_s
+    assert Steady(site.host, store, site.clock, "boot 1").now() == pytest.approx(before + 500.0)
+    # It was off meanwhile: the calendar must be believed, as far as it goes on.
+    again = Steady(site.host, store, site.clock, "boot 2").now()
+    assert again == pytest.approx(before + max(0.0, 500.0 + set_s))
+
+
 def test_two_clocks_of_one_broker_agree() -> None:
     world = World()
     site = world.sites["b1"]

@@ -25,4 +25,22 @@ def test_brokers_are_joined_whatever_the_seed() -> None:
 
 def test_a_few_hundred_seeds_have_every_kind_of_fault_and_move() -> None:
     found = {kind for seed in range(300) for kind in drawn(seed).kinds}
-    assert found == {*FAULTS, *MOVES}
+    assert found == {*FAULTS, *MOVES} - {"since", "rate"}
+
+
+def test_worlds_of_what_lasts_have_all_of_it_and_leave_the_rest_as_it_was() -> None:
+    for seed in range(30):
+        plain, lasting = drawn(seed), drawn(seed, worlds="lasting")
+        assert {"lasting", "since"} <= set(lasting.kinds)
+        assert all(card.asks for card in lasting.clients if card.name.startswith("s"))
+        new = {card.name for card in lasting.clients} - {card.name for card in plain.clients}
+        before = [step for step in plain.steps if step.kind != "put"]
+        assert sorted(before, key=lambda step: step.at_s) == [
+            step for step in lasting.steps if step.kind != "put" and getattr(step, "client", "") not in new
+        ]
+    asks = [ask for seed in range(60) for card in drawn(seed, worlds="lasting").clients for ask in card.asks]
+    assert {ask.qos for ask in asks} == {0, 1, 2}
+    assert any(ask.near for ask in asks)
+    assert any(ask.cover for ask in asks)
+    assert any(ask.quiet and ask.interval_s for ask in asks)
+    assert any("rate" in drawn(seed, worlds="lasting").kinds for seed in range(30))

@@ -11,12 +11,25 @@ from godwit.sim.exploration.trial import Trial
 
 SHORT = range(12)
 LONG = range(1_000, 1_300)
+SHORT_LASTING = range(210, 222)
+LONG_LASTING = range(60, 260)
 
 
 @pytest.mark.parametrize("seed", SHORT)
 def test_a_random_world_keeps_its_promises(seed: int) -> None:
     verdict = Trial(drawn(seed)).run()
     assert verdict.findings == []
+
+
+@pytest.mark.parametrize("seed", SHORT_LASTING)
+def test_a_random_world_of_what_lasts_keeps_its_promises(seed: int) -> None:
+    assert Trial(drawn(seed, worlds="lasting")).run().findings == []
+
+
+@pytest.mark.explore
+@pytest.mark.parametrize("seed", LONG_LASTING)
+def test_many_random_worlds_of_what_lasts_keep_their_promises(seed: int) -> None:
+    assert Trial(drawn(seed, worlds="lasting")).run().findings == []
 
 
 @pytest.mark.explore

@@ -12,6 +12,18 @@ from godwit.sim.exploration.trial import Trial
 FAILURES = Path(__file__).parent / "failures"
 
 CURED = {
+    "ring-second-ring-of-one-that-left": "A broker left the ring, lost its disk, began a ring of its own, and did not"
+    " believe those who were in the older one.",
+    "ring-left-with-its-last-cell": "A broker that left waited for ever for its holders: they had nothing to keep any"
+    " more, and did not say so.",
+    "ring-left-after-the-owner-agreed": "A session left the owner of a cell that was being divided, after the owner had"
+    " agreed itself, and did not count the new owner among its sources.",
+    "ring-book-replaced-by-a-replica": "Who stood in for a broker took what the replica said of others in place of what"
+    " they had told it of its own cell.",
+    "ring-holders-lost-their-disks": "Holders that had lost their disks were not sent the book again, so that nothing"
+    " was granted any more.",
+    "ring-told-of-an-old-cell": "A broker that had lost its disk was told of a cell of which it had given away a part,"
+    " and did not believe the new owner of that.",
     "new-session-old-packet-ids": "A client that is told that its session is new begins its packet ids anew: what the"
     " broker remembered under the old ones made it drop what it had acknowledged.",
     "new-session-old-packet-ids-roaming": "The same for a client that roams on.",
@@ -99,6 +111,10 @@ CURED = {
     " numbered their wills alike: who got both took the second for a repetition.",
     "sessions-that-pass-each-other": "A newer session went into an older one on its way, and nobody knew any longer"
     " what the newer had had.",
+    "recalled-beside-an-older-session": "A client that was told that its session is new asked for the past again, and"
+    " got beside it what the older session had read of the past.",
+    "subscribed-to-the-past-before-a-crash": "A broker crashed just after it had granted a subscription to the past:"
+    " the subscription was on its disk, and how far it had come was not.",
 }
 
 

@@ -155,6 +155,19 @@ def drain(options: Lasting) -> int:
 
 
 @command(admin)
+def leave(options: Asking) -> int:
+    """Let a broker of a ring leave it for good: its neighbors get what it owns. Drain and stop it afterwards.
+
+    Examples:
+
+        godwit admin leave --broker 127.0.0.1:9883
+
+    Exit status: 0; 1 where it was not confirmed; 2 where it could not be done.
+    """
+    return _done(options, "leave", "Give all cells of this broker to its neighbors, for good?", {})
+
+
+@command(admin)
 def reload(options: Asking) -> int:
     """Read users and grants again, as SIGHUP does.
 

@@ -90,7 +90,7 @@ def outcome(rows: Sequence[Row[Configuration, Result]], size: str) -> Outcome:
             " overlap tests, those that place a filter in its own forest included."
         ),
         findings=[fair(one, quick=size == "quick", cost=COST) for one in judge(rows)],
-        tables=[_operations(rows), _preloading(rows), _parts(rows)],
+        tables=[_operations(rows), _preloading(rows), *_parts(rows)],
         parameters=PARAMETERS,
         seeds=f"{SEED} to {SEED + plan.replications - 1}",
         figures=partial(_figures, rows),
@@ -163,9 +163,11 @@ def _preloading(rows: Sequence[Row[Configuration, Result]]) -> Table:
     return Table("Preloading (E11)", "What inserting the inputs costs afterwards.", heads, lines)
 
 
-def _parts(rows: Sequence[Row[Configuration, Result]]) -> Table:
-    """What random filters cost: where the inputs are placed, and where they are matched."""
+def _parts(rows: Sequence[Row[Configuration, Result]]) -> list[Table]:
+    """What random filters cost: where the inputs are placed, and where they are matched. Older rows do not tell."""
     random = [row for row in rows if row.configuration.varied == "random"]
+    if not any(row.result.placing for row in random):
+        return []
     lines = []
     for level in sorted({row.configuration.preloaded for row in random}):
         for sense in Sense:
@@ -174,7 +176,7 @@ def _parts(rows: Sequence[Row[Configuration, Result]]) -> Table:
             cells = [str(interval_if_any(own)) for own in (placed, matched, map(matching_a_pair, some))]
             lines.append((f"{level:,}", sense.value, *cells))
     heads = ("random of each kind", "sense", "placing", "matching", "matching, a pair")
-    return Table("Why random filters cost covering something (C23)", WHY, heads, lines)
+    return [Table("Why random filters cost covering something (C23)", WHY, heads, lines)]
 
 
 WHY = (

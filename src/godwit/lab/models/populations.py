@@ -84,7 +84,7 @@ def _balanced(m: np.ndarray) -> np.ndarray:
     return m
 
 
-def stationary(generator: np.ndarray) -> np.ndarray:
+def long_run_shares(generator: np.ndarray) -> np.ndarray:
     """π with πM = 0 and Σπ = 1, by the null space. Of a graph in pieces there is more than one: refused."""
     _, singular, rows = np.linalg.svd(generator.T)
     if len(singular) > 1 and singular[-2] < 1e-12 * singular[0]:
@@ -106,7 +106,7 @@ class Places(msgspec.Struct, frozen=True):
 
 def neighbor_places(graph: Graph, stays: Stays) -> Places:
     names = list(graph)
-    pi = stationary(neighbor_generator(graph, stays))
+    pi = long_run_shares(neighbor_generator(graph, stays))
     n = len(names)
     parts = [dict(zip(names, map(float, pi[k * n : (k + 1) * n]), strict=True)) for k in range(3)]
     return Places(*parts)

@@ -25,11 +25,11 @@ LANGUAGES = {PERFECT: Filters(), IMPERFECT: Filters(imperfect=True)}
 
 def run(setting: Setting) -> list[Row]:
     """One row without merging and one for each kind of it; raises `ViolationError` where one of them is wrong."""
-    measured = one_shot(setting) if setting.experiment == "E12" else dynamic(setting)
+    measured = measured_in_one_pass(setting) if setting.experiment == "E12" else measured_while_changing(setting)
     return [Row(setting, name, measures) for name, measures in measured.items()]
 
 
-def one_shot(setting: Setting) -> dict[str, Measures]:
+def measured_in_one_pass(setting: Setting) -> dict[str, Measures]:
     """Each interface's filters are reduced to their minimal cover, and that is merged in one pass (Algorithm 14)."""
     script = setting.script(events=EVENTS, steps=0)
     truth = Truth(setting, script.subscriptions, script.events)
@@ -90,7 +90,7 @@ def _users(told: Mapping[Interface, Iterable[Filter]]) -> dict[Filter, set[Inter
     return users
 
 
-def dynamic(setting: Setting) -> dict[str, Measures]:
+def measured_while_changing(setting: Setting) -> dict[str, Measures]:
     """A forest of local clients, and its root set merged after every change (Algorithms 14 to 16)."""
     script = setting.script(events=EVENTS, steps=STEPS_E13)
     built, replaced = phases(script, reduced=False)

@@ -39,6 +39,7 @@ class Actions:
             "cordon": partial(self._cordon, closed=True),
             "uncordon": partial(self._cordon, closed=False),
             "drain": self._drain,
+            "leave": self._leave,
             "restart": self._restart,
             "reload": self._reload,
             "record": self._record,
@@ -102,6 +103,15 @@ class Actions:
         seconds = min(wish.seconds or self.parts.config.balance.drain_s or DRAIN_S, 3600.0)
         self._draining = asyncio.create_task(drain(self.parts.balance, self.parts.front, seconds))
         return f"its clients are sent to other brokers, within {seconds:g} s; uncordon lets them in again"
+
+    def _leave(self, wish: Wish) -> str:
+        ring = self.parts.ring
+        if ring is None:
+            raise ActionError("this broker is in no ring; stop it, and the others go on without it")
+        if not ring.replicas.nearest():
+            raise ActionError("this broker has no cell, or knows nobody who could have it")
+        self.parts.host.run(ring.leave)
+        return "what it owns becomes its neighbors'; drain it, and stop it when `top` shows no cell and no session"
 
     def _restart(self, wish: Wish) -> str:
         self.parts.asks.restart = True

@@ -33,6 +33,7 @@ ACTIONS = {
     "purge": "Drop what waits for a client.",
     "cordon": "Send new clients to other brokers; those that are here stay.",
     "uncordon": "Let new clients in again.",
+    "leave": "Give the cells of a broker of a ring to its neighbors, for good.",
     "drain": "Send all clients to other brokers, within `seconds`.",
     "restart": "Stop in order, and start again.",
     "reload": "Read users and grants again.",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
 from itertools import takewhile
@@ -354,6 +354,12 @@ SHARE_FIRST, SHARE_MAX = 64, 4_096
 RUN_OF_ONE = 16
 """So many that are passed on as they came cost as much as one packet that is not."""
 
+RUN_MIN = 4
+"""Shorter runs are not worth it: what follows them is sorted by receiver."""
+
+APART_OF_ONE = 4
+"""So many that go different ways cost as much as one packet that is looked at."""
+
 BATCH_MIN, BATCH_MAX = 64, 256
 """So many publications are looked into together: of fewer each would cost several times as much."""
 
@@ -525,7 +531,7 @@ class Connection(Requests):
         try:
             self._take(data)
         finally:
-            self.front.flush()
+            self.front.flush_read()
         if self._unread is not None or self._asked is not None:
             self.stop_reading(Hold.TURN)
             self.front.take_turns(self)
@@ -631,17 +637,9 @@ class Connection(Requests):
         known, most = front.routes.handings(self.version), min(left, self.options.inflight_max - len(self._incoming))
         packet_max = min(handing.packet_max, self.options.packet_bytes_max)
         run = numbered_run(data, first, len(data), known, handing, packet_max, max(most, 1))
-        topic, client, now_s = front.routes.topic, self._client, broker.clock()
+        topic, client, sequence, now_s = front.routes.topic, self._client, session.next_sequence, broker.clock()
         publications = [
-            Publication(
-                client,
-                session.next_sequence(),
-                topic(data[body + 2 : end], "PUBLISH"),
-                data[begin:stop],
-                1,
-                False,
-                now_s,
-            )
+            Publication(client, sequence(), topic(data[body + 2 : end], "PUBLISH"), data[begin:stop], 1, False, now_s)
             for _, body, end, begin, stop, _ in run
         ]
         numbers = [one[5] for one in run]
@@ -659,10 +657,8 @@ class Connection(Requests):
     def _take_acknowledgements(self, data: bytes, position: int, body: int, stop: int, left: int) -> tuple[int, int]:
         """PUBACK, and those that follow it."""
         assert self._session is not None
-        numbers, flying = (
-            acknowledged_run(data, position, min(len(data), position + 4 * left)),
-            self._session.queue.flying,
-        )
+        numbers = acknowledged_run(data, position, min(len(data), position + 4 * left))
+        flying = self._session.queue.flying
         fit = list(takewhile(lambda number: (item := flying.get(number)) is None or item.qos == 1, numbers))
         if not fit:
             self._take_packet(data, position, body, stop)
@@ -681,6 +677,8 @@ class Connection(Requests):
         stop, count = run_end(data, first, len(data), known, carriage, packet_max, most)
         if carriage.asking:
             return self._carry_by_content(carriage, data, position, stop)
+        if count < RUN_MIN:
+            return self._carry_apart(data, first, known, most)
         run = data if stop - position == len(data) else data[position:stop]
         self._carried(count, count * carriage.carry(run, self.version, count))
         return stop, 1 + count // RUN_OF_ONE
@@ -690,7 +688,7 @@ class Connection(Requests):
         front, count = self.front, 0
         run = pieces(data, position, stop, 1 if self.version == 5 else 0)
         found = front.routes.wanting(carriage, data, run, front.broker.clock())
-        generation, always = front.broker.generation, carriage.fives + carriage.threes
+        generation, always = front.broker.generation, carriage.receivers
         parcels = Parcels(self.version)
         for (start, body, _, _, end), receivers in zip(run, found, strict=True):
             count, position = count + 1, end
@@ -705,6 +703,25 @@ class Connection(Requests):
                 break  # what was found is out of date
         self._carried(*parcels.send())
         return position, count
+
+    def _carry_apart(self, data: bytes, first: Piece, known: Mapping[bytes, Carriage], most: int) -> tuple[int, int]:
+        """Packets that follow one another to different receivers: each of these gets its own in one piece."""
+        parcels, extra, end = Parcels(self.version), first[3] - first[2], len(data)
+        packet_max, piece, position, count = self.options.packet_bytes_max, cast("Piece | None", first), first[0], 0
+        while piece is not None and count < most:
+            start, body, _, payload, stop = piece
+            carriage = known.get(data[body:payload])
+            if carriage is None or carriage.asking or stop - start > min(carriage.packet_max, packet_max):
+                break
+            parcels.add(data[start:stop], carriage.receivers)
+            count, position = count + 1, stop
+            piece = piece_at(data, stop, end, extra) if stop < end and data[stop] == PLAIN else None
+        if not count:  # the topic is too long to be remembered
+            carriage = self.front.routes.find(data[first[1] : first[3]], self.version)
+            parcels.add(data[first[0] : first[4]], carriage.receivers)
+            count, position = 1, first[4]
+        self._carried(*parcels.send())
+        return position, 1 + count // APART_OF_ONE
 
     def _carried(self, packets: int, deliveries: int) -> None:
         """So many publications were passed on as they came."""

@@ -59,6 +59,10 @@ SHARE_S, TURN_S = 0.002, 0.004
 floods the broker waits for itself, and nobody else waits longer than about a turn."""
 
 
+FEW = 4
+"""To so many clients is written at once, whatever else was said in this turn."""
+
+
 class Timings:
     """How long clients wait, for operators."""
 
@@ -96,6 +100,7 @@ class Front:
         self.reading = False
         """What a client said is looked at: answers and deliveries need not wait for another turn of the loop."""
         self._written: list[Connection] = []
+        self._flushing = False
         self._tasks: set[asyncio.Future[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -173,9 +178,19 @@ class Front:
             self.loop.call_soon(self.flush)
         self._written.append(connection)
 
-    def flush(self) -> None:
-        """Write what was said. Whoever sets `reading` calls this before anything else is read."""
+    def flush_read(self) -> None:
+        """What came from one client is looked at; whoever set `reading` calls this. What is for few leaves now. What is
+        for many waits for the end of this turn: others who have said something may have more for the same ones."""
         self.reading = False
+        if len(self._written) <= FEW:
+            self.flush()
+        elif not self._flushing:
+            self._flushing = True
+            self.loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Write what was said."""
+        self._flushing = False
         if not self._written:
             return
         written, self._written = self._written, []

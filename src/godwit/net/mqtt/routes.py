@@ -1,7 +1,7 @@
 """Who gets what is published on a topic as it came: packets at QoS 0 that are passed on, counted, and nothing else.
 
-What is found out about a topic is remembered under the very bytes by which a packet names it, so that a run of packets
-to whatever topics is passed on as one piece where all of them have the same receivers.
+What is found out about a topic is remembered under the very bytes by which a packet names it. A run of packets to
+whatever topics is passed on as one piece where all of them have the same receivers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from godwit.protocols.broker.topics import LEVELS_MAX
 if TYPE_CHECKING:
     from godwit.net.mqtt.connection import Connection
 
-ROUTES_MAX = 16_384
+ROUTES_MAX = 32_768
 ROUTE_BYTES_MAX = 256
 """What is remembered of topics: so many, of that length at most."""
 
@@ -29,15 +29,16 @@ ROUTE_BYTES_MAX = 256
 class Carriage:
     """The receivers of some topics, the same for all of these."""
 
-    __slots__ = ("asking", "fives", "packet_max", "threes")
+    __slots__ = ("asking", "fives", "packet_max", "receivers", "threes")
 
     def __init__(self, connections: Iterable[Connection] = (), asking: tuple[Asking, ...] = ()) -> None:
         self.fives = tuple(one for one in connections if one.version == 5)
         self.threes = tuple(one for one in connections if one.version != 5)
+        self.receivers = self.fives + self.threes
         self.asking = asking
         """The conditions of those who want only some of it, for its content."""
         # One byte less, for the empty properties that a client of version 5 gets and one of 3.1.1 does not send.
-        self.packet_max = min((one.packet_max for one in self.fives), default=PACKET_ANY) - 2
+        self.packet_max: int = min((one.packet_max for one in self.fives), default=PACKET_ANY) - 2
         """The largest packet, in the larger of both forms, that those take who want all of it; 0: the broker must see
         what is published."""
 
@@ -52,7 +53,7 @@ class Carriage:
             data = without_properties(run) if version == 5 else run
             for connection in threes:
                 connection.pass_on(data, count)
-        return len(fives) + len(threes)
+        return len(self.receivers)
 
 
 class Handing:
@@ -63,7 +64,7 @@ class Handing:
     def __init__(self, takers: list[Taker]) -> None:
         self.takers = takers
         outlets = cast("list[Connection]", [one.session.outlet for one in takers if one.session.outlet is not None])
-        self.packet_max = min((one.packet_max for one in outlets), default=PACKET_ANY)
+        self.packet_max: int = min((one.packet_max for one in outlets), default=PACKET_ANY)
 
 
 BY_BROKER = Carriage()
@@ -80,11 +81,11 @@ class Parcels:
         self._same: dict[Connection | None, list[bytes]] = {}
         self._other: dict[Connection, list[bytes]] = {}
 
-    def add(self, packet: bytes, receivers: Wanting) -> None:
+    def add(self, packet: bytes, receivers: Wanting | tuple[Connection, ...]) -> None:
         """None stands for those who are not connected."""
         same = self._same
         self._count += 1
-        for one in cast("set[Connection | None]", receivers):
+        for one in cast("Iterable[Connection | None]", receivers):
             if one in same:
                 same[one].append(packet)
             elif one is not None and (one.version == 5) == self._five:

@@ -93,6 +93,8 @@ GAUGES = {
     "ring_cells_known": Figure("Cells of the map whose owner this broker knows."),
     "ring_book": Figure("Filters of other brokers in the books of this one."),
     "ring_homes": Figure("Sessions whose place this broker keeps for others."),
+    "ring_holders": Figure("Brokers that keep the book of this one: two, where there are three brokers or more."),
+    "ring_replicas": Figure("Brokers whose book this one keeps."),
     "ring_custody": Figure("Items on their way through the ring that this broker answers for."),
     "uplink_up": Figure("Whether the link to a gateway of another site is up.", "peer"),
     "uplink_waiting": Figure("What waits for another site.", "peer"),

@@ -180,6 +180,10 @@ class RingReport(msgspec.Struct, kw_only=True):
     """Clients whose whereabouts are known here for others."""
     custody: int = 0
     """Publications that wait for a matching broker."""
+    holders: list[str] = []
+    """Who keeps this broker's book, and may stand in for it."""
+    keeps: list[str] = []
+    """Whose books this broker keeps."""
     problem: str = ""
 
 

@@ -255,6 +255,8 @@ def _ring(ring: RingFabric) -> RingReport:
         book_brokers=len(ring.interests),
         homes=ring.homes_kept,
         custody=len(ring.custody),
+        holders=list(ring.replicas.holders),
+        keeps=sorted(ring.standins.held),
         problem=ring.membership.problem,
     )
 
@@ -271,6 +273,8 @@ def _ring_levels(ring: RingFabric) -> Figures:
         "ring_book": sum(map(len, ring.interests.values())),
         "ring_homes": ring.homes_kept,
         "ring_custody": len(ring.custody),
+        "ring_holders": len(ring.replicas.holders),
+        "ring_replicas": len(ring.standins.held),
     }
 
 

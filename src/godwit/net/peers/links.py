@@ -388,13 +388,16 @@ class Links:
 
     async def connect(self, host: str, port: int, address: str, *, needed: bool = False) -> Link:
         """A connection to whoever is there, or `OSError`; await `admitted` to know whether it becomes a link."""
+        link = self._link(address, needed)
         try:
             async with asyncio.timeout(self.options.connect_s):
-                _, link = await self.loop.create_connection(
-                    lambda: self._link(address, needed), host, port, ssl=self.club.dialling
-                )
-        except TimeoutError:
-            raise OSError(f"no answer within {self.options.connect_s:g} s") from None
+                await self.loop.create_connection(lambda: link, host, port, ssl=self.club.dialling)
+        except BaseException as error:
+            # It may have been made in the last moment. Then uvloop closes it, and tells nobody.
+            link.connection_lost(OSError("given up"))
+            if isinstance(error, TimeoutError):
+                raise OSError(f"no answer within {self.options.connect_s:g} s") from None
+            raise
         return link
 
     def _link(self, address: str = "", needed: bool = False) -> Link:

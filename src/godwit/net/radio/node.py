@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from godwit.net.config import Config
-from godwit.net.host import AsyncHost
+from godwit.net.host import AsyncHost, boot_of_machine
 from godwit.net.ops.report import AirReport, AirRow
 from godwit.net.radio.antenna import AntennaError
 from godwit.net.radio.radio import Radio, RadioOptions
@@ -96,7 +96,7 @@ def in_the_air(config: Config, name: NodeId, store: Store) -> AdhocFabric:
         carry_bytes=told.carry_bytes,
         beacon_max_b=radio.room_b,
     )
-    fabric = AdhocFabric(host, store, beacons, time.time, radio)
+    fabric = AdhocFabric(host, store, beacons, time.time, radio, boot_of_machine())
     host.core = fabric
     radio.on_message = host.deliver
     return fabric

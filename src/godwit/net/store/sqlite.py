@@ -391,12 +391,21 @@ def _opened(path: Path, sync: Sync) -> sqlite3.Connection:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             _prepare(connection, path, sync)
+            _keep_private(path)
         except BaseException:
             connection.close()
             raise
     except sqlite3.Error as error:
         raise _told(path, error) from error
     return connection
+
+
+def _keep_private(path: Path) -> None:
+    """What people publish and hashes of their passwords are in it: for its user only, whatever the folder is for."""
+    for one in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        # Somebody else's that we may only write stays as it is.
+        with suppress(FileNotFoundError, PermissionError):
+            one.chmod(0o600)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, sync: Sync) -> None:

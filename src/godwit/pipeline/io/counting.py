@@ -64,7 +64,7 @@ class Counted:
         self._seen = Observation()
         return told.observe(self._seen, sf.sum(rows).alias(ROWS), sf.sum(bad).alias(BAD))
 
-    def nothing_is_judged(self) -> None:
+    def counts_nothing(self) -> None:
         """There is no rule that a row could break; how many there are is counted elsewhere."""
         self._found = {}
 

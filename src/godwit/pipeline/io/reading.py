@@ -273,7 +273,7 @@ def legible(raw: Raw, select: str | None = None, where: str | None = None, typed
         good = counted.observed(judged, sf.col(REASON).isNotNull()).where(sf.col(REASON).isNull())
     else:
         bad, good = found.sparkSession.createDataFrame([], QUARANTINE), found
-        counted.nothing_is_judged()
+        counted.counts_nothing()
     good = good.select(*(_value(own[name], good) if name in own else column(name) for name in kept))
     try:
         asked = good if where is None else good.where(where)

@@ -76,7 +76,8 @@ class Broker:
     clients; with "proactive" the `neighbors` get copies of those that rest here (None: nobody does), and this broker
     holds copies of others up to `copies_bytes_max`. The `directory` knows which broker has whose session (None: every
     broker is told). `limits` are those of sessions whose clients have not been here
-    since the start. With `tracing` every publication and delivery is a record of the host's trace.
+    since the start. With `tracing` every publication and delivery is a record of the host's trace. `boot` names the
+    start of the machine (`Steady`).
     """
 
     def __init__(
@@ -94,13 +95,14 @@ class Broker:
         limits: Limits | None = None,
         capacity: Capacity = Capacity(),  # noqa: B008
         tracing: bool = False,
+        boot: str = "",
     ) -> None:
         self.host = host
         self.store = store
         self.fabric = fabric
         self.clock = clock
         """Seconds since 1970."""
-        steady = Steady(host, store, clock)
+        steady = Steady(host, store, clock, boot)
         self.steady = steady.now
         """For ages and expiry: about the same, but it goes on whatever becomes of the calendar."""
         self._switch = Switch(host, store, fabric, clock, self.steady, tracing)
@@ -125,6 +127,8 @@ class Broker:
             fabric.on_give = self._moves.homes_in
             fabric.on_asked = self._tell_retained
             fabric.on_cede = self._cede_retained
+            self._switch.keepers = lambda: fabric.replicas.holders
+            fabric.on_rehome = self._rehome
         host.after(0.0, self._wake)
         host.after(CLEANING_S, self._clean)
         steady.keep()
@@ -688,6 +692,11 @@ class Broker:
         for last in self._switch.retained:
             if meets(cell, self.fabric.targets.of_publication(last.publication)):
                 self.fabric.send((broker,), messages.Retained(last.publication))
+
+    def _rehome(self, cell: Cell) -> None:
+        """A home of some clients has another owner, who may not know of them."""
+        assert isinstance(self.fabric, RingFabric)
+        self._moves.rehome(partial(self.fabric.is_home, cell))
 
     def _load(self) -> None:
         """All that was here before a crash. Connections are not, so that wills and expiry begin to count."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from godwit.filters.filters import Filter
+from godwit.protocols.broker import messages
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.stated import Lingering
@@ -71,6 +72,8 @@ class Switch:
         self.said_to: dict[str, set[NodeId]] = {}
         """By publisher: the brokers to which something that it said here was sent."""
         self.on_published: Callable[[Publication], None] | None = None
+        self.keepers: Callable[[], Iterable[NodeId]] = lambda: ()
+        """The brokers that keep what is retained here, in case that this one loses its disk."""
         self._foreign = False
         """What is being spread was not published here."""
         self._subs: dict[Sub, None] = {}
@@ -250,9 +253,9 @@ class Switch:
             self._send(publication, audience, found)
 
     def hand(self, publications: Sequence[Publication], takers: Sequence[Taker]) -> list[list[int]]:
-        """As `spread` above QoS 0, where all of these takers want all of it and nothing else is to be done: for each of
-        them the packet identifiers of those that are to leave at once, the first of them and no other. They count as
-        sent: whoever calls this sends them."""
+        """As `spread` at QoS 1, where all of these takers want all of it and nothing else is to be done. For each of
+        them the packet identifiers of those that leave at once, which are the first. They count as sent: whoever calls
+        this sends them."""
         self.stamp, since = (self.name, self.fabric.sent + 1), self.steady()
         shared, given = len(takers) > 1, list[list[int]]()
         bodied = [(one, self.ledger.body() if shared else None) for one in publications]
@@ -286,6 +289,7 @@ class Switch:
         if publication.retain and not self.fabric.retains_everywhere:
             # Also to those who do not want this content: what they keep of the topic is not the last any more.
             to = [name for name, wanted in self.fabric.interests.items() if wants_topic(wanted, publication.topic)]
+            self.fabric.send([name for name in self.keepers() if name not in to], messages.Retained(publication))
         elif publication.retain:
             to = dict.fromkeys((*self.fabric.sources(ANYTHING), *self.fabric.interests))
         elif found is not None and found.brokers:
@@ -344,13 +348,17 @@ class Switch:
                 item = self._item(publication, qos, retain, identifiers, body, group)
                 self.flows.take(session, item)
             else:
-                self.flows.pass_on_once(session, publication, retain, identifiers)
+                self.flows.pass_on_once(
+                    session, publication, retain, identifiers, self._is_repeated(origin, publication)
+                )
         elif self._takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
             if qos:
                 item = self._item(publication, qos, retain, identifiers, body, group, pace)
                 self._give_moving(session, origin, item)
             elif session.outlet is not None:
-                self.flows.pass_on_once(session, publication, retain, identifiers)
+                self.flows.pass_on_once(
+                    session, publication, retain, identifiers, self._is_repeated(origin, publication)
+                )
 
     def _item(
         self,
@@ -364,6 +372,12 @@ class Switch:
     ) -> Item:
         stamp, since = self.stamp, self.steady()
         return Item(publication, qos, retain, identifiers, body=body, group=group, stamp=stamp, since=since, pace=pace)
+
+    def _is_repeated(self, origin: NodeId, publication: Publication) -> bool:
+        """Whether it may come again after a crash: from its publisher, from the broker that sent it, or from the air. A
+        client of ours says nothing again that it said at QoS 0."""
+        repeats = publication.qos > 0 or publication.passage is not None
+        return repeats or (publication.retain and (origin != self.name or self._foreign))
 
     def _passes(self, session: Session, origin: NodeId, publication: Publication) -> bool:
         """Whether it is the first of its name that is for this session. One that stays takes what its broker does."""

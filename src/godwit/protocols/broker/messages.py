@@ -124,6 +124,8 @@ class Replay(msgspec.Struct, array_like=True):
     """The brokers of whose archives it has had all: what they send is the session's as it comes."""
     born: Line = FIRST
     """The session that asked."""
+    had: set[Name] = msgspec.field(default_factory=set)
+    """What waited for the client when it asked, out of an older session: it need not be read again."""
 
 
 class Mark(msgspec.Struct, array_like=True):
@@ -594,6 +596,8 @@ class Dividing(msgspec.Struct, frozen=True, tag="dividing", array_like=True):
 
     ticket: Count
     region: Region
+    owner: NodeId = ""
+    """Whose the cell is, where that is not me: it is silent, and I stand in for it."""
 
 
 class Agreed(msgspec.Struct, frozen=True, tag="agreed", array_like=True):
@@ -603,9 +607,10 @@ class Agreed(msgspec.Struct, frozen=True, tag="agreed", array_like=True):
 
 
 class Undivided(msgspec.Struct, frozen=True, tag="undivided", array_like=True):
-    """The cell stays mine."""
+    """The cell stays mine, or that of the owner for whom I wanted to stand in."""
 
     ticket: Count
+    owner: NodeId = ""
 
 
 class Divided(msgspec.Struct, frozen=True, tag="divided", array_like=True):
@@ -637,6 +642,8 @@ class Ceded(msgspec.Struct, frozen=True, tag="ceded", array_like=True):
     book: tuple[BookEntry, ...] = ()
     homes: tuple[HomeEntry, ...] = ()
     contacts: tuple[Region, ...] = ()
+    again: bool = False
+    """It was yours before, and your disk is lost: whoever keeps a replica of it will send you that."""
 
 
 class Pass(msgspec.Struct, frozen=True, tag="pass", array_like=True):
@@ -652,6 +659,50 @@ class Passed(msgspec.Struct, frozen=True, tag="passed", array_like=True):
     """What you had sent before, for the cell that is mine now, is here."""
 
     ticket: Count
+
+
+class Replica(msgspec.Struct, frozen=True, tag="replica", array_like=True):
+    """All of a book: keep it, in case that its owner is silent or loses its disk. Without regions: forget it."""
+
+    owner: NodeId
+    version: Count
+    regions: tuple[Region, ...]
+    holders: tuple[NodeId, ...]
+    """Who else keeps one: only together can they tell what the owner has granted."""
+    book: tuple[BookEntry, ...]
+
+
+class Amended(msgspec.Struct, frozen=True, tag="amended", array_like=True):
+    """One entry of my book is this now."""
+
+    version: Count
+    entry: BookEntry
+
+
+class Watched(msgspec.Struct, frozen=True, tag="watched", array_like=True):
+    """I keep a replica of your book, of this version: are you there?"""
+
+    version: Count
+
+
+class Awake(msgspec.Struct, frozen=True, tag="awake", array_like=True):
+    """I am. `lost`: my disk is not, so send me what you keep of my book."""
+
+    lost: bool = False
+
+
+class Standin(msgspec.Struct, frozen=True, tag="standin", array_like=True):
+    """This owner is silent. Take nothing more from it, and send me your replica, so that I can stand in for it."""
+
+    owner: NodeId
+    version: Count
+
+
+class Unfit(msgspec.Struct, frozen=True, tag="unfit", array_like=True):
+    """You cannot stand in for it: it is there, or (`stale`) your replica is not one that counts."""
+
+    owner: NodeId
+    stale: bool = False
 
 
 Content = (
@@ -701,6 +752,12 @@ Content = (
     | Ceded
     | Pass
     | Passed
+    | Replica
+    | Amended
+    | Watched
+    | Awake
+    | Standin
+    | Unfit
 )
 
 

@@ -2,7 +2,8 @@
 
 The calendar of a machine may be wrong by days, and be set while a broker runs. How long something has waited, and when
 it expires, must not hang on that. This clock shows what the calendar showed when the broker first started, and moves
-with the host's own time since then. Only how long a broker was down nobody but the calendar knows.
+with the host's own time since then. How long a broker was down the host's time tells too, as long as the machine was
+not started again meanwhile; after that nobody knows but the calendar.
 """
 
 from __future__ import annotations
@@ -23,15 +24,20 @@ class Note(msgspec.Struct, frozen=True, array_like=True):
 
     steady: float
     calendar: float
+    host: float = 0.0
+    boot: str = ""
+    """The start of the machine since which the host's time counts; empty where that is not known."""
 
 
 class Steady:
-    """Call `now`. Several on one host and store agree, if they are made in one turn and `keep` is called of one."""
+    """Call `now`. Several on one host and store agree, if they are made in one turn and `keep` is called of one.
+    `boot` names the start of the machine, where the host's time goes on from one start of the broker to the next."""
 
-    def __init__(self, host: Host, store: Store, calendar: Callable[[], float]) -> None:
+    def __init__(self, host: Host, store: Store, calendar: Callable[[], float], boot: str = "") -> None:
         self._host = host
         self._store = store
         self._calendar = calendar
+        self._boot = boot
         self._base = self._begun() - host.now()
 
     def now(self) -> float:
@@ -41,7 +47,7 @@ class Steady:
     def keep(self) -> None:
         """Note on the disk what the clocks show, now and every while from now on: after a crash in the first minute a
         calendar that was set back would count, too."""
-        note = Note(self.now(), self._calendar())
+        note = Note(self.now(), self._calendar(), self._host.now(), self._boot)
         self._store.put("meta", "clock", 0, msgspec.msgpack.encode(note))
         self._host.after(NOTED_S, self.keep)
 
@@ -50,5 +56,7 @@ class Steady:
         for what, _, row in self._store.load("meta"):
             if what == "clock":
                 note = msgspec.msgpack.decode(row, type=Note)
+                if self._boot and note.boot == self._boot:
+                    return note.steady + max(0.0, self._host.now() - note.host)
                 return note.steady + max(0.0, self._calendar() - note.calendar)
         return self._calendar()

@@ -138,7 +138,7 @@ def site(ground: Ground) -> Woven:
 
 FABRICS: dict[str, FabricKind] = {
     "tree": FabricKind(weave=tree),
-    "dht": FabricKind(weave=ring, promises=Promises(confined=False, replicated=False, by_level=True)),
+    "dht": FabricKind(weave=ring, promises=Promises(confined=False, by_level=True)),
     "adhoc": FabricKind(
         weave=air,
         encode=adhoc.encode,

@@ -21,7 +21,10 @@ from godwit.protocols.neighbors.graph import GraphOptions
 QUICK = TreeOptions(streams=StreamOptions(retry_s=0.5, retry_max_s=4.0), refresh_s=20.0, forget_s=10_000.0)
 """The tree with retries that a short run sees."""
 
-RING = RingOptions(streams=StreamOptions(retry_s=0.5, retry_max_s=4.0))
+RING = RingOptions(
+    streams=StreamOptions(retry_s=0.5, retry_max_s=4.0), watch_s=0.5, absent_s=3.0, replace_s=8.0, restore_s=5.0
+)
+"""The ring with brokers so impatient that crashes of a few seconds are long."""
 
 FORESEEN = ("everybody", "habits")
 

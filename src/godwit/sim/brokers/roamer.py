@@ -97,6 +97,8 @@ class Admission(msgspec.Struct, kw_only=True):
     present: bool
     disturbed: bool
     """Something was wrong since it was let in the time before."""
+    away_s: float = inf
+    """Since when its broker knew that it was away."""
     got: set[int] = msgspec.field(default_factory=set)
 
 
@@ -120,9 +122,10 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     """What the thing says, where it is not gone; else 0."""
     topic: str
-    again: bool
     at: NodeId
     admitted_s: float
+    away_s: float
+    """Since when its broker had known before that the client was away."""
 
 
 class Gap(msgspec.Struct):
@@ -239,6 +242,7 @@ class Roamer(Client):
         self._blind = False
         self._asked_anew = False
         """A broker was asked for all of the past, and nothing that came is known to be behind that."""
+        self._away_s = inf
         self._tokens: list[str] = []
         self._here: dict[Connection, Counter[int]] = {}
         self._server: NodeId = ""
@@ -286,6 +290,11 @@ class Roamer(Client):
             self.note(connection.site.name, "vanishes")
         self.drop(notice_s=notice_s)
 
+    def _noticed(self, connection: Connection, will: bool, expiry_s: float | None) -> None:
+        super()._noticed(connection, will, expiry_s)
+        if self.connection is None:
+            self._away_s = self.engine.now
+
     def _retry(self) -> None:
         self.engine.after(RETRY_S, self._retry)
         if self.connection is not None and not self.connection.works:
@@ -301,6 +310,8 @@ class Roamer(Client):
             # It says that it was nowhere since, which is not true: it may get again what it had.
             self._blind = True
             self._lied = self._lied or shown != self.token.removeprefix("?")
+        elif shown and not shown.startswith("?"):
+            self._blind = False  # it shows where it was last, and has asked nobody since
         self.was_blind = self.was_blind or self._blind
         self._server = "" if self.scene.follows else at
         if self._blind:
@@ -382,7 +393,9 @@ class Roamer(Client):
         since_s = self.admissions[-1].time_s if self.admissions else 0.0
         disturbed = bool(self.admissions) and (self.scene.disturbed(since_s) or self._blind)
         now_s = self.engine.now
-        self.admissions.append(Admission(at=here, time_s=now_s, present=present, disturbed=disturbed))
+        admission = Admission(at=here, time_s=now_s, present=present, disturbed=disturbed, away_s=self._away_s)
+        self.admissions.append(admission)
+        self._away_s = inf
         self.scene.admitted(self, here)
         connection.begun_s = now_s
         self._execute(connection)
@@ -613,9 +626,9 @@ class Roamer(Client):
         told = Told(
             n=number_of(said.payload) if said.payload else 0,
             topic=said.topic,
-            again=delivery.again,
             at=connection.site.name,
             admitted_s=self.admissions[-1].time_s,
+            away_s=self.admissions[-1].away_s,
         )
         self.changes.append(told)
 

@@ -124,6 +124,7 @@ class _Draft:
             steps += [p.Join(at_s=round(dice.uniform(0.0, last_s), 3), broker=name) for name in self.late]
             steps.sort(key=lambda step: step.at_s)
         self._let_last(steps)
+        self._let_leave(steps)
         return p.Plan(
             seed=self.seed,
             fabric=self.fabric,
@@ -139,6 +140,14 @@ class _Draft:
             clients=(*self.subscribers, *self.members, *self.publishers),
             steps=tuple(steps),
         )
+
+    def _let_leave(self, steps: list[p.AnyStep]) -> None:
+        """In a third of the worlds of rings a broker leaves in order. That has dice of its own."""
+        dice = Streams(self.seed).stream("leaving", self.fabric)
+        if self.fabric == "dht" and len(self.brokers) > 2 and dice.random() < 0.35:
+            at_s = round(dice.uniform(0.0, max(self.at_s, 1.0)), 3)
+            steps.append(p.Leave(at_s=at_s, broker=dice.choice(self.brokers)))
+            steps.sort(key=lambda one: one.at_s)
 
     def _let_last(self, steps: list[p.AnyStep]) -> None:
         """In half of the worlds there are things, and questions that last. They have dice of their own, so that the

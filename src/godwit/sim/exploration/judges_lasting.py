@@ -90,8 +90,8 @@ def _is_near(ask: Ask, topic: str, things: Mapping[str, Thing]) -> bool:
 
 
 def historical(trial: Trial) -> Iterator[Finding]:
-    """Who was away is told the difference: nothing that had been replaced at its broker before it came. What was on its
-    way to it when its connection broke comes again."""
+    """Who was away is told the difference: nothing that was said while its broker knew that it was away, and had been
+    replaced there before it came back."""
     if trial.wiped:
         return
     by_topic: dict[str, list[Said]] = {}
@@ -102,16 +102,20 @@ def historical(trial: Trial) -> Iterator[Finding]:
         past = [
             told.n
             for told in (() if roamer.was_blind else roamer.changes)
-            if told.n and not told.again and _was_replaced(trial.said[told.n], told, by_topic.get(told.topic, ()))
+            if told.n and _was_replaced(trial.said[told.n], told, by_topic.get(told.topic, ()))
         ]
         if past:
             yield Finding("history", roamer.name, f"was told of {shown(past)}, which had been replaced before it came")
 
 
 def _was_replaced(said: Said, told: Told, others: Iterable[Said]) -> bool:
-    """Whether the broker that told it had acknowledged a newer one, for sure, before the client came there."""
-    return said.at == told.at and any(
-        one.at == said.at and one.time_s > said.accepted_s and one.accepted_s < told.admitted_s for one in others
+    """Whether the broker that told it had acknowledged both it and a newer one while the client was away."""
+    return (
+        said.at == told.at
+        and said.time_s > told.away_s
+        and any(
+            one.at == said.at and one.time_s > said.accepted_s and one.accepted_s < told.admitted_s for one in others
+        )
     )
 
 

@@ -159,6 +159,12 @@ class Join(Step, frozen=True, kw_only=True, tag="join"):
     broker: NodeId
 
 
+class Leave(Step, frozen=True, kw_only=True, tag="leave"):
+    """A broker of a ring gives its cells away for good, and goes on without."""
+
+    broker: NodeId
+
+
 AnyStep = (
     Publish
     | Put
@@ -178,6 +184,7 @@ AnyStep = (
     | Skew
     | Jump
     | Join
+    | Leave
 )
 
 FAULTS = ("crash", "strike", "wipe", "slow", "full", "cut", "stall", "partition", "skew", "jump")

@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from godwit.protocols.broker.api import Lasting, Subscription
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 from godwit.protocols.broker.streams.frames import Parcels, decode_items
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.brokers.client import Client
@@ -358,6 +359,12 @@ class Trial:
             case p.Join(broker=broker):
                 if not self.cluster.sites[broker].up:
                     self._start(broker)
+            case p.Leave(broker=broker):
+                if self.cluster.sites[broker].up:
+                    ring = self.cluster.sites[broker].station.fabric
+                    assert isinstance(ring, RingFabric)
+                    if ring.replicas.nearest():
+                        ring.leave()
             case _:
                 self._fail(step)
                 return

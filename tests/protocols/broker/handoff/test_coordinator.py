@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from godwit.protocols.broker.api import Reason, Will
+from godwit.protocols.broker import messages
+from godwit.protocols.broker.api import Opening, Reason, Will
 from godwit.protocols.broker.publication import Publication
 from godwit.sim.brokers.chaos import Chaos, Wild
 from godwit.sim.brokers.client import Client
@@ -63,6 +64,28 @@ def settled_world(count: int = 3) -> tuple[World, Client, Client]:
     publisher = Client(world, "p").connect("b2")
     world.run()
     return world, subscriber, publisher
+
+
+def test_two_sessions_of_a_client_that_go_the_same_way_do_not_go_under_one_epoch() -> None:
+    """In a world of long ago (`Wild(28)`) they did, since whoever asked for a session decided its epoch. The receiver
+    had asked all brokers to turn under that epoch already, asked nobody again, and the second shadow stayed for ever.
+    """
+    world, _, _ = settled_world()
+    broker = world.sites["b1"].broker
+    moves, registry, first = broker._moves, broker._registry, broker.sessions["s"]
+    epoch = first.standing.epoch
+    world.sites["b2"].crash()
+    world.sites["b3"].crash()
+    moves.leaving.transfer(first, "b2")
+    second = registry.create(Opening(client="s", clean=False, expiry_s=3600.0), epoch)
+    moves.leaving.transfer(second, "b2")
+    gone = [content.epoch for _, _, content in world.said if isinstance(content, messages.Session)]
+    assert len(set(gone)) == len(gone) == 2
+    assert len(broker.shadows["s"]) == 2
+    for name in ("b2", "b3"):
+        world.sites[name].start()
+    world.run(60)
+    nothing_is_left(world)
 
 
 def nothing_is_left(world: World) -> None:

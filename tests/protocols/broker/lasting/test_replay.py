@@ -245,6 +245,29 @@ def test_brokers_that_crash_meanwhile_lose_and_repeat_nothing(handoff: str) -> N
         lives.judge()
 
 
+def test_a_crash_just_after_subscribing_keeps_the_past_with_the_subscription() -> None:
+    """Whatever the disk has of it: the client asks again for nothing that it has asked for, and gets all."""
+    for pause_s in (0.001, 0.005, 0.01, 0.015, 0.02, 0.03):
+        world = World(archives=True)
+        publisher = Client(world, "p").connect("b1")
+        for number in range(10):
+            say(publisher, number)
+        world.run()
+        subscriber = Client(world, "s").connect("b1")
+        subscriber.keeps_token = True
+        world.run()
+        subscriber.subscribe("t/#", WANTED, key="q", qos=2, since=0.0)
+        world.run(pause_s)
+        world.sites["b1"].crash()
+        subscriber.drop(notice_s=None)
+        world.sites["b1"].start()
+        subscriber.connect("b1")
+        world.run(1)
+        subscriber.subscribe("t/#", WANTED, key="q", qos=2, since=0.0, retain_handling=RetainHandling.IF_NEW)
+        world.run(20)
+        assert numbers(subscriber) == list(range(10)), pause_s
+
+
 class Lives:
     """Three brokers, a publisher at each, and one who wants the past while it roams. The archives are the oracle."""
 

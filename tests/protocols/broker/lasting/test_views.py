@@ -411,3 +411,63 @@ def test_a_client_that_was_told_something_elsewhere_is_told_all_anew() -> None:
     world.run()
     assert told(asking) == ["+ vans/1", "+ vans/1"]
     assert len({dict(one.publication.properties.user)["lasting-view"] for one in asking.got}) == 2
+
+
+def test_a_fence_around_a_thing_that_fell_silent_waits_for_it() -> None:
+    world = World()
+    publisher = Client(world, "p").connect("b1")
+    put(publisher, "vans/1", IN, expires=world.clock() + 5)
+    put(publisher, "people/7", NEAR_BY)
+    asking = watcher(world, "near('vans/1', 2km)", topics="#")
+    world.run(10)
+    assert told(asking) == ["+ people/7", "- people/7"]
+    before = world.engine.executed
+    world.run(60)
+    assert world.engine.executed - before < 100
+    put(publisher, "vans/1", IN)
+    world.run()
+    assert told(asking)[2:] == ["+ people/7"]
+
+
+def test_what_must_wait_is_not_told_when_something_that_does_not_match_has_come_since() -> None:
+    world = World()
+    publisher = Client(world, "p").connect("b1")
+    asking = watcher(world, "speed > 50 AND rate(0.1)")
+    for speed in (60, 10, 70, 20):
+        put(publisher, "vans/1", {"speed": speed})
+        world.run(1)
+    world.run(60)
+    assert told(asking) == ["+ vans/1", "- vans/1"]
+    assert [one.publication.payload for one in asking.got] == [b'{"speed":60}', b""]
+
+
+def test_who_is_slow_is_not_told_what_matches_no_longer() -> None:
+    world = World()
+    publisher = Client(world, "p").connect("b1")
+    asking = Client(world, "s").connect("b1", inflight_max=1)
+    asking.holding = True
+    asking.subscribe("vans/#", DEPOT, key="q", qos=1, lasting=Lasting.OVERLAP)
+    for van in ("vans/1", "vans/2"):
+        put(publisher, van, IN)
+        world.run()
+    put(publisher, "vans/2", OUT)
+    world.run()
+    asking.holding = False
+    (first,) = asking.got
+    assert asking.connection is not None
+    asking.connection.site.broker.acknowledged(asking.session, first.number)
+    world.run()
+    assert told(asking) == ["+ vans/1"]
+
+
+def test_a_fence_and_what_is_near_it_may_change_in_one_turn() -> None:
+    for order in (("vans/1", "people/7"), ("people/7", "vans/1")):
+        world = World()
+        publisher = Client(world, "p").connect("b1")
+        put(publisher, "vans/1", IN)
+        asking = watcher(world, "near('vans/1', 2km)", topics="#")
+        world.run()
+        for topic in order:
+            put(publisher, topic, {"vans/1": OUT, "people/7": NEAR_BY}[topic])
+        world.run()
+        assert told(asking) == []

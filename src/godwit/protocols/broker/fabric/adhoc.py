@@ -65,14 +65,21 @@ class AdhocFabric:
     """A `Medium`: what is sent may be lost, comes at most once to each broker, and in the order of sending unless it
     had to be carried or came another way.
 
-    `clock` gives seconds since 1970; `queue` is what waits in the radio, where the world can tell.
+    `clock` gives seconds since 1970; `queue` is what waits in the radio, where the world can tell. `boot` names the
+    start of the machine (`Steady`).
     """
 
     def __init__(
-        self, host: Host, store: Store, options: Options, clock: Callable[[], float], queue: Queue | None = None
+        self,
+        host: Host,
+        store: Store,
+        options: Options,
+        clock: Callable[[], float],
+        queue: Queue | None = None,
+        boot: str = "",
     ) -> None:
         self.host = host
-        self.clock = clock = Steady(host, store, clock).now
+        self.clock = clock = Steady(host, store, clock, boot).now
         self.counts = AirCounts()
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None

@@ -101,6 +101,11 @@ class Moves:
             return True
         if self.directory.complete or not self.follows:
             return self._open_at_place(opening, outlet)
+        copy, at = self.registry.copies.get(opening.client), self._at(opening)
+        if copy is not None and self.fabric.is_known(at.broker) and self._fits(copy, opening, at):
+            # Its token proves that the client was nowhere since: nobody need be asked where its session is.
+            self.taking.open(copy, self.new_epoch(opening), opening, outlet)
+            return True
         waiting = self._wait(opening, outlet, NOWHERE)
         self.directory.ask(opening.client, partial(self._answered, waiting))
         return True
@@ -314,7 +319,6 @@ class Moves:
             return
         if session.carried.expiry_s > 0:
             session.standing.announced = True
-            self.switch.ledger.put_session(session)
             place = Place(session.client, session.standing.epoch, clean=clean, claims=session.carried.claims)
             self.directory.tell(place)
             if self.abroad.gateway is not None:
@@ -324,6 +328,8 @@ class Moves:
         elif clean and (known is not None or not self.directory.complete):
             self.directory.tell(Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
+        if session.standing.announced:
+            self.switch.ledger.put_session(session)
 
     def ended(self, session: Session) -> None:
         """It was here, and is nowhere else."""
@@ -545,6 +551,12 @@ class Moves:
         if session.carried.memory is not None and not self.directory.complete:
             self.fabric.send(sorted(to), self._place(session))
         self.registry.reunion.ask(session, to, keys)
+
+    def rehome(self, is_home: Callable[[str], bool]) -> None:
+        """Where these clients are at home others are to be told where their sessions are."""
+        for client, session in self.registry.sessions.items():
+            if session.standing.announced and is_home(client):
+                self.directory.greet((), self._place(session))
 
     def sources_changed(self) -> None:
         """Other brokers than before may send what sessions want."""

@@ -83,9 +83,9 @@ class Audience:
     def __init__(self, generation: int, straight: tuple[Outlet, ...] | None) -> None:
         self.generation = generation
         self.straight = straight
-        """The connections to which a QoS 0 publication without retain may be passed as it is, with nothing else to do
-        but to count it and to ask `asking`; None where more is to be done: identifiers, groups, other brokers, an
-        archive. The publisher's own grant is not looked at here."""
+        """The connections to which a QoS 0 publication without retain may be passed as it is. Nothing else is to be
+        done but to count it and to ask `asking`. None where more is: identifiers, groups, other brokers, an archive.
+        The publisher's own grant is not looked at here."""
         self.problem = ""
         """Why nobody can publish to this topic."""
         self.subs: list[Sub] = []
@@ -267,7 +267,7 @@ class Audiences:
         self, asking: Sequence[Asking], events: Sequence[Mapping[str, Value]], taking: Container[Outlet]
     ) -> list[Wanting]:
         """Who wants each of these for its content, of those who ask so: the outlets to which it goes as it is, if they
-        are among `taking`; `BEYOND` where it goes to others too, and the broker must see it; None for clients that are
+        are among `taking`. `BEYOND` where it goes to others too, and the broker must see it; None for clients that are
         not connected."""
         begun_s = self._clock() if self._clock is not None else 0.0
         found: list[Wanting] = []

@@ -142,7 +142,8 @@ class Replays:
         goes_on = old is not None and is_alike(old.wanted, wanted) and wanted.retain_handling is RetainHandling.IF_NEW
         replays = session.carried.replays
         if wanted.since is not None and not goes_on:
-            replays[wanted.key] = Replay(wanted.since, born=born_of_session(session.carried))
+            waiting = set(session.queue.names())
+            replays[wanted.key] = Replay(wanted.since, born=born_of_session(session.carried), had=waiting)
             self._keep(session)  # with the subscription: after a crash there are both, or none
         elif wanted.since is None and replays.pop(wanted.key, None) is not None:
             self._keep(session)
@@ -311,6 +312,10 @@ class Replays:
     def _give(self, reading: Reading, origin: NodeId, publication: Publication) -> None:
         session, wanted = reading.session, reading.sub.wanted
         if wanted.no_local and publication.publisher == session.client:
+            return
+        name = ("", publication.publisher, publication.sequence)
+        if name in reading.replay.had:
+            reading.replay.had.discard(name)
             return
         said = _replayed(publication)
         qos = min(publication.qos, wanted.qos)

@@ -312,6 +312,9 @@ class Views:
         """Once for all that a turn has brought."""
         self._working = None
         topics, self._changed = self._changed, {}
+        # First, lest what has changed in the same turn be compared with where something was.
+        for watch in dict.fromkeys(one for topic in topics for one in self._anchored.get(topic, ())):
+            self._ask_again(watch)
         lasts = [last for topic in topics if (last := self.retained.last(topic)) is not None]
         now = self.steady()
         good = [last.publication for last in lasts if is_good(last.publication, now)]
@@ -329,8 +332,6 @@ class Views:
                     self._mark(watch, topic, stamp)
             for watch in [one for one in knowing if one not in matching]:
                 self._mark(watch, topic, None)
-            for watch in list(self._anchored.get(topic, ())):
-                self._ask_again(watch)
         stirred, self._stirred = self._stirred, {}
         for session in stirred:
             self.tell(session)

@@ -57,6 +57,8 @@ class Deliveries:
         self._steps: list[tuple[Session, Outlet, Item]] = []
         self._completed: list[tuple[Session, Outlet, int]] = []
         self._passing: list[Passing] = []
+        self._behind: dict[Session, int] = {}
+        """How many deliveries at QoS 0 to a session wait for the disk."""
 
     def pass_on(
         self,
@@ -77,16 +79,16 @@ class Deliveries:
             self._delivered(session, publication, 0)
 
     def pass_on_once(
-        self, session: Session, publication: Publication, retain: bool, identifiers: tuple[int, ...]
+        self, session: Session, publication: Publication, retain: bool, identifiers: tuple[int, ...], is_repeated: bool
     ) -> None:
-        """QoS 0 of what whoever has sent it may repeat after a crash, as is all that is carried through the air: when
-        the disk knows that it has come, or never. So it comes at most once."""
-        is_repeated = publication.qos or publication.retain or publication.passage is not None
-        if session.outlet is None or not is_repeated:
+        """QoS 0 of what whoever has sent it may repeat after a crash: when the disk knows that it has come, or never.
+        So it comes at most once. What is not repeated does not overtake that."""
+        if session.outlet is None or not (is_repeated or session in self._behind):
             self.pass_on(session, publication, retain, identifiers)
         else:
             self._later()
             self._passing.append(Passing(session, session.outlet, publication, retain, identifiers))
+            self._behind[session] = self._behind.get(session, 0) + 1
 
     def take(self, session: Session, item: Item) -> None:
         """Above QoS 0: it is the session's from now on."""
@@ -104,8 +106,8 @@ class Deliveries:
             self._send(session, outlet, item)
 
     def take_all(self, session: Session, items: Sequence[Item]) -> list[int]:
-        """At QoS 1, and nothing of it expires: as `take` for each. The first of them, as far as the window allows, leave
-        at once: their packet identifiers. Who calls this sends them."""
+        """At QoS 1, and nothing of it expires: as `take` for each. The first of them leave at once, as far as the
+        window allows: their packet identifiers. Who calls this sends them."""
         outlet, queue, numbers = session.outlet, session.queue, list[int]()
         if outlet is not None and not (queue.waiting or queue.unsent or queue.launching) and outlet.takes_more():
             numbers = self._numbered(session, items[: max(0, session.inflight_max - queue.window)])
@@ -339,6 +341,9 @@ class Deliveries:
         passing: list[Passing],
     ) -> None:
         for one in passing:
+            self._behind[one.session] -= 1
+            if not self._behind[one.session]:
+                del self._behind[one.session]
             if one.session.outlet is one.outlet:
                 self.pass_on(one.session, one.publication, one.retain, one.identifiers)
             else:

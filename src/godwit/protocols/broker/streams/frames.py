@@ -17,6 +17,7 @@ import msgspec
 
 from godwit.filters.filters import Filter, problem_of
 from godwit.protocols.broker.messages import (
+    Amended,
     Ceded,
     Content,
     Divided,
@@ -26,6 +27,7 @@ from godwit.protocols.broker.messages import (
     Owned,
     Recalled,
     Region,
+    Replica,
     Routed,
     Seek,
     Wanted,
@@ -245,6 +247,11 @@ def _problem_of(content: Content) -> str:
         case Ceded(region, book, contacts=contacts):
             wanted = (one for entry in book for one in entry.filters)
             return _problem_of_filters(wanted) or _problem_of_regions((region, *contacts))
+        case Replica(regions=regions, book=book):
+            wanted = (one for entry in book for one in entry.filters)
+            return _problem_of_filters(wanted) or _problem_of_regions(regions)
+        case Amended(entry=entry):
+            return _problem_of_filters(entry.filters)
         case Noted(regions=regions) | Owned(regions=regions) | Divided(regions=regions):
             return _problem_of_regions(regions)
         case Dividing(region=region):

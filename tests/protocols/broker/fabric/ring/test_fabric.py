@@ -7,72 +7,38 @@ from random import Random
 
 import msgspec
 import pytest
+from tests.protocols.broker.fabric.ring.worlds import Ring
 
 from godwit.filters.areas import distance_m
 from godwit.filters.clauses import AttributeFilter
 from godwit.filters.filters import Filter
 from godwit.filters.predicates import Kind, Text, TextOp
 from godwit.protocols.broker.api import Lasting, Reason, Subscription
-from godwit.protocols.broker.fabric.ring.fabric import RingFabric
-from godwit.protocols.broker.fabric.ring.targets import of_level
-from godwit.protocols.broker.messages import Content, Enter, Owned, Region, Routed, Seek, Turn, Wanted
+from godwit.protocols.broker.messages import (
+    Amended,
+    BookEntry,
+    Content,
+    Enter,
+    Owned,
+    Region,
+    Replica,
+    Routed,
+    Seek,
+    Turn,
+    Wanted,
+)
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.registry import Granted
-from godwit.protocols.broker.streams.frames import Parcels, Run, decode_items
-from godwit.protocols.gathering.areas import Spot, meets
+from godwit.protocols.broker.streams.frames import Run, decode_items
+from godwit.protocols.gathering.areas import Spot
 from godwit.protocols.gathering.space import Boundary, Cell, cut_between
-from godwit.protocols.host import Message, NodeId, RemoteError
+from godwit.protocols.host import RemoteError
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.cluster import Cluster
-from godwit.sim.brokers.options import RING, StationOptions
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.picture import Picture
 from godwit.sim.exploration.generator import drawn
 from godwit.sim.exploration.trial import Trial
-
-
-class Ring:
-    """Brokers b1 ... bn; those that are late start later."""
-
-    def __init__(self, count: int, *, late: int = 0, handoff: str = "reactive", located: tuple[str, ...] = ()) -> None:
-        self.names = [f"b{at}" for at in range(1, count + late + 1)]
-        options = StationOptions(
-            fabric="dht",
-            handoff=handoff,  # type: ignore[arg-type]
-            ring=msgspec.structs.replace(RING, located=located),
-        )
-        self.cluster = Cluster(self.names, combinations(self.names, 2), 1, options)
-        self.heard: list[tuple[NodeId, NodeId, object]] = []
-        self.cluster.cables.spy = self._overhear
-        for name in self.names[count:]:
-            self.cluster.crash(name)
-        self.cluster.run(5 + count)
-
-    def _overhear(self, sender: NodeId, to: NodeId, message: Message) -> None:
-        if isinstance(message, Parcels):
-            for run in message.runs:
-                if any(leg.to == to for leg in run.legs):
-                    self.heard += [(message.origin, to, item.content) for item in decode_items(run)]
-
-    def fabric(self, name: NodeId) -> RingFabric:
-        found = self.cluster.sites[name].station.fabric
-        assert isinstance(found, RingFabric)
-        return found
-
-    def client(self, name: str, at: NodeId) -> Client:
-        client = Client(self.cluster, name)  # type: ignore[arg-type]
-        client.connect(at)
-        self.cluster.run(3)
-        return client
-
-    def owner(self, level: str) -> NodeId:
-        owners = [
-            name for name in self.names if any(meets(one.cell, of_level(level)) for one in self.fabric(name).regions)
-        ]
-        assert len(owners) == 1
-        return owners[0]
-
-    def said(self, kind: type) -> list[tuple[NodeId, NodeId]]:
-        return [(origin, to) for origin, to, content in self.heard if type(content) is kind]
 
 
 @pytest.mark.feature("data-gathering F8")
@@ -98,6 +64,12 @@ def test_a_publication_goes_to_its_matching_broker_and_from_there_to_those_who_w
     assert [one.publication.payload for one in subscriber.got] == [b"1"]
     assert ring.said(Routed) == [(there, matching)]
     assert ring.said(Publication) == [(matching, here)]
+
+
+def test_nothing_is_passed_on_unseen_where_another_broker_may_be_the_one_that_matches() -> None:
+    ring = Ring(2)
+    for name in ring.names:
+        assert ring.cluster.sites[name].broker.audience("a/b").straight is None
 
 
 def test_a_hop_asks_the_matching_broker_and_the_two_places_only() -> None:
@@ -134,7 +106,7 @@ def test_a_newcomer_takes_its_half_with_the_book() -> None:
 
 
 def test_a_broker_that_crashed_comes_back_with_its_cell_and_its_book() -> None:
-    ring = Ring(4)
+    ring = Ring(4, absent_s=1_000.0)
     matching = ring.owner("t")
     here, there = [name for name in ring.names if name != matching][:2]
     subscriber, publisher = ring.client("s", here), ring.client("p", there)
@@ -185,7 +157,7 @@ def test_a_subscription_is_in_place_when_all_owners_have_noted_it() -> None:
 
 
 def test_a_subscription_that_cannot_be_in_place_says_so() -> None:
-    ring = Ring(3)
+    ring = Ring(3, absent_s=1_000.0)
     matching = ring.owner("t")
     here = next(name for name in ring.names if name != matching)
     subscriber = ring.client("s", here)
@@ -208,7 +180,7 @@ def test_what_is_retained_is_kept_by_its_owner_and_found_wherever_somebody_subsc
         publisher.publish(f"{level}/gone", b"", 1, retain=True)
     ring.cluster.run(5)
     assert all(ring.cluster.sites[name].broker.retained_count <= 10 for name in ring.names[:5])
-    assert sum(ring.cluster.sites[name].broker.retained_count for name in ring.names[:5]) == 10
+    assert sum(ring.cluster.sites[name].broker.retained_count for name in ring.names[:5]) == 3 * 10, "and two others"
     for name in ring.names[5:]:
         ring.cluster.start(name)
     ring.cluster.run(10)
@@ -297,7 +269,41 @@ def test_a_lasting_question_in_a_ring_goes_along_with_its_client_and_says_what_i
     assert picture_of(asking).view == view
 
 
+def first_after_a_hop_s(fabric: str, handoff: str, *, token: bool) -> float:
+    """The longest time from CONNECT to the first event that waited, whichever of three brokers the client goes to."""
+    names, found = ["b1", "b2", "b3"], []
+    options = StationOptions(fabric=fabric, handoff=handoff, foresight="everybody")  # type: ignore[arg-type]
+    cluster = Cluster(names, combinations(names, 2), 1, options)
+    cluster.run(8)
+    publisher, client = Client(cluster, "p"), Client(cluster, "s")  # type: ignore[arg-type]
+    publisher.connect("b1")
+    client.keeps_token = token
+    client.connect("b1")
+    cluster.run(12)
+    client.subscribe("t/#", qos=1)
+    cluster.run(5)
+    for number, to in enumerate(("b2", "b3", "b1", "b3", "b2", "b1")):
+        client.drop()
+        publisher.publish("t/x", b"%d" % number, 1)
+        cluster.run(5)
+        client.connect(to)
+        begun_s, had = cluster.engine.now, len(client.got)
+        while len(client.got) == had and cluster.engine.now < begun_s + 10:
+            cluster.run(0.001)
+        found.append(cluster.engine.now - begun_s)
+        cluster.run(5)
+    return max(found)
+
+
+@pytest.mark.parametrize("token", [True, False])
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+def test_the_first_event_after_a_hop_takes_at_most_twice_as_long_as_in_a_tree(handoff: str, token: bool) -> None:
+    tree = first_after_a_hop_s("tree", handoff, token=token)
+    assert first_after_a_hop_s("dht", handoff, token=token) <= 2 * tree
+
+
 CUT = cut_between((0.0, 0.0), (10.0, 0.0))
+NO_FILTER = Filter((AttributeFilter("a", Kind.NUMBER, (Text(TextOp.EQU, "x"),)),))
 WRONG = [
     Owned(0, (Region(Cell("01", (CUT,)), "b9", 9),)),
     Owned(0, (Region(Cell("x", (CUT,)), "b9", 9),)),
@@ -307,8 +313,11 @@ WRONG = [
     Enter("b9", (float("inf"), 1.0)),
     Seek("b9", 1, (Spot((1.0,)),)),
     Seek("b9", 1, (), "2"),
-    Wanted(1, (Filter((AttributeFilter("a", Kind.NUMBER, (Text(TextOp.EQU, "x"),)),)),)),
+    Wanted(1, (NO_FILTER,)),
     Routed(Publication("p", 1, "a/#")),
+    Replica("b9", 1, (Region(Cell("01", (CUT,)), "b9", 9),), (), ()),
+    Replica("b9", 1, (), (), (BookEntry("b8", 1, (NO_FILTER,)),)),
+    Amended(1, BookEntry("b8", 1, (NO_FILTER,))),
 ]
 
 

@@ -13,11 +13,15 @@ from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas
 from godwit.protocols.broker.fabric.ring.custody import Custody, Kept
 from godwit.protocols.broker.fabric.ring.membership import Clear, Membership, Stage
+from godwit.protocols.broker.fabric.ring.replicas import Replicas
+from godwit.protocols.broker.fabric.ring.standins import Standins
 from godwit.protocols.broker.fabric.ring.statements import Statements
 from godwit.protocols.broker.fabric.ring.targets import Targets, homes_of
 from godwit.protocols.broker.interest.heard import Interests, marker
 from godwit.protocols.broker.messages import (
     Agreed,
+    Amended,
+    Awake,
     Barred,
     BookEntry,
     Ceded,
@@ -39,14 +43,18 @@ from godwit.protocols.broker.messages import (
     Placed,
     Region,
     Repeated,
+    Replica,
     Routed,
     Said,
     Seek,
     Session,
+    Standin,
     Turn,
     Turned,
     Undivided,
+    Unfit,
     Wanted,
+    Watched,
 )
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
@@ -80,10 +88,19 @@ class RingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How often owners are looked for that are not known."""
     agree_s: float = 20.0
     """How long a newcomer waits for all to agree, before it is put off."""
-    pass_s: float = 10.0
-    """How long what is for a cell with a new owner waits for what the old one passes on."""
+    pass_s: float = 60.0
+    """How long what is for a cell with a new owner waits for what the old one passes on. Beyond that it goes, and what
+    the old one still has comes behind it."""
     covered_s: float = 10.0
     """How long a subscription may take to be in place."""
+    watch_s: float = 2.0
+    """How often holders of a replica look whether its owner is there."""
+    absent_s: float = 30.0
+    """How long an owner may be silent before a holder of its book stands in for it."""
+    replace_s: float = 60.0
+    """How long a holder may be silent before another one takes its place."""
+    restore_s: float = 10.0
+    """How long a broker that lost its disk waits for what others have kept of its book."""
     incarnation: int = 0
 
 
@@ -107,31 +124,41 @@ class RingFabric:
         self.on_asked: Callable[[NodeId, tuple[Filter, ...]], None] = lambda broker, filters: None
         """A broker wants this, which it did not before: it is sent what is retained of it here."""
         self.on_cede: Callable[[NodeId, Cell], None] = lambda broker, cell: None
-        """A cell of this broker is about to become another's: it is sent what is retained for it."""
+        """A broker is to have, or to keep for its owner, what is retained for this cell."""
+        self.on_rehome: Callable[[Cell], None] = lambda cell: None
+        """The home of some clients has another owner, who does not know of them."""
         self.clock: Callable[[], float] = host.now
         self.links: set[NodeId] = set()
+        self._parted: set[NodeId] = set()
+        """Brokers whose link has broken, and that were not heard since."""
         self.streams = Streams(
             host, store, options.streams, self._pass_on, self._has_way, self._give, self._reborn, self._now
         )
         self.targets = Targets(options.located)
         self.atlas = Atlas(store, host.name)
+        self.replicas = Replicas(self)
+        self.standins = Standins(self)
         self.membership = Membership(self)
-        self.statements = Statements(host, store, self.atlas, self.targets, self._say, self.membership.heirs)
+        self.statements = Statements(
+            host, store, self.atlas, self.targets, self._say, self.membership.heirs, self._is_safe
+        )
         self.custody = Custody(store, self.targets)
         self._book = Interests(store, host.now())
-        self._known: dict[NodeId, None] = dict.fromkeys(self._met_before())
+        self._known: dict[NodeId, None] = dict.fromkeys(self._named_rows("met "))
         self._given: dict[str, Region] = self._given_before()
         self._passing: dict[str, int] = {}
         """By prefix: cells whose new owner has yet to say that what went to the old one has come."""
-        self._routed_to: set[NodeId] = set()
-        """To whom publications were sent in this life."""
+        self._routed_to: set[NodeId] = set(self._named_rows("routed "))
+        """To whom publications were sent."""
+        self._own_version = 0
+        """The version of the book that has what this broker wants itself."""
         self._finding: list[tuple[tuple[Keyed, ...], Callable[[Sequence[NodeId]], None]]] = []
         self._serial = host.random.getrandbits(31)
         self._started = self._reviewing = self._seeking = self._changing = False
         store.settled(self._start)
 
-    def _met_before(self) -> Iterable[NodeId]:
-        return [owner.removeprefix("met ") for owner, _, _ in self.store.load(TABLE) if owner.startswith("met ")]
+    def _named_rows(self, kind: str) -> Iterable[NodeId]:
+        return [owner.removeprefix(kind) for owner, _, _ in self.store.load(TABLE) if owner.startswith(kind)]
 
     def _given_before(self) -> dict[str, Region]:
         rows = [row for owner, _, row in self.store.load(TABLE) if owner.startswith("given ")]
@@ -144,6 +171,8 @@ class RingFabric:
         self.streams.start()
         self.membership.start()
         self.statements.start()
+        self.standins.start()
+        self.replicas.start()
         self._review_soon()
         self.host.after(self.options.seek_s, self._seek)
 
@@ -214,7 +243,25 @@ class RingFabric:
         return self.membership.stage is Stage.MEMBER
 
     def want(self, filters: Iterable[Filter]) -> int:
-        return self.statements.want(filters)
+        before = self.statements.filters
+        statement = self.statements.want(filters)
+        if self._grows(before, self.statements.filters):
+            entry = BookEntry(self.host.name, statement, self.statements.filters)
+            self._own_version = self.replicas.amend(entry)
+        return statement
+
+    def _grows(self, before: tuple[Filter, ...], filters: tuple[Filter, ...]) -> bool:
+        """Whether something is wanted of this broker's cells that was not. What a replica says too much does no harm,
+        so nobody is told of what is not wanted any longer."""
+        new = self.targets.of_filters(one for one in filters if one not in before)
+        return any(meets(region.cell, reach) for region in self.atlas.own for reach in new)
+
+    def _is_safe(self) -> bool:
+        return self.replicas.safe >= self._own_version
+
+    def leave(self) -> None:
+        """For good: what this broker owns becomes its neighbors'. Sessions stay until their clients are elsewhere."""
+        self.membership.leave()
 
     def in_place(self, filters: Iterable[Filter], then: Callable[[bool], None]) -> None:
         """`then(True)` follows once when whoever may send something that these want has noted it; False after a while.
@@ -261,10 +308,24 @@ class RingFabric:
         region = self.atlas.owner(target)
         if region is None or self.membership.closes(target) or region.prefix in self._passing:
             return ""
+        if region.owner == self.host.name and self.replicas.restoring:
+            return ""
+        if self._is_silent(region.owner):
+            return ""  # what is in its stream is for it alone, and somebody may stand in for it by now
         return region.owner
 
+    def _is_silent(self, owner: NodeId) -> bool:
+        """Its link has broken and it was not heard since, or it has left something unconfirmed for long."""
+        if owner in self._parted:
+            return True
+        lane, quiet_s = self.streams.sender.outbox.lanes.get(owner), self.options.absent_s / 2
+        is_stuck = lane is not None and lane.parcels and self.host.now() - lane.oldest.since_s > quiet_s
+        return bool(is_stuck) and self.standins.silent_s(owner) > quiet_s
+
     def _send_routed(self, owner: NodeId, routed: Routed) -> None:
-        self._routed_to.add(owner)
+        if owner not in self._routed_to:
+            self._routed_to.add(owner)
+            self.store.put(TABLE, f"routed {owner}", 0, b"")
         self.meet((owner,))
         self.send((owner,), routed, durable=routed.publication.qos > 0)
 
@@ -319,15 +380,50 @@ class RingFabric:
         news = False
         for region in regions:
             before = {one.owner for one in self.atlas.regions.values() if region.prefix.startswith(one.prefix)}
-            if region.owner == self.host.name or not self.atlas.put(region):
+            whole = self.atlas.regions.get(region.prefix)
+            if region.owner == self.host.name or not self._may_lose(region, behind) or not self.atlas.put(region):
                 continue
             news = True
             self.meet((region.owner,))
+            if whole is not None:
+                self._passed_whole(whole, region, behind)
             for owner in before - {region.owner, self.host.name}:
                 if owner in self._routed_to:
                     self._pass(owner, region)
         if news:
             self.changed()
+
+    def _may_lose(self, region: Region, said_by: NodeId) -> bool:
+        """A cell of this broker becomes another's by its own word, or when a holder of its book stands in for it."""
+        prefix = region.prefix
+        mine = [one for one in self.atlas.own if one.prefix.startswith(prefix) or prefix.startswith(one.prefix)]
+        if not mine or any(one.term >= region.term for one in mine):
+            return True
+        stands_in = region.owner in self.replicas.holders and self.atlas.regions.get(prefix) in mine
+        # Who told a broker without a disk what its cells are may not have known all of it. And one that is alone may
+        # have begun a ring of its own for that reason.
+        if stands_in or self.replicas.was_lost or not mine[0].prefix:
+            return True
+        self.refuse(said_by, "Region", f"says that {region.owner} owns {prefix!r}, which is this broker's")
+        return False
+
+    def refuse(self, said_by: NodeId, message: str, note: str) -> None:
+        """What another broker of the ring says cannot be true."""
+        self.counts.refused += 1
+        self.host.trace(Record("refused", peer=said_by, message=message, note=note))
+
+    def hears(self, broker: NodeId) -> bool:
+        """Whether it has said something just now, or has confirmed all that it was sent."""
+        return self.standins.silent_s(broker) < self.options.absent_s / 2
+
+    def _passed_whole(self, old: Region, new: Region, said_by: NodeId) -> None:
+        """A cell has another owner, and not by a cut. Where the old one has not said so, it may not know."""
+        if old.owner == self.host.name:
+            self.on_cede(new.owner, new.cell)
+            self.send(sorted(self.interests.keys() - {new.owner}), Divided(0, (new,)))
+        elif old.owner not in (said_by, new.owner):
+            self.statements.late(old.owner)
+        self.on_rehome(new.cell)
 
     def _pass(self, old: NodeId, region: Region) -> None:
         """What was sent to the old owner goes first."""
@@ -356,6 +452,8 @@ class RingFabric:
         if not self._started:
             return
         self.membership.look()
+        self.standins.review()
+        self.replicas.review()
         self.meet(sorted(self.atlas.owners))
         self.statements.review()
         self._release()
@@ -381,9 +479,13 @@ class RingFabric:
     def missing(self) -> list[Reach]:
         """What this broker needs and lies in cells whose owners it does not know."""
         needed: dict[Reach, None] = dict.fromkeys(self.statements.missing())
-        needed.update(dict.fromkeys(one for one in self.custody.targets() if self.atlas.owner(one) is None))
+        needed.update(dict.fromkeys(one for one in self.custody.targets() if self._is_unserved(one)))
         needed.update(dict.fromkeys(key for keys, _ in self._finding for key in keys if self.atlas.owner(key) is None))
         return list(needed)
+
+    def _is_unserved(self, target: Keyed | Spot) -> bool:
+        region = self.atlas.owner(target)
+        return region is None or self._is_silent(region.owner)
 
     def _seek_soon(self) -> None:
         if not self._seeking:
@@ -392,13 +494,20 @@ class RingFabric:
 
     def _seek_now(self) -> None:
         self._seeking = False
-        missing = self.missing() if self.is_member else []
-        if missing:
-            self._serial += 1
-            self._on_seek(Seek(self.host.name, self._serial, tuple(missing)))
+        missing = [*self.missing(), *self.replicas.sought()]
+        if not missing:
+            return
+        self._serial += 1
+        seek = Seek(self.host.name, self._serial, tuple(missing))
+        if self.is_member:
+            self._on_seek(seek)
+        elif others := sorted(self.atlas.owners & self._known.keys()):
+            # A broker without a cell asks somebody who has one.
+            self.send((others[self._serial % len(others)],), seek, durable=False)
 
     def _seek(self) -> None:
         self._seek_soon()
+        self._release()
         self.host.after(self.options.seek_s, self._seek)
 
     def _on_seek(self, seek: Seek) -> None:
@@ -407,7 +516,10 @@ class RingFabric:
         here = [one for one in self.atlas.own if one.prefix.startswith(seek.prefix)]
         if not here:
             inside = [one for one in self.atlas.own if seek.prefix.startswith(one.prefix)]
-            self._answer(seek, inside or [one for one in self._given.values() if one.prefix.startswith(seek.prefix)])
+            known = inside or [one for one in self._given.values() if one.prefix.startswith(seek.prefix)]
+            self._answer(seek, known)
+            if not known:
+                self._seek_beyond(seek, seek.prefix, seek.reaches)
             return
         mine = here[0]
         found: dict[int, list[Reach]] = {}
@@ -425,11 +537,16 @@ class RingFabric:
         if any(one.prefix.startswith(prefix) for one in self.atlas.own):
             self._on_seek(msgspec.structs.replace(seek, reaches=reaches, prefix=prefix))
             return
-        contacts = self.atlas.contacts(prefix)
-        if contacts and seek.hops < HOPS_MAX:
-            name = contacts[self.host.random.randrange(len(contacts))]
+        contacts, hops = self.atlas.contacts(prefix), seek.hops + 1
+        there = [name for name in contacts if not self._is_silent(name)]
+        if not there:
+            # Nobody is known on that side who answers: whoever is asked may know somebody.
+            there = [name for name in sorted(self.atlas.owners - {self.host.name, *contacts}) if name != seek.by]
+            hops += HOPS_MAX // 8
+        if there and hops <= HOPS_MAX:
+            name = there[self.host.random.randrange(len(there))]
             self.meet((name,))
-            self.send((name,), Seek(seek.by, seek.serial, reaches, prefix, seek.hops + 1), durable=False)
+            self.send((name,), Seek(seek.by, seek.serial, reaches, prefix, hops), durable=False)
 
     def _answer(self, seek: Seek, regions: Sequence[Region]) -> None:
         if not regions:
@@ -475,11 +592,23 @@ class RingFabric:
         if new:
             self.on_asked(origin, new)
         self._hear(origin, wanted.statement, filters)
-        reaches = self.targets.of_filters(filters)
-        given = [one for one in self._given.values() if any(meets(one.cell, reach) for reach in reaches)]
-        self.send((origin,), Noted(wanted.statement, (*self.atlas.own, *given)))
+        note = partial(self._note, origin, wanted.statement)
+        if self._grows(before, filters):
+            self.replicas.amend(BookEntry(origin, wanted.statement, filters), note)
+        else:
+            self.replicas.when_safe(note)
         self.membership.joins(origin)
         self.on_change()
+
+    def _note(self, broker: NodeId, statement: int) -> None:
+        reaches = self.targets.of_filters(self.interests.get(broker, ()))
+        given = [one for one in self._given.values() if any(meets(one.cell, reach) for reach in reaches)]
+        self.send((broker,), Noted(statement, (*self.atlas.own, *given)))
+
+    def note_all(self) -> None:
+        """Everybody in the book whose last statement may have stayed without an answer."""
+        for broker in sorted(self.interests):
+            self._note(broker, self.heard(broker))
 
     def _hear(self, origin: NodeId, statement: int, filters: tuple[Filter, ...]) -> None:
         said = (marker(origin, self.disk_of(origin)), *filters)
@@ -487,10 +616,13 @@ class RingFabric:
             self._book.keep(origin)
 
     def inherit(self, entry: BookEntry) -> None:
-        """What a broker has told the owner before this one; unless it has told this one since."""
+        """What a broker has told the owner before this one, beside what it has told this one of other cells."""
         self.meet((entry.broker,))
-        if entry.statement > self.heard(entry.broker):
-            self._hear(entry.broker, entry.statement, entry.filters)
+        before = self.interests.get(entry.broker, ())
+        new = tuple(one for one in entry.filters if one not in before)
+        if new or entry.statement > self.heard(entry.broker):
+            said = marker(entry.broker, self.disk_of(entry.broker)), *before, *new
+            self._book.merge(entry.broker, max(entry.statement, self.heard(entry.broker)), said, self.host.now())
 
     def _on_noted(self, origin: NodeId, noted: Noted) -> None:
         self.learn(noted.regions, behind=origin)
@@ -514,10 +646,15 @@ class RingFabric:
 
     def _give(self, origin: NodeId, number: int, content: Content) -> None:
         self.meet((origin, *_named(content)))
+        self._heard(origin)
         if self._is_mine(origin, content):
             self.streams.taken(origin, number)
         else:
             self.on_content(origin, number, content)
+
+    def _heard(self, broker: NodeId) -> None:
+        self._parted.discard(broker)
+        self.standins.heard(broker)
 
     def _is_mine(self, origin: NodeId, content: Content) -> bool:
         """Whether it was for the fabric alone, which has done with it."""
@@ -544,6 +681,18 @@ class RingFabric:
                 self.membership.on_undivided(origin, content)
             case Divided():
                 self.membership.on_divided(origin, content)
+            case Replica():
+                self.standins.on_replica(origin, content)
+            case Amended():
+                self.standins.on_amended(origin, content)
+            case Watched():
+                self.replicas.on_watched(origin, content)
+            case Awake():
+                self.standins.on_awake(origin, content)
+            case Standin():
+                self.standins.on_standin(origin, content)
+            case Unfit():
+                self.standins.on_unfit(origin, content)
             case Pass():
                 self.on_pass(origin, content)
             case Passed():
@@ -558,6 +707,7 @@ class RingFabric:
     def _reborn(self, broker: NodeId) -> None:
         """It speaks from another disk."""
         self.statements.lost(broker)
+        self.replicas.reborn(broker)
         self.on_change()
 
     # Links and frames
@@ -566,11 +716,13 @@ class RingFabric:
         if not peer or peer == self.host.name:
             raise LocalError(f"{self.host.name!r} cannot be linked to {peer!r}: another broker is needed")
         self.links.add(peer)
+        self._parted.discard(peer)
         self.meet((peer,))
         self._ways_changed(peer)
 
     def unlinked(self, peer: NodeId) -> None:
         self.links.discard(peer)
+        self._parted.add(peer)
         self.membership.parted(peer)
         self._ways_changed()
 
@@ -602,6 +754,7 @@ class RingFabric:
                 if message.origin != self.host.name:
                     self._pass_on(message, sender)
                 elif message.by != self.host.name:
+                    self._heard(message.by)
                     self._take(message, message.by, sender)
             case _:
                 raise RemoteError(f"{type(message).__name__} is nothing that brokers of a ring say to one another")

@@ -29,7 +29,7 @@ from godwit.protocols.host import LocalError, NodeId, Record, Timer
 if TYPE_CHECKING:
     from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 
-DIVIDING, HEIRS = "dividing", "heir "
+DIVIDING, HEIRS, LEAVING = "dividing", "heir ", "leaving"
 
 
 class Stage(StrEnum):
@@ -48,6 +48,10 @@ class Division(msgspec.Struct):
     silent: set[NodeId]
     """Who has not agreed."""
     asked: set[NodeId]
+    owner: NodeId = ""
+    """Whose cell it is, where this broker stands in for another."""
+    leaves: bool = False
+    """This broker leaves, and asks the new owner too."""
     timer: Timer | None = None
 
 
@@ -76,12 +80,16 @@ class Membership:
         self._outsiders: set[NodeId] = set()
         """Linked brokers that have said that they are outside as well."""
         self._broken_off: Division | None = None
+        self.leaving = False
+        """This broker gives its cells away and wants no other."""
         for owner, _, row in fabric.store.load(TABLE):
             if owner.startswith(HEIRS):
                 heir = msgspec.msgpack.decode(row, type=Heir)
                 self.heirs[owner.removeprefix(HEIRS)] = heir.region
             elif owner == DIVIDING:
                 self._broken_off = msgspec.msgpack.decode(row, type=Division)
+            elif owner == LEAVING:
+                self.leaving = True
 
     @property
     def stage(self) -> Stage:
@@ -90,6 +98,8 @@ class Membership:
     @property
     def problem(self) -> str:
         """Why this broker has no cell, or a newcomer gets none yet; empty where all is well."""
+        if self.stage is Stage.OUTSIDE and self.leaving:
+            return "this broker has left the ring"
         if self.stage is Stage.OUTSIDE:
             return self._barred or "no broker of a ring has answered yet"
         if self.division is not None:
@@ -99,22 +109,26 @@ class Membership:
     def start(self) -> None:
         if self._broken_off is not None:
             division, self._broken_off = self._broken_off, None
-            self.fabric.send(sorted(division.asked - {self.host.name}), Undivided(division.ticket))
+            self._tell_undivided(division)
+            self._drop_heir(self.host.name, division.ticket)
             self.fabric.store.delete(TABLE, DIVIDING, 0)
         self._knock()
+        self._leave()
 
     # The newcomer
 
     def look(self) -> None:
         """A ring that this broker had begun by itself, having lost its disk, gives way to the older one."""
-        if self.stage is Stage.OUTSIDE and not self._knocking:
+        if self.leaving:
+            self._leave()
+        elif self.stage is Stage.OUTSIDE and not self._knocking:
             self._since_s = self.host.now()
             self._knock()
 
     def _knock(self) -> None:
         """Ask one linked broker after the other."""
         fabric, options = self.fabric, self.fabric.options
-        self._knocking = self.stage is Stage.OUTSIDE
+        self._knocking = self.stage is Stage.OUTSIDE and not self.leaving
         if not self._knocking:
             return
         peers = sorted(fabric.links)
@@ -143,9 +157,11 @@ class Membership:
 
     def on_ceded(self, origin: NodeId, ceded: Ceded) -> None:
         fabric = self.fabric
+        fresh = self.atlas.put(ceded.region)
         for region in ceded.contacts:
             self.atlas.put(region)
-        fresh = self.atlas.put(ceded.region)
+        if fresh and ceded.again:
+            fabric.replicas.restore()
         for entry in ceded.book:
             if entry.broker != self.host.name:
                 fabric.inherit(entry)
@@ -165,7 +181,8 @@ class Membership:
         region = self.atlas.owner(Spot(enter.place))
         if region is not None and region.owner == enter.by:
             # It had this cell, and must have lost its disk: nobody else can have it.
-            fabric.send((enter.by,), Ceded(region, contacts=(*self.atlas.beside(), *self.atlas.own)))
+            contacts = (*self.atlas.beside(), *self.atlas.own)
+            fabric.send((enter.by,), Ceded(region, contacts=contacts, again=True))
         elif region is not None and region.owner == self.host.name:
             self._divide(region, enter)
         else:
@@ -181,15 +198,56 @@ class Membership:
         except LocalError as error:
             self.fabric.send((enter.by,), Barred(str(error), final=True), durable=False)
             return
+        asked = self._concerned()
+        self._ask(Division(self._next_ticket(), region, given, kept, set(asked), set(asked)))
+
+    def _next_ticket(self) -> int:
         self._ticket += 1
-        asked = self._concerned(region)
-        division = Division(self._ticket, region, given, kept, set(asked), set(asked))
+        return self._ticket
+
+    def _ask(self, division: Division) -> None:
+        """Everybody whom it concerns must agree."""
         self.division = division
-        self.fabric.store.put(TABLE, DIVIDING, 0, msgspec.msgpack.encode(msgspec.structs.replace(division, timer=None)))
-        self.fabric.send(sorted(asked - {self.host.name}), Dividing(division.ticket, given))
+        self._keep(division)
+        message = Dividing(division.ticket, division.given, division.owner)
+        self.fabric.send(sorted(division.asked - {self.host.name}), message)
         division.timer = self.host.after(self.fabric.options.agree_s, partial(self._give_up, division))
-        # This broker has sessions too, for which it is an origin like any other.
-        self.fabric.on_clear(self.host.name, given.owner, partial(self._agrees, division, self.host.name))
+        # This broker has sessions too, for which the owner is an origin like any other, and the heir will be.
+        self._put_heir(self.host.name, division.ticket, division.given)
+        owner = division.owner or self.host.name
+        self.fabric.on_clear(owner, division.given.owner, partial(self._agrees, division, self.host.name))
+
+    def _keep(self, division: Division) -> None:
+        row = msgspec.msgpack.encode(msgspec.structs.replace(division, timer=None))
+        self.fabric.store.put(TABLE, DIVIDING, 0, row)
+
+    def stand_in(self, owner: NodeId, region: Region, asked: set[NodeId]) -> None:
+        """The owner of this cell is silent, and this broker has its book."""
+        given = Region(region.cell, self.host.name, region.term + 1)
+        self._ask(Division(self._next_ticket(), region, given, None, set(asked), set(asked), owner))
+
+    def break_off(self, owner: NodeId) -> None:
+        """This broker does not stand in for that one, or not any more."""
+        if self.division is not None and self.division.owner == owner:
+            self._give_up(self.division)
+
+    def leave(self) -> None:
+        """Give all cells to neighbors, one after the other, and stay outside from then on."""
+        if not self.fabric.replicas.nearest():
+            raise LocalError("this broker has no cell, or knows nobody who could have it")
+        self.leaving = True
+        self.fabric.store.put(TABLE, LEAVING, 0, b"")
+        self._leave()
+
+    def _leave(self) -> None:
+        own, others = self.atlas.own, self.fabric.replicas.nearest()
+        if not self.leaving or self.division is not None or not own or not others:
+            return
+        # Who kept its book, and is there, knows most of it.
+        near = sorted(others, key=lambda name: self.fabric.standins.silent_s(name) > self.fabric.options.absent_s)
+        given = Region(own[0].cell, near[0], own[0].term + 1)
+        asked = {*self._concerned(), near[0]}
+        self._ask(Division(self._next_ticket(), own[0], given, None, set(asked), set(asked), leaves=True))
 
     def _halves(self, region: Region, enter: Enter) -> tuple[Region, Region | None]:
         """A cell that this broker does not stand in goes as a whole. Else it keeps bit 0, whichever side it is on."""
@@ -200,7 +258,7 @@ class Membership:
         given = Region(region.cell.append(cut, "1"), enter.by, term)
         return given, Region(region.cell.append(cut.opposite(), "0"), self.host.name, term)
 
-    def _concerned(self, region: Region) -> set[NodeId]:
+    def _concerned(self) -> set[NodeId]:
         return {self.host.name, *self.fabric.interests}
 
     def joins(self, broker: NodeId) -> None:
@@ -209,10 +267,8 @@ class Membership:
         if division is not None and broker not in division.asked:
             division.asked.add(broker)
             division.silent.add(broker)
-            self.fabric.store.put(
-                TABLE, DIVIDING, 0, msgspec.msgpack.encode(msgspec.structs.replace(division, timer=None))
-            )
-            self.fabric.send((broker,), Dividing(division.ticket, division.given))
+            self._keep(division)
+            self.fabric.send((broker,), Dividing(division.ticket, division.given, division.owner))
 
     def closes(self, target: Reach) -> bool:
         """Whether it lies in a cell that is about to go, so that nobody matches it now."""
@@ -226,17 +282,41 @@ class Membership:
         if self.division is not division:
             return
         division.silent.discard(broker)
-        if not division.silent:
-            self._cede(division)
+        if division.silent:
+            return
+        if division.owner:
+            self._assume(division)
+        else:
+            stay = [one for one in self.atlas.own if one != division.old]
+            left = (*stay, *(() if division.kept is None else (division.kept,)))
+            self.fabric.replicas.shrink(left, partial(self._cede, division))
+
+    def _assume(self, division: Division) -> None:
+        """This broker has the book, and all who are in it know that it stands in for the owner."""
+        fabric, given, owner = self.fabric, division.given, division.owner
+        self._end(division)
+        self.atlas.put(given)
+        for entry in fabric.standins.assumed(owner):
+            if entry.broker != self.host.name:
+                fabric.inherit(entry)
+        fabric.statements.late(owner)
+        fabric.send(sorted({*division.asked, owner} - {self.host.name}), Divided(division.ticket, (given,)))
+        self.host.trace(Record("assumed", peer=owner, note=given.prefix))
+        fabric.on_change()
+        fabric.on_rehome(given.cell)
+        fabric.changed()
+        self._next()
 
     def _cede(self, division: Division) -> None:
         """All of this is one turn: whoever is told of the new owner is told on the disk that has given it the cell."""
+        if self.division is not division or division.silent:
+            return
         fabric, given, kept = self.fabric, division.given, division.kept
         self._end(division)
         halves = (given,) if kept is None else (given, kept)
         contacts = (*self.atlas.beside(), *(() if kept is None else (kept,)))
         self.atlas.replace(division.old, halves)
-        book = tuple(self._book(given.cell))
+        book = tuple(self.entries(given.cell))
         fabric.on_cede(given.owner, given.cell)
         homes = tuple(fabric.on_give(partial(fabric.is_home, given.cell)))
         fabric.send((given.owner,), Ceded(given, book, homes, contacts))
@@ -246,32 +326,41 @@ class Membership:
         fabric.changed()
         self._next()
 
-    def _book(self, cell: Cell) -> Iterable[BookEntry]:
+    def entries(self, cell: Cell | None) -> Iterable[BookEntry]:
+        """What the book says of a cell, or of all (None); what this broker wants itself is in it."""
         fabric = self.fabric
         wanted: dict[NodeId, tuple[int, tuple[Filter, ...]]] = {
             name: (fabric.heard(name), filters) for name, filters in fabric.interests.items()
         }
         wanted[self.host.name] = (fabric.statements.numbers.last, fabric.statements.filters)
         for name, (statement, filters) in wanted.items():
-            near = tuple(one for one in filters if any(meets(cell, at) for at in fabric.targets.of_filter(one)))
-            if near:
-                yield BookEntry(name, statement, near)
+            if cell is not None:
+                filters = tuple(one for one in filters if any(meets(cell, at) for at in fabric.targets.of_filter(one)))
+            if filters:
+                yield BookEntry(name, statement, filters)
 
     def _give_up(self, division: Division) -> None:
         if self.division is not division:
             return
         self.host.trace(Record("undivided", peer=division.given.owner, note=" ".join(sorted(division.silent))))
         self._end(division)
-        self.fabric.send(sorted(division.asked - {self.host.name}), Undivided(division.ticket))
-        reason = f"{', '.join(sorted(division.silent))} must agree and does not answer"
-        self.fabric.send((division.given.owner,), Barred(reason), durable=False)
+        self._tell_undivided(division)
+        if division.owner:
+            self.fabric.standins.abandon(division.owner)
+        elif not division.leaves:
+            reason = f"{', '.join(sorted(division.silent))} must agree and does not answer"
+            self.fabric.send((division.given.owner,), Barred(reason), durable=False)
         self.fabric.changed()
         self._next()
+
+    def _tell_undivided(self, division: Division) -> None:
+        self.fabric.send(sorted(division.asked - {self.host.name}), Undivided(division.ticket, division.owner))
 
     def _end(self, division: Division) -> None:
         self.division = None
         if division.timer is not None:
             division.timer.cancel()
+        self._drop_heir(self.host.name, division.ticket)
         self.fabric.store.delete(TABLE, DIVIDING, 0)
 
     def _next(self) -> None:
@@ -282,18 +371,25 @@ class Membership:
     # Whoever wants something of a cell that changes hands
 
     def on_dividing(self, origin: NodeId, dividing: Dividing) -> None:
+        if dividing.owner and self.fabric.hears(dividing.owner):
+            note = f"says that {dividing.owner} is silent, which is not"
+            self.fabric.refuse(origin, "Dividing", note)
+            return
         self._put_heir(origin, dividing.ticket, dividing.region)
         self.fabric.changed()
         answer = partial(self.fabric.send, (origin,), Agreed(dividing.ticket))
-        self.fabric.on_clear(origin, dividing.region.owner, answer)
+        self.fabric.on_clear(dividing.owner or origin, dividing.region.owner, answer)
 
     def on_undivided(self, origin: NodeId, undivided: Undivided) -> None:
         self._drop_heir(origin, undivided.ticket)
+        if undivided.owner:
+            self.fabric.standins.unfence(undivided.owner, origin)
         self.fabric.changed()
 
     def on_divided(self, origin: NodeId, divided: Divided) -> None:
         self._drop_heir(origin, divided.ticket)
         self.fabric.learn(divided.regions, behind=origin)
+        self.fabric.statements.settled(origin)
 
     def _put_heir(self, origin: NodeId, ticket: int, region: Region) -> None:
         if region.owner == self.host.name:

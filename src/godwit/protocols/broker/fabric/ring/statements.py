@@ -28,6 +28,8 @@ class Stated(msgspec.Struct, frozen=True, array_like=True):
     statement: int
     filters: tuple[Filter, ...]
     since: int
+    late: bool = False
+    """Another broker stands in for it, and it may not know that yet: it may still send what it matched."""
 
 
 class Expected(msgspec.Struct):
@@ -49,6 +51,7 @@ class Statements:
         targets: Targets,
         say: Callable[[NodeId, Wanted], None],
         heirs: Mapping[str, Region],
+        is_safe: Callable[[], bool],
     ) -> None:
         self.host = host
         self.store = store
@@ -56,6 +59,8 @@ class Statements:
         self.targets = targets
         self.say = say
         self.heirs = heirs
+        self.is_safe = is_safe
+        """Whether what this broker wants of its own cells is in the replicas of its book."""
         self.numbers = Numbers(store, "statements", block=4_096)
         self.filters: tuple[Filter, ...] = ()
         self.stated: dict[NodeId, Stated] = {}
@@ -68,7 +73,7 @@ class Statements:
     def start(self) -> None:
         """Who has noted what is not on the disk: ask again."""
         for broker, before in list(self.stated.items()):
-            self.stated[broker] = Stated(self.numbers.next(), before.filters, before.since)
+            self.stated[broker] = msgspec.structs.replace(before, statement=self.numbers.next())
             self._keep(broker)
             self.say(broker, Wanted(self.stated[broker].statement, None))
 
@@ -90,7 +95,7 @@ class Statements:
             if wanted and (before is None or before.filters != wanted):
                 self._state(broker, wanted)
         self._withdraw()
-        self._look()
+        self.look()
 
     def _concerning(self, broker: NodeId) -> tuple[Filter, ...]:
         cells = [one.cell for one in (*self.atlas.regions.values(), *self.heirs.values()) if one.owner == broker]
@@ -103,16 +108,31 @@ class Statements:
         number = self.numbers.last
         if (before := self.stated.get(broker)) is None or before.statement >= number:
             number = self.numbers.next()  # what it was told before, and forgotten here, has a lower one
-        self.stated[broker] = Stated(number, filters, number)
+        self.stated[broker] = Stated(number, filters, number, before is not None and before.late)
         self._keep(broker)
         self.say(broker, Wanted(number, filters))
+
+    def late(self, broker: NodeId) -> None:
+        """Another stands in for it. Until it says itself that it knows, it is a source of what it was told."""
+        before = self.stated.get(broker)
+        if before is not None and not before.late:
+            self.stated[broker] = msgspec.structs.replace(before, late=True)
+            self._keep(broker)
+
+    def settled(self, broker: NodeId) -> None:
+        """It has said what its cells are, behind all that it has sent."""
+        before = self.stated.get(broker)
+        if before is not None and before.late:
+            self.stated[broker] = msgspec.structs.replace(before, late=False)
+            self._keep(broker)
+            self._withdraw()
 
     def _withdraw(self) -> None:
         """Only when all owners have noted what is wanted: a cell that this broker has not heard of may be somebody's
         whom it has told all the same."""
         for broker, before in list(self.stated.items()):
             wanted = self._concerning(broker)
-            if wanted == before.filters or not self.is_covered:
+            if wanted == before.filters or before.late or not self.is_covered:
                 continue
             self._state(broker, wanted)
             if not wanted:
@@ -128,18 +148,19 @@ class Statements:
         if before is None:
             self._state(broker, self.filters)
         elif before.statement < statement:
-            self.stated[broker] = Stated(statement, before.filters, before.since)
+            self.stated[broker] = msgspec.structs.replace(before, statement=statement)
             self._keep(broker)
             self.say(broker, Wanted(statement, None))
 
     def on_noted(self, broker: NodeId, noted: Noted) -> None:
         self.noted[broker] = max(self.noted.get(broker, 0), noted.statement)
         self._withdraw()
-        self._look()
+        self.look()
 
     def lost(self, broker: NodeId) -> None:
         """It has lost its disk, and with it what it was told."""
         self.noted.pop(broker, None)
+        self.settled(broker)
         before = self.stated.get(broker)
         if before is not None:
             self._state(broker, self._concerning(broker) or before.filters)
@@ -151,7 +172,8 @@ class Statements:
         placed = {one.owner for one in known}
         near = {one.owner for one in known if any(meets(one.cell, reach) for reach in reaches)}
         told = self.stated.keys() | {one.owner for one in self.heirs.values()}
-        return {name for name in told if name in near or name not in placed} - {self.atlas.name}
+        late = {name for name, one in self.stated.items() if one.late}
+        return {name for name in told if name in near or name in late or name not in placed} - {self.atlas.name}
 
     # Covered
 
@@ -169,8 +191,10 @@ class Statements:
         return all(self._has_noted(name) for name in self.stated)
 
     def _has_noted(self, broker: NodeId) -> bool:
+        if broker == self.atlas.name:
+            return self.is_safe()
         stated = self.stated.get(broker)
-        return broker == self.atlas.name or (stated is not None and self.noted.get(broker, 0) >= stated.since)
+        return stated is not None and self.noted.get(broker, 0) >= stated.since
 
     def covers(self, filters: Iterable[Filter]) -> bool:
         """Whether all owners that may match something that these filters want are known, and have noted it."""
@@ -184,14 +208,15 @@ class Statements:
         expected = Expected(tuple(filters), then)
         expected.timer = self.host.after(wait_s, partial(self._late, expected))
         self._expected.append(expected)
-        self._look()
+        self.look()
 
     def _late(self, expected: Expected) -> None:
         if expected in self._expected:
             self._expected.remove(expected)
             expected.then(self.covers(expected.filters))
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Whether somebody need not wait any longer."""
         for one in [one for one in self._expected if self.covers(one.filters)]:
             self._expected.remove(one)
             if one.timer is not None:

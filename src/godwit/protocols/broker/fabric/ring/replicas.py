@@ -1,0 +1,248 @@
+"""Copies of this broker's book at two others, made before anything in it is granted (docs/ring.md, "Replicas").
+
+Of the three that know the book, two know each grant: this broker and one holder. So the two holders together can tell
+all that was granted when this broker is silent, and one of them can stand in for it (`standins`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from godwit.protocols.broker.fabric.ring.atlas import TABLE
+from godwit.protocols.broker.fabric.ring.targets import homes_of
+from godwit.protocols.broker.messages import Amended, Awake, BookEntry, Region, Replica, Watched
+from godwit.protocols.gathering.areas import Keyed
+from godwit.protocols.host import NodeId, Record
+from godwit.protocols.topology.mesh import distance
+
+if TYPE_CHECKING:
+    from godwit.protocols.broker.fabric.ring.fabric import RingFabric
+
+REPLICAS, RESTORING, AGAIN = "replicas", "restoring", "again"
+HOLDERS = 2
+SEEK_S = 10.0
+
+
+class Appointed(msgspec.Struct, frozen=True, array_like=True):
+    """The row: who keeps which version, and of which cells."""
+
+    version: int
+    holders: tuple[NodeId, ...] = ()
+    regions: tuple[Region, ...] = ()
+
+
+class Replicas:
+    def __init__(self, fabric: RingFabric) -> None:
+        self.fabric = fabric
+        self.host = fabric.host
+        self.atlas = fabric.atlas
+        self.restoring = False
+        """Whether this broker has lost its disk, and waits for what others have kept of its book."""
+        self.was_lost = fabric.store.get(TABLE, AGAIN, 0) is not None
+        """Whether this broker has its cells by the word of others, having lost its disk."""
+        row = fabric.store.get(TABLE, REPLICAS, 0)
+        # Another disk counts from elsewhere: what was kept of the last one is never taken for what is kept of this.
+        begin = Appointed(fabric.host.random.getrandbits(40))
+        self._row = begin if row is None else msgspec.msgpack.decode(row, type=Appointed)
+        self._trusted = self._row.holders
+        """Whose word counts: of holders that were replaced only those who know it."""
+        self._appointed = 0
+        self._seek_at_s = 0.0
+        self._confirmed: dict[NodeId, int] = {}
+        self._pending: deque[tuple[int, Callable[[], None]]] = deque()
+        self._returned: set[NodeId] = set()
+
+    @property
+    def version(self) -> int:
+        return self._row.version
+
+    @property
+    def holders(self) -> tuple[NodeId, ...]:
+        return self._row.holders
+
+    @property
+    def safe(self) -> int:
+        """The version that cannot be lost with this broker's disk. With fewer than two holders nobody stands in for
+        this broker, and nothing waits for them."""
+        if len(self.holders) < HOLDERS:
+            return self.version
+        return max(self._confirmed.get(name, 0) for name in self._trusted)
+
+    def start(self) -> None:
+        """Who was told that it is noted is not on the disk: tell all, once it is safe."""
+        if self.fabric.store.get(TABLE, RESTORING, 0) is not None:
+            self.restore()
+        self.when_safe(self.fabric.note_all)
+
+    # What is granted
+
+    def amend(self, entry: BookEntry, then: Callable[[], None] = lambda: None) -> int:
+        """An entry of the book has changed; `then` follows once that cannot be lost. The version that it is in."""
+        if self.holders and self.atlas.own:
+            self._put(self.version + 1)
+            self.fabric.send(self.holders, Amended(self.version, entry))
+        self.when_safe(then)
+        return self.version
+
+    def when_safe(self, then: Callable[[], None]) -> None:
+        """`then` follows once all that is in the book by now cannot be lost."""
+        self._pending.append((self.version, then))
+        self._look()
+
+    def _look(self) -> None:
+        while self._pending and self._pending[0][0] <= self.safe:
+            self._pending.popleft()[1]()
+
+    def shrink(self, to: tuple[Region, ...], then: Callable[[], None]) -> None:
+        """Cells are about to go: from `then` on nobody stands in for this broker there."""
+        if self.holders and self.atlas.own:
+            self._tell_all(to)
+        self.when_safe(then)
+
+    # Who keeps it
+
+    def review(self) -> None:
+        own = tuple(self.atlas.own)
+        if self.restoring:
+            return
+        if not own:
+            self._dismiss(self.holders)
+            if self.holders:
+                self._put(self.version + 1, (), ())
+            self._look()
+        elif (holders := self._chosen()) != self.holders:
+            self.appoint(holders)
+        elif own != self._row.regions and self.fabric.membership.division is None:
+            self._tell_all(own)
+
+    def _chosen(self) -> tuple[NodeId, ...]:
+        """The brokers whose cells are nearest; nobody is replaced because a nearer one has come."""
+        if len(self.holders) >= HOLDERS:
+            return self.holders
+        return (*self.holders, *self._others())[:HOLDERS]
+
+    def nearest(self) -> tuple[NodeId, ...]:
+        """Brokers that have cells: holders first, and then whoever is near."""
+        known = (*self.holders, *self._others()) if self.atlas.own else ()
+        return tuple(name for name in known if name in self.atlas.owners)
+
+    def _others(self) -> list[NodeId]:
+        """Whoever keeps its own book here is in the ring, too."""
+        known = self.atlas.owners | self.fabric.standins.held.keys()
+        return sorted(known - {self.host.name, *self.holders}, key=self._nearness)
+
+    def sought(self) -> tuple[Keyed, ...]:
+        """Where to look for others, now and then, while there are too few."""
+        if not self.atlas.own or len(self.holders) >= HOLDERS or self.host.now() < self._seek_at_s:
+            return ()
+        self._seek_at_s = self.host.now() + SEEK_S
+        return homes_of(self.host.name, 3)
+
+    def _nearness(self, name: NodeId) -> tuple[int, int, str]:
+        own = self.atlas.own[0].prefix
+        cells = [one.prefix for one in self.atlas.regions.values() if one.owner == name]
+        common = max((_common(own, prefix) for prefix in cells), default=0)
+        return -common, distance(name, self.host.name), name
+
+    def appoint(self, holders: tuple[NodeId, ...]) -> None:
+        """From now on these keep it. Where one stays, its word alone counts until it knows the other."""
+        old = self.holders
+        stay = tuple(name for name in holders if name in old)
+        self._trusted = stay if len(old) == HOLDERS and stay else holders
+        self._dismiss(name for name in old if name not in holders)
+        for name in holders:
+            for region in self.atlas.own if name not in old else ():
+                self.fabric.on_cede(name, region.cell)
+        self._put(self.version, holders)
+        self._tell_all(tuple(self.atlas.own))
+        self._appointed = self.version
+
+    def _dismiss(self, names: Iterable[NodeId]) -> None:
+        for name in names:
+            self.fabric.send((name,), Replica(self.host.name, self.version, (), (), ()))
+
+    def replace(self, silent: NodeId) -> None:
+        """A holder has said nothing for long: another one takes its place, if there is one."""
+        others = self._others()
+        stay = tuple(name for name in self.holders if name != silent)
+        if silent in self.holders and others and stay:
+            self.host.trace(Record("replaced", peer=silent, note=others[0]))
+            self.appoint((*stay, others[0]))
+
+    def _tell_all(self, regions: tuple[Region, ...]) -> None:
+        self._put(self.version + 1, self.holders, regions)
+        self.fabric.send(self.holders, self._whole())
+
+    def _whole(self) -> Replica:
+        book = tuple(self.fabric.membership.entries(None))
+        return Replica(self.host.name, self.version, self._row.regions, self.holders, book)
+
+    def _put(
+        self, version: int, holders: tuple[NodeId, ...] | None = None, regions: tuple[Region, ...] | None = None
+    ) -> None:
+        holders = self.holders if holders is None else holders
+        self._row = Appointed(version, holders, self._row.regions if regions is None else regions)
+        self.fabric.store.put(TABLE, REPLICAS, 0, msgspec.msgpack.encode(self._row))
+
+    def on_watched(self, origin: NodeId, watched: Watched) -> None:
+        if self.restoring:
+            self.fabric.send((origin,), Awake(lost=True), durable=False)
+        elif origin not in self.holders:
+            self._dismiss((origin,) if self.atlas.own else ())
+        elif watched.version == self.version or self.fabric.unconfirmed.get(origin):
+            self._confirm(origin, watched.version)
+        else:
+            self.fabric.send((origin,), self._whole())
+
+    def _confirm(self, holder: NodeId, version: int) -> None:
+        if version > self.version:
+            return
+        self._confirmed[holder] = max(version, self._confirmed.get(holder, 0))
+        if holder in self._trusted and version >= self._appointed:
+            self._trusted = self.holders
+        self._look()
+        self.fabric.statements.look()
+
+    # A disk that was lost
+
+    def reborn(self, holder: NodeId) -> None:
+        """It has lost its disk, and what it kept."""
+        self._confirmed.pop(holder, None)
+        if holder in self.holders and self.atlas.own:
+            for region in self.atlas.own:
+                self.fabric.on_cede(holder, region.cell)
+            self.fabric.send((holder,), self._whole())
+
+    def restore(self) -> None:
+        """Nothing is matched until those who kept the book have sent it, or do not answer for a while."""
+        self.restoring = self.was_lost = True
+        self.fabric.store.put(TABLE, AGAIN, 0, b"")
+        self._returned.clear()
+        self.fabric.store.put(TABLE, RESTORING, 0, b"")
+        self.host.after(self.fabric.options.restore_s, self._restored)
+
+    def on_returned(self, origin: NodeId, replica: Replica) -> None:
+        if not self.restoring:
+            return
+        for entry in replica.book:
+            if entry.broker != self.host.name:
+                self.fabric.inherit(entry)
+        self._returned.add(origin)
+        if self._returned >= set(replica.holders):
+            self._restored()
+
+    def _restored(self) -> None:
+        if self.restoring:
+            self.restoring = False
+            self.fabric.store.delete(TABLE, RESTORING, 0)
+            self.host.trace(Record("restored", note=" ".join(sorted(self._returned))))
+            self.fabric.on_change()
+            self.fabric.changed()
+
+
+def _common(a: str, b: str) -> int:
+    return next((at for at, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))

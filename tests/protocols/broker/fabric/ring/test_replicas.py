@@ -1,0 +1,103 @@
+"""A book is at two more brokers before anything in it is granted, and comes back from there."""
+
+from __future__ import annotations
+
+from tests.protocols.broker.fabric.ring.worlds import Ring
+
+from godwit.protocols.broker.messages import Amended, Noted
+
+
+def test_two_others_have_the_whole_book_before_a_subscription_is_granted() -> None:
+    ring = Ring(5)
+    matching = ring.owner("t")
+    holders = ring.fabric(matching).replicas.holders
+    assert len(set(holders)) == 2
+    assert matching not in holders
+    here = ring.others(matching, *holders)[0]
+    subscriber = ring.client("s", here)
+    ring.heard.clear()
+    subscriber.subscribe("t/#", qos=2)
+    ring.cluster.run(3)
+    kinds = [(origin, to, type(content)) for origin, to, content in ring.heard]
+    noted = kinds.index((matching, here, Noted))
+    assert any(kinds.index((matching, holder, Amended)) < noted for holder in holders)
+    for holder in holders:
+        assert here in ring.fabric(holder).standins.books[matching]
+
+
+def test_nothing_is_granted_while_no_holder_answers_and_all_is_when_one_is_back() -> None:
+    ring = Ring(5, covered_s=4.0)
+    matching = ring.owner("t")
+    first, second = ring.fabric(matching).replicas.holders
+    here = ring.others(matching, first, second)[0]
+    subscriber = ring.client("s", here)
+    ring.cluster.crash(first)
+    ring.cluster.crash(second)
+    subscriber.subscribe("t/#", qos=2)
+    assert subscriber.session is not None
+    answers: list[bool] = []
+    broker = ring.cluster.sites[here].broker
+    broker.in_place(subscriber.session, [*subscriber.session.subscriptions], answers.append)
+    ring.cluster.run(6)
+    assert answers == [False]
+    broker.in_place(subscriber.session, [*subscriber.session.subscriptions], answers.append)
+    ring.cluster.start(second)
+    ring.cluster.run(6)
+    assert answers == [False, True]
+
+
+def test_a_holder_that_is_silent_for_long_is_replaced() -> None:
+    ring = Ring(5)
+    matching = ring.owner("t")
+    first, second = ring.fabric(matching).replicas.holders
+    ring.cluster.crash(first)
+    ring.cluster.run(20)
+    holders = ring.fabric(matching).replicas.holders
+    assert second in holders
+    assert first not in holders
+    assert len(holders) == 2
+    new = next(name for name in holders if name != second)
+    assert matching in ring.fabric(new).standins.held
+    ring.cluster.start(first)
+    ring.cluster.run(10)
+    assert matching not in ring.fabric(first).standins.held, "it is told to forget"
+
+
+def test_a_lost_disk_gets_its_book_and_its_retained_publications_back_before_anything_is_matched() -> None:
+    """The subscriber's own broker is away, so that only the replicas can know what it wants."""
+    ring = Ring(5)
+    matching = ring.owner("t")
+    holders = ring.fabric(matching).replicas.holders
+    here, there = ring.others(matching, *holders)[:2]
+    subscriber, publisher = ring.client("s", here), ring.client("p", there)
+    subscriber.subscribe("t/#", qos=2)
+    publisher.publish("t/kept", b"retained", 1, retain=True)
+    ring.cluster.run(3)
+    ring.cluster.crash(here)
+    ring.wipe(matching)
+    publisher.publish("t/x", b"while the book is fetched", 2)
+    ring.cluster.run(8)
+    assert here in ring.fabric(matching).interests
+    assert not ring.fabric(matching).replicas.restoring
+    ring.cluster.start(here)
+    subscriber.connect(here)
+    ring.cluster.run(8)
+    assert b"while the book is fetched" in [one.publication.payload for one in subscriber.got]
+    newcomer = ring.client("n", there)
+    newcomer.subscribe("t/kept", qos=1)
+    ring.cluster.run(4)
+    assert [one.publication.payload for one in newcomer.got] == [b"retained"]
+
+
+def test_two_brokers_alone_wait_for_nobody() -> None:
+    ring = Ring(2)
+    assert all(len(ring.fabric(name).replicas.holders) == 1 for name in ring.names)
+    levels = [level for level in "tuvwxyz" if ring.owners(level) == ["b1"]]
+    subscriber = ring.client("s", "b1")
+    ring.cluster.crash("b2")
+    answers: list[bool] = []
+    subscriber.subscribe(f"{levels[0]}/#", qos=1)
+    assert subscriber.session is not None
+    ring.cluster.sites["b1"].broker.in_place(subscriber.session, [*subscriber.session.subscriptions], answers.append)
+    ring.cluster.run(2)
+    assert answers == [True]

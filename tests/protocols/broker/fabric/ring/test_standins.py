@@ -1,0 +1,175 @@
+"""Who stands in for a broker that is silent, and who may not."""
+
+from __future__ import annotations
+
+from tests.protocols.broker.fabric.ring.worlds import Ring
+
+from godwit.protocols.broker.messages import Dividing, Owned, Region
+from godwit.protocols.host import NodeId
+
+
+def payloads(client: object) -> list[bytes]:
+    return [one.publication.payload for one in client.got]  # type: ignore[attr-defined]
+
+
+class Case:
+    """A subscriber and a publisher at brokers that have nothing to do with the cell of `t`."""
+
+    def __init__(self, count: int = 5) -> None:
+        self.ring = ring = Ring(count)
+        self.matching = ring.owner("t")
+        self.holders = ring.fabric(self.matching).replicas.holders
+        self.here, self.there = ring.others(self.matching, *self.holders)[:2]
+        self.subscriber, self.publisher = ring.client("s", self.here), ring.client("p", self.there)
+        self.subscriber.subscribe("t/#", qos=2)
+        ring.cluster.run(3)
+
+    def owner(self) -> list[NodeId]:
+        return self.ring.owners("t")
+
+
+def test_a_holder_stands_in_for_a_broker_that_is_silent_and_gives_the_cell_back() -> None:
+    case = Case()
+    ring, run = case.ring, case.ring.cluster.run
+    ring.cluster.crash(case.matching)
+    run(10)
+    assert case.owner() == [case.holders[0]]
+    case.publisher.publish("t/x", b"1", 2)
+    run(5)
+    assert payloads(case.subscriber) == [b"1"], "matched by the stand-in, with the book"
+    ring.cluster.start(case.matching)
+    run(15)
+    assert case.owner() == [case.matching]
+    case.publisher.publish("t/x", b"2", 2)
+    run(5)
+    assert payloads(case.subscriber) == [b"1", b"2"]
+
+
+def test_what_was_sent_to_the_silent_owner_is_not_sent_to_the_stand_in_too() -> None:
+    case = Case()
+    ring, run = case.ring, case.ring.cluster.run
+    ring.cluster.crash(case.matching)
+    case.publisher.publish("t/x", b"1", 2)
+    run(12)
+    assert case.owner() == [case.holders[0]]
+    case.publisher.publish("t/x", b"2", 2)
+    run(10)
+    assert payloads(case.subscriber) == [], "what comes after it keeps its place in the order"
+    ring.cluster.start(case.matching)
+    run(20)
+    assert payloads(case.subscriber) == [b"1", b"2"]
+
+
+def test_one_holder_alone_refuses_and_the_publication_is_kept() -> None:
+    case = Case(6)
+    ring, run = case.ring, case.ring.cluster.run
+    ring.cluster.crash(case.matching)
+    ring.cluster.crash(case.holders[1])
+    case.publisher.publish("t/x", b"1", 2)
+    run(60)
+    assert case.owner() == []
+    assert case.publisher.accepts
+    ring.cluster.start(case.matching)
+    run(15)
+    assert payloads(case.subscriber) == [b"1"]
+
+
+def test_a_holder_with_an_old_replica_is_told_that_it_does_not_count() -> None:
+    """It was away when the owner replaced it; then the owner fails, and it comes back."""
+    case = Case(6)
+    ring, run = case.ring, case.ring.cluster.run
+    old, stays = case.holders
+    ring.cluster.crash(old)
+    run(20)
+    new = next(name for name in ring.fabric(case.matching).replicas.holders if name != stays)
+    late = ring.client("late", case.there)
+    late.subscribe("t/#", qos=2)
+    run(3)
+    ring.cluster.crash(case.matching)
+    ring.cluster.crash(new)
+    ring.cluster.start(old)
+    run(40)
+    assert case.owner() == [], "the two that are there do not know all that was granted"
+    ring.cluster.start(new)
+    run(30)
+    assert case.owner() in ([stays], [new])
+    case.publisher.publish("t/x", b"1", 2)
+    run(70)
+    assert payloads(late) == [b"1"]
+
+
+def test_a_session_that_moves_while_somebody_stands_in_gets_all_once_and_in_order() -> None:
+    case = Case()
+    ring, run = case.ring, case.ring.cluster.run
+    publishers = [case.publisher, ring.client("q", case.holders[1])]
+    places = [case.holders[0], case.there, case.here, case.holders[1]]
+    said: dict[str, list[bytes]] = {"p": [], "q": []}
+    for number in range(60):
+        if number == 10:
+            ring.cluster.crash(case.matching)
+        if number == 45:
+            ring.cluster.start(case.matching)
+        if number % 7 == 3:
+            case.subscriber.drop().connect(places[number // 7 % 4])
+        publisher = publishers[number % 2]
+        payload = b"%s %d" % (publisher.name.encode(), number)
+        publisher.publish("t/x", payload, 2)
+        said[publisher.name].append(payload)
+        run(0.4)
+    run(90)
+    for name, wanted in said.items():
+        assert [one for one in payloads(case.subscriber) if one.startswith(name.encode())] == wanted
+
+
+def test_a_broker_leaves_in_order_and_serves_its_clients_on() -> None:
+    case = Case()
+    ring, run = case.ring, case.ring.cluster.run
+    case.publisher.publish("t/kept", b"retained", 1, retain=True)
+    local = ring.client("local", case.matching)
+    local.subscribe("t/#", qos=2)
+    run(3)
+    ring.fabric(case.matching).leave()
+    run(10)
+    assert ring.fabric(case.matching).regions == []
+    (heir,) = case.owner()
+    assert heir != case.matching
+    mine = ring.client("mine", case.matching)
+    mine.publish("t/x", b"1", 2)
+    run(5)
+    assert b"1" in payloads(case.subscriber)
+    assert b"1" in payloads(local)
+    ring.cluster.crash(case.matching)
+    ring.cluster.start(case.matching)
+    run(10)
+    assert ring.fabric(case.matching).regions == [], "it does not come in again"
+    newcomer = ring.client("n", case.there)
+    newcomer.subscribe("t/kept", qos=1)
+    run(5)
+    assert payloads(newcomer) == [b"retained"]
+
+
+def test_who_claims_a_cell_of_a_broker_that_is_there_is_refused_counted_and_named() -> None:
+    case = Case()
+    ring, run = case.ring, case.ring.cluster.run
+    liar = case.there
+    fabric = ring.fabric(case.matching)
+    before, mine = fabric.counts.refused, fabric.regions
+    lie = Owned(0, (Region(mine[0].cell, liar, mine[0].term + 7),))
+    ring.fabric(liar).send((case.matching,), lie)
+    run(2)
+    assert fabric.regions == mine
+    assert fabric.counts.refused == before + 1
+    case.publisher.publish("t/x", b"1", 2)
+    run(3)
+    assert payloads(case.subscriber) == [b"1"]
+
+
+def test_nobody_agrees_that_somebody_stands_in_for_a_broker_that_it_hears() -> None:
+    case = Case()
+    ring, run = case.ring, case.ring.cluster.run
+    liar = case.there
+    region = ring.fabric(case.matching).regions[0]
+    claim = Region(region.cell, liar, region.term + 1)
+    ring.fabric(liar).send((case.here,), Dividing(7, claim, case.matching))
+    run(5)
+    assert liar not in {one.owner for one in ring.fabric(case.here).membership.heirs.values()}
