@@ -143,7 +143,7 @@ def test_one_thing_has_one_name(names: set[str]) -> None:
     assert len(used) <= 1, f"{sorted(used)} mean the same"
 
 
-FORMS = {
+FORMS: dict[str, set[str | None]] = {
     "--data": {"DIR"},
     "--out": {"DIR", "FILE"},
     "--every": {"S", "TIME"},
@@ -177,7 +177,8 @@ file or a folder of results; seconds, or a time as Spark writes it; a key of TLS
 
 
 def test_an_option_is_given_the_same_in_all_commands() -> None:
-    forms, of = defaultdict(set), defaultdict(set)
+    forms: defaultdict[str, set[str | None]] = defaultdict(set)
+    of: defaultdict[str, set[str]] = defaultdict(set)
     for name, one in options():
         if not one.is_flag:
             forms[one.opts[0]].add(one.metavar)
@@ -188,7 +189,7 @@ def test_an_option_is_given_the_same_in_all_commands() -> None:
 
 
 def test_a_short_name_is_short_for_one_thing_in_all_commands() -> None:
-    long = defaultdict(set)
+    long: defaultdict[str, set[str]] = defaultdict(set)
     for _, one in options():
         for opt in one.opts:
             if not opt.startswith("--"):

@@ -25,11 +25,6 @@ from typer.testing import CliRunner
 from godwit.cli import app
 from godwit.net.access import hashed
 
-WITH_BROWSER = [
-    pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not here"),
-    pytest.mark.xdist_group("console"),
-]
-
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
