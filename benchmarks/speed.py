@@ -119,7 +119,7 @@ def loaded(load: str, durable: bool, system: str, words: str, fewer: int) -> dic
 def idle_b(system: str, words: str, fewer: int) -> dict[str, float]:
     """Memory of each client that is connected and silent."""
     kept = {"godwit": brokers.godwit, "mosquitto": brokers.mosquitto}[system]
-    return {"figure": brokers.memory(kept, int(words) // fewer)}
+    return {"figure": brokers.memory(kept, int(words))}
 
 
 def waiting_b(system: str, words: str, fewer: int) -> dict[str, float]:
@@ -281,7 +281,8 @@ def page(results: dict[str, Any]) -> str:
         if row.name not in results:
             continue
         found = results[row.name]
-        quick = ", a quarter of the messages" if found["quick"] else ""
+        is_load = "cpu_us" in next(iter(found["figures"].values()))[0]
+        quick = ", a quarter of the messages" if found["quick"] and is_load else ""
         lines += ["", f"## {row.title}", ""]
         lines += [
             f"{row.unit}; goal: {row.goal}. Measured {found['when']}, load {found['load']:.1f} before it{quick}.",
