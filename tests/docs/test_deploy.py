@@ -70,7 +70,14 @@ def test_hadolint_finds_nothing_wrong_with_the_dockerfile() -> None:
 
 @pytest.mark.skipif(not PROMTOOL.exists(), reason="promtool could not be had")
 def test_promtool_finds_nothing_wrong_with_the_alert_rules() -> None:
-    command = [PROMTOOL, "check", "rules", "--lint=all", "--lint-fatal", DEPLOY / "prometheus" / "alerts.yaml"]
+    command: list[str | Path] = [
+        PROMTOOL,
+        "check",
+        "rules",
+        "--lint=all",
+        "--lint-fatal",
+        DEPLOY / "prometheus" / "alerts.yaml",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "SUCCESS" in done.stdout

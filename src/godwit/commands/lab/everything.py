@@ -79,7 +79,7 @@ def duration(seconds: float) -> str:
 
 
 def _kept(one: Study, folder: Path, any_code: bool) -> Kept:
-    kept = one.kept(folder / one.name / RESULTS)
+    kept: Kept = one.kept(folder / one.name / RESULTS)
     kept.any_code = any_code
     return kept
 
