@@ -60,6 +60,11 @@ class Deliveries:
         self._behind: dict[Session, int] = {}
         """How many deliveries at QoS 0 to a session wait for the disk."""
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether deliveries at QoS 0 wait for the disk."""
+        return bool(self._behind)
+
     def pass_on(
         self,
         session: Session,
