@@ -118,6 +118,8 @@ CURED = {
     " took back what waited, but not what had a packet identifier already.",
     "will-numbered-alike-in-two-sessions": "Two sessions of a client began in the same microsecond at two brokers, and"
     " numbered their wills alike: who got both took the second for a repetition.",
+    "under-way-when-its-original-comes": "A client was let into a copy and was being sent what the copy had. The session"
+    " itself came before the client had acknowledged anything, and brought the same once more.",
     "sessions-that-pass-each-other": "A newer session went into an older one on its way, and nobody knew any longer"
     " what the newer had had.",
     "recalled-beside-an-older-session": "A client that was told that its session is new asked for the past again, and"

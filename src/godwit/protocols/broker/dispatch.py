@@ -426,6 +426,8 @@ class Switch:
             session.queue.waiting.append(item)
             session.queue.waiting_b += item.size_b
             session.copy.holding.weigh(session.copy, item)
+        elif session.queue.doubted and self.flows.is_under_way(session, item):
+            self.counts.late_duplicates += 1
         else:
             if session.standing.copies:
                 self._follow(session, item, origin)
