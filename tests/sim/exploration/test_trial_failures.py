@@ -118,8 +118,11 @@ CURED = {
     " took back what waited, but not what had a packet identifier already.",
     "will-numbered-alike-in-two-sessions": "Two sessions of a client began in the same microsecond at two brokers, and"
     " numbered their wills alike: who got both took the second for a repetition.",
-    "under-way-when-its-original-comes": "A client was let into a copy and was being sent what the copy had. The session"
-    " itself came before the client had acknowledged anything, and brought the same once more.",
+    "under-way-when-its-original-comes": "A client was let into a copy and was being sent what the copy had. Its"
+    " session came before the client had acknowledged anything, and brought the same once more.",
+    "gave-way-and-was-the-session": "A copy was taken up, and its client, which had not heard so, began anew elsewhere."
+    " The copy gave way with nothing in it, and was then given the session: what had waited in it was lost.",
+    "gave-way-and-went-on-collecting": "The same for what was published until the source of the copy was back.",
     "sessions-that-pass-each-other": "A newer session went into an older one on its way, and nobody knew any longer"
     " what the newer had had.",
     "recalled-beside-an-older-session": "A client that was told that its session is new asked for the past again, and"

@@ -322,6 +322,9 @@ class Standing(msgspec.Struct):
     """A shadow's: it went to another site. It takes all that comes until that one takes it itself."""
     marked: int = 0
     """Of such a one: the outlook of the other site that must be known before it ends; 0: there was no marker yet."""
+    in_vain: bool = False
+    """It was taken up out of a copy and gave way, and the source has not said yet what it was. A shadow keeps what it
+    has until then: if it was the session, nobody else has that."""
 
 
 class Session:
