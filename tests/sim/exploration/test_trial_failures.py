@@ -24,6 +24,8 @@ CURED = {
     " was granted any more.",
     "ring-told-of-an-old-cell": "A broker that had lost its disk was told of a cell of which it had given away a part,"
     " and did not believe the new owner of that.",
+    "ring-older-session-of-who-started-alone": "A client started clean at a broker that was in no ring yet. When that"
+    " became the client's home, the broker with the older session was not told, and kept it for ever.",
     "new-session-old-packet-ids": "A client that is told that its session is new begins its packet ids anew: what the"
     " broker remembered under the old ones made it drop what it had acknowledged.",
     "new-session-old-packet-ids-roaming": "The same for a client that roams on.",
