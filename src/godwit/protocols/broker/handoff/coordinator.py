@@ -564,11 +564,15 @@ class Moves:
         return [HomeEntry(client, at.epoch, at.broker) for client, at in known.items()]
 
     def on_ceded(self, ceded: Ceded) -> None:
-        """This broker is the home of these clients now."""
+        """This broker is the home of these clients now. Who has a session that is older than one that is known here is
+        told so: no home could before."""
         for one in ceded.homes:
-            session = self.registry.sessions.get(one.client)
-            if one.broker != self.name and (session is None or session.standing.epoch < one.epoch):
-                self.places.put(one.client, At(one.epoch, one.broker))
+            at, known = At(one.epoch, one.broker), self.places.known.get(one.client, NOWHERE)
+            known = max(known, self._here(one.client) or NOWHERE)
+            if one.broker != self.name and known < at:
+                self.places.put(one.client, at)
+            elif one.broker not in (self.name, known.broker) and self.fabric.is_known(one.broker):
+                self.fabric.send((one.broker,), Placed(known.broker, Place(one.client, known.epoch)))
 
     def greet(self, brokers: Iterable[NodeId]) -> None:
         """Tell new brokers where sessions are."""
