@@ -494,10 +494,24 @@ class Reserving:
             and session.standing.reserved_for in ("", origin)
             and reserve.client not in self.moves.waiting
         ):
-            session.become(Cause.RESERVED)
-            session.standing.reserved_for = origin
-            self.switch.ledger.put_session(session)
+            self._reserve(session, origin)
             self.switch.fabric.send((origin,), Reserved(reserve.client, reserve.copy))
+
+    def _reserve(self, session: Session, holder: NodeId) -> None:
+        session.become(Cause.RESERVED)
+        session.standing.reserved_for = holder
+        self.switch.ledger.put_session(session)
+
+    def presume(self, session: Session, holder: NodeId) -> bool:
+        """The client shows that this broker has let it in. If that holds a copy, its word that it has taken the copy up
+        is on its way, in front of all that it answers: with it the copy is the session. To send the session after the
+        client would make two sessions of one, and they keep no common order."""
+        if holder not in session.standing.copies or session.standing.state not in (State.RESTING, State.RESERVED):
+            return False
+        if session.standing.reserved_for not in ("", holder):
+            return False
+        self._reserve(session, holder)
+        return True
 
     def holder(self, session: Session) -> NodeId:
         """Who must be asked before anybody has this session; empty where nobody must."""
