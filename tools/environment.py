@@ -129,8 +129,8 @@ def offer_other_clients() -> None:
             attempt(package, ["apt-get", "install", "--yes", "--no-install-recommends", package])
     if not PROMTOOL.exists() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
         attempt("promtool", [sys.executable, str(Path(__file__).resolve()), "promtool"])
-    if missing := [pin for name, pin in NODE_PACKAGES.items() if not (NODE_MODULES / name).is_dir()]:
-        offer_from_npm(missing)
+    if not all((NODE_MODULES / name).is_dir() for name in NODE_PACKAGES):
+        offer_from_npm()
 
 
 def unpack_promtool() -> None:
@@ -142,7 +142,9 @@ def unpack_promtool() -> None:
         shutil.copy2(Path(scratch, "usr", "bin", "promtool"), PROMTOOL)
 
 
-def offer_from_npm(pins: Sequence[str]) -> None:
+def offer_from_npm() -> None:
+    """All of them whichever is missing: npm removes what it is not asked for."""
+    pins = NODE_PACKAGES.values()
     if shutil.which("npm"):
         options = (
             "--no-audit",

@@ -522,7 +522,9 @@ def _rooted(config: Any, folder: Path) -> Any:
         elif isinstance(value, msgspec.Struct):
             changed[name] = _rooted(value, folder)
         elif isinstance(value, dict):
-            changed[name] = {key: _rooted(one, folder) for key, one in value.items()}
+            changed[name] = {
+                key: _rooted(one, folder) if isinstance(one, msgspec.Struct) else one for key, one in value.items()
+            }
     return msgspec.structs.replace(config, **changed)
 
 

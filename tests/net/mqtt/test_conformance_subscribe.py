@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import mqtt5
@@ -241,9 +242,13 @@ def test_members_of_a_group_get_their_share_at_their_qos(broker: Served, client:
         for number in range(1, 11):
             client.send(publish("work", b"%d" % number, 1, number))
             client.packet()
-        lazy.send(b"\xc0\0")
-        keen.send(b"\xc0\0")
-        shares = [list(_until_pong(lazy)), list(_until_pong(keen))]
+        shares: list[list[mqtt5.PublishPacket]] = [[], []]
+        # What leaves at QoS 0 leaves once the disk has it, which its publisher may hear of a little earlier.
+        enough_s = time.monotonic() + 20
+        while sum(map(len, shares)) < 10 and time.monotonic() < enough_s:
+            for one, share in zip((lazy, keen), shares, strict=True):
+                one.send(b"\xc0\0")
+                share += _until_pong(one)
         assert sorted(int(one.payload) for share in shares for one in share) == list(range(1, 11))
         assert [{int(one.qos) for one in share} for share in shares] == [{0}, {1}]
 

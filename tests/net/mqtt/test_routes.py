@@ -204,6 +204,12 @@ async def _heard(wanted: list[Wanted], said: list[Said], version: int, sizes: li
 @example([Wanted(at, condition="n > 3", group=True) for at in range(2)], [Said("a", 9)] * 9, 5, [])
 @example([Wanted(at, qos=1) for at in range(4)], [Said(TOPICS[n % 3], n % 10, qos=1) for n in range(600)], 5, [])
 @example([Wanted(at, qos=1) for at in (2, 3)], [Said(TOPICS[n % 3], n % 10, qos=1) for n in range(600)], 4, [7])
+@example(
+    [Wanted(0), Wanted(0, "a/#", group=True, qos=1)],
+    [Said("a", 1), Said("a", 2, qos=1), Said("a", 3), Said("c", 4)],
+    5,
+    [],
+)
 def test_everybody_hears_the_same_whether_the_broker_looks_at_each_publication_or_not(
     wanted: list[Wanted], said: list[Said], version: int, sizes: list[int]
 ) -> None:

@@ -6,8 +6,18 @@ from typing import Any
 
 from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.session.state import Copy
+from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import Even, World
+
+
+class SlowWorld(World):
+    """Some streams are as slow as a test wants them to be."""
+
+    slow: frozenset[tuple[NodeId, NodeId]] = frozenset()
+
+    def _delay(self, sender: NodeId, receiver: NodeId) -> float:
+        return 3.0 if (sender, receiver) in self.slow else super()._delay(sender, receiver)
 
 
 def resting_world(

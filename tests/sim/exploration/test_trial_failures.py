@@ -24,6 +24,8 @@ CURED = {
     " was granted any more.",
     "ring-told-of-an-old-cell": "A broker that had lost its disk was told of a cell of which it had given away a part,"
     " and did not believe the new owner of that.",
+    "ring-older-session-of-who-started-alone": "A client started clean at a broker that was in no ring yet. When that"
+    " became the client's home, the broker with the older session was not told, and kept it for ever.",
     "new-session-old-packet-ids": "A client that is told that its session is new begins its packet ids anew: what the"
     " broker remembered under the old ones made it drop what it had acknowledged.",
     "new-session-old-packet-ids-roaming": "The same for a client that roams on.",
@@ -118,6 +120,11 @@ CURED = {
     " took back what waited, but not what had a packet identifier already.",
     "will-numbered-alike-in-two-sessions": "Two sessions of a client began in the same microsecond at two brokers, and"
     " numbered their wills alike: who got both took the second for a repetition.",
+    "under-way-when-its-original-comes": "A client was let into a copy and was being sent what the copy had. Its"
+    " session came before the client had acknowledged anything, and brought the same once more.",
+    "gave-way-and-was-the-session": "A copy was taken up, and its client, which had not heard so, began anew elsewhere."
+    " The copy gave way with nothing in it, and was then given the session: what had waited in it was lost.",
+    "gave-way-and-went-on-collecting": "The same for what was published until the source of the copy was back.",
     "sessions-that-pass-each-other": "A newer session went into an older one on its way, and nobody knew any longer"
     " what the newer had had.",
     "recalled-beside-an-older-session": "A client that was told that its session is new asked for the past again, and"

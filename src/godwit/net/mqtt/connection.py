@@ -690,6 +690,9 @@ class Connection(Requests):
         """A run that begins so, as far as it has the same receivers."""
         self._offer()
         front, position = self.front, first[0]
+        if not front.broker.may_carry():
+            self._take_packet(data, position, first[1], first[4])
+            return first[4], 1
         most = max(min(left, BATCH_MAX), BATCH_MIN) if carriage.asking else left * RUN_OF_ONE
         known = front.routes.known(self.version)
         packet_max = min(carriage.packet_max, self.options.packet_bytes_max)

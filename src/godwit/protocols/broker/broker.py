@@ -447,6 +447,10 @@ class Broker:
         """Whether what its client says needs no look: it may say everything, here, and waits for nobody."""
         return session.outlet is not None and not session.carried.unheard and session.grant.publish is None
 
+    def may_carry(self) -> bool:
+        """Whether publications at QoS 0 may go past the broker: they must not overtake what waits for the disk."""
+        return not self._switch.flows.is_behind
+
     def acknowledged_all(self, session: Session, numbers: Sequence[int]) -> None:
         """As `acknowledged` for each of them."""
         self._switch.flows.acknowledged_all(session, numbers)

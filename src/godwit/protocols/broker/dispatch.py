@@ -25,6 +25,8 @@ from godwit.protocols.broker.session.state import PASSAGES_MAX, Body, GroupKey, 
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import Host, NodeId, Record, Timer
 
+IN_VAIN = "/in vain"
+"""Under which what stays of a copy that gave way keeps what it has; no broker can be named so."""
 ABROAD = "/abroad"
 """Under which is kept back what comes to a session that is crossing between sites; no broker can be named so."""
 
@@ -426,6 +428,8 @@ class Switch:
             session.queue.waiting.append(item)
             session.queue.waiting_b += item.size_b
             session.copy.holding.weigh(session.copy, item)
+        elif session.queue.doubted and self.flows.is_under_way(session, item):
+            self.counts.late_duplicates += 1
         else:
             if session.standing.copies:
                 self._follow(session, item, origin)
@@ -452,6 +456,10 @@ class Switch:
     def forward(self, shadow: Session, item: Item, born: Line | None = None) -> None:
         """For a shadow: on to where the session went, with `born` where another had kept that which went into it."""
         standing = shadow.standing
+        if standing.in_vain:
+            shadow.inflow.held.setdefault(IN_VAIN, []).append(item)
+            self.ledger.put_item(shadow, item, IN_VAIN)
+            return
         self.ledger.writes += 1
         self.fabric.send((standing.moved_to,), Forwarded(shadow.client, standing.next_epoch, kept_of(item), born))
 

@@ -133,10 +133,11 @@ def site(ground: Ground) -> Woven:
 
 
 def ringed_site(ground: Ground) -> Woven:
-    """A ring inside each site."""
+    """A ring inside each site, or one of all brokers where there are no sites."""
     node, options = ground.node, ground.options
-    here = [name for name, site in options.sites.items() if site == options.sites[node.name]]
-    own = msgspec.structs.replace(options.ring, place=place_of(node.name), first=node.name == min(here))
+    here = [name for name, site in options.sites.items() if site == options.sites.get(node.name)]
+    first = min(here, default=options.first)
+    own = msgspec.structs.replace(options.ring, place=place_of(node.name), first=node.name == first)
     fabric = RingFabric(node, ground.store, own)
     return Woven(_seated(ground, fabric), lambda: fabric.brokers, CareOf(node, fabric, fabric))
 

@@ -6,20 +6,12 @@ from collections import defaultdict
 
 import msgspec
 import pytest
+from tests.protocols.broker.resting import SlowWorld
 
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.chaos import Chaos
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import World
-
-
-class SlowWorld(World):
-    """Some streams are as slow as a test wants them to be."""
-
-    slow: frozenset[tuple[NodeId, NodeId]] = frozenset()
-
-    def _delay(self, sender: NodeId, receiver: NodeId) -> float:
-        return 3.0 if (sender, receiver) in self.slow else super()._delay(sender, receiver)
 
 
 def moved(seed: int = 0, *, crash: NodeId = "", session_wait_s: float = 1e6) -> tuple[SlowWorld, Client, Client]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.protocols.broker.resting import copies, nothing_is_left, places, resting_world, talk
+from tests.protocols.broker.resting import SlowWorld, copies, nothing_is_left, places, resting_world, talk
 
 from godwit.sim.brokers.chaos import Chaos, Wild
 from godwit.sim.brokers.client import Client
@@ -106,6 +106,65 @@ def test_a_client_that_returns_before_the_old_broker_has_heard_of_its_leaving_go
     publisher.publish("a/x", b"2", qos=2)
     world.run()
     assert subscriber.payloads == [b"1", b"2"]
+    nothing_is_left(world)
+
+
+def let_in_unheard(seed: int = 0, *, session_wait_s: float = 1e6) -> tuple[SlowWorld, Client, Client, list[bytes]]:
+    """A subscriber was at b1, and b3 has let it in by a copy: its word is on a long way to b1, behind what a publisher
+    at b3 has said before. The client has left b3 again. Also what has been said."""
+    world = SlowWorld(3, seed, handoff="proactive", session_wait_s=session_wait_s)
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
+    subscriber.keeps_token = True
+    publisher = Client(world, "p").connect("b3")
+    world.run()
+    world.slow = frozenset({("b3", "b1")})
+    said = [publisher.publish("a/x", b"%d" % at, qos=2).payload for at in range(3)]
+    subscriber.drop()
+    while "b3" not in copies(world):
+        world.run(0.1)
+    said += [publisher.publish("a/x", b"%d" % at, qos=2).payload for at in range(3, 6)]
+    subscriber.connect("b3")
+    world.run(1)
+    said += [publisher.publish("a/x", b"%d" % at, qos=2).payload for at in range(6, 9)]
+    world.run(1)
+    subscriber.drop()
+    return world, subscriber, publisher, said
+
+
+@pytest.mark.parametrize("crash", ["", "b1", "b3"])
+@pytest.mark.parametrize("returns_to", ["b1", "b2", "b3"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_client_that_leaves_before_the_source_of_its_copy_has_heard_of_it_gets_all_in_order(
+    seed: int, returns_to: str, crash: str
+) -> None:
+    world, subscriber, publisher, said = let_in_unheard(seed)
+    subscriber.connect(returns_to)
+    world.run(0.2)
+    if crash:
+        world.sites[crash].crash()
+        world.run(0.1)
+        world.sites[crash].start()
+    if crash == returns_to:
+        subscriber.drop(notice_s=None).connect(returns_to)
+    said += [publisher.publish("a/x", b"%d" % at, qos=2).payload for at in range(9, 12)] if crash != "b3" else []
+    world.run(200)
+    assert subscriber.payloads == said
+    assert places(world) == [returns_to]
+    nothing_is_left(world)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_client_gets_nothing_twice_where_the_one_that_has_let_it_in_is_away_for_long(seed: int) -> None:
+    """Nobody but b3 knows what it has had there."""
+    world, subscriber, _, said = let_in_unheard(seed, session_wait_s=10.0)
+    subscriber.connect("b1")
+    world.sites["b3"].crash()
+    world.run(20)
+    assert subscriber.presents[-1] is False
+    world.sites["b3"].start()
+    world.run(200)
+    assert sorted(subscriber.payloads) == said
+    assert places(world) == ["b1"]
     nothing_is_left(world)
 
 

@@ -266,6 +266,23 @@ def test_what_leaves_a_gap_is_kept_back_within_a_bound_and_comes_again_beyond_it
     assert pair.end("b").streams.counts.overflowed > 0
 
 
+def test_a_question_that_was_lost_is_asked_again_though_the_receiver_goes_on_reporting_a_gap() -> None:
+    """As when a broker on the way is killed: with it go a parcel, and the question after it or its answer."""
+    pair = Pair()
+    pair.send("b")
+    pair.run()
+    pair.chaos.loss = 1.0
+    pair.send("b", durable=False)
+    pair.run(0.01)
+    pair.end("a").streams.again("b")
+    pair.run(0.01)
+    pair.chaos.loss = 0.0
+    for _ in range(100):
+        pair.send("b", durable=False)
+        pair.run(QUICK.retry_s / 10)
+    assert pair.given()[:90] == list(range(1, 91))
+
+
 def test_many_contents_travel_in_few_frames_and_are_confirmed_in_fewer() -> None:
     pair = Pair(options=StreamOptions(frame_b=10_000))
     pair.send("b")

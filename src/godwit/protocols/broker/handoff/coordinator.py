@@ -234,6 +234,8 @@ class Moves:
                 self.taking.take_back(session)
                 return
             self.taking.give_way(session)
+        elif self._at(opening).broker == shown.broker and self.reserving.presume(session, shown.broker):
+            return  # its word comes before the session does
         self.leaving.transfer(session, shown.broker)
 
     def _at(self, opening: Opening) -> At:
@@ -370,7 +372,7 @@ class Moves:
         if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
             self.abroad.in_vain(client)
             return
-        session, copy = self.registry.sessions.get(client), self.holding.get(client, waiting.source)
+        session, copy = self._kept_for(waiting), self.holding.get(client, waiting.source)
         if session is None and copy is not None and (for_good or _is_good(copy, waiting.opening)):
             self.arrive(self.taking.claim(copy, waiting.opening), waiting)
             return
@@ -386,6 +388,17 @@ class Moves:
             self.registry.reunion.begin(session, source, at.epoch)
         self.announce(session)
         self.let_in(session, waiting, present=present)
+
+    def _kept_for(self, waiting: Waiting) -> Session | None:
+        """The session that is here, if there is one. Where its client was let in by the holder of a copy since, and
+        that has not said so, it goes there: what the client has had by now only that one knows."""
+        session, shown = self.registry.sessions.get(waiting.opening.client), self._told(waiting.opening)
+        if session is None or shown is None or self.reserving.holder(session) != shown.broker:
+            return session
+        if not self.is_elsewhere(session, waiting.opening):
+            return session
+        self.leaving.transfer(session, shown.broker)
+        return None
 
     def go_on_with(self, session: Session) -> None:
         """It is here after all, for whoever has waited for it."""
@@ -564,11 +577,15 @@ class Moves:
         return [HomeEntry(client, at.epoch, at.broker) for client, at in known.items()]
 
     def on_ceded(self, ceded: Ceded) -> None:
-        """This broker is the home of these clients now."""
+        """This broker is the home of these clients now. Who has a session that is older than one that is known here is
+        told so: no home could before."""
         for one in ceded.homes:
-            session = self.registry.sessions.get(one.client)
-            if one.broker != self.name and (session is None or session.standing.epoch < one.epoch):
-                self.places.put(one.client, At(one.epoch, one.broker))
+            at, known = At(one.epoch, one.broker), self.places.known.get(one.client, NOWHERE)
+            known = max(known, self._here(one.client) or NOWHERE)
+            if one.broker != self.name and known < at:
+                self.places.put(one.client, at)
+            elif one.broker not in (self.name, known.broker) and self.fabric.is_known(one.broker):
+                self.fabric.send((one.broker,), Placed(known.broker, Place(one.client, known.epoch)))
 
     def greet(self, brokers: Iterable[NodeId]) -> None:
         """Tell new brokers where sessions are."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
+from godwit.protocols.broker.dispatch import IN_VAIN
 from godwit.protocols.broker.handoff.cutover import Turning, way_of
 from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import (
@@ -308,6 +309,7 @@ class Taking:
             way = way_of(session, given.copy, origin)
             if way is None or not way.copy:
                 continue
+            self._resolve(session, is_given=True)
             self.registry.reunion.confirmed(session, origin)
             if given.heard:
                 self.moves.speaking.all_heard(session, given.copy, origin)
@@ -367,20 +369,43 @@ class Taking:
                 continue
             if session.standing.state is not State.SHADOW and session.carried.memory is None:
                 found = session.inflow.gates.keys() - way.origins
+            self._resolve(session, is_given=False)
             self.moves.turning.confirm(session, way, ())
             if session.standing.state is not State.SHADOW:
                 self.moves.announce(session)
         return found
 
     def give_way(self, session: Session) -> None:
-        """The same where others have heard of it: it goes into any other session of the client, with nothing in it. Nor
-        does it collect anything on its way, since the other one does; and the client has never heard of it."""
+        """The same where others have heard of it: it goes into any other session of the client, with nothing in it. The
+        client has never heard of it. Where the source can still say that it was the session, what stays here keeps
+        what was in it, and collects; else it wants nothing on its way, since the other one does."""
         session.carried.age, session.carried.strange = FIRST, True
-        for key in list(session.subscriptions):
-            self.registry.unsubscribe(session, key)
+        session.standing.in_vain = session.inflow.is_unconfirmed
+        for key, sub in list(session.subscriptions.items()):
+            if not session.standing.in_vain or sub.wanted.lasting or sub.wanted.group:
+                self.registry.unsubscribe(session, key)
+            else:
+                self.switch.replays.end(sub)
         if session.carried.memory is not None:
             session.carried.memory.had.clear()
+        waiting = (*session.queue.flying.values(), *session.queue.waiting)
+        kept = [kept_of(item) for item in waiting if not item.received and not item.view]
         self.switch.empty(session)
+        if session.standing.in_vain and kept:
+            session.inflow.held[IN_VAIN] = [item_of(one, under_way=False) for one in kept]
+
+    def _resolve(self, session: Session, *, is_given: bool) -> None:
+        """The source has said what became of a copy that gave way. If that was the session, all that it had goes after
+        it; if not, the session has that, and nothing more is collected here."""
+        if not session.standing.in_vain:
+            return
+        session.standing.in_vain = False
+        for item in session.inflow.held.pop(IN_VAIN, ()):
+            self.switch.ledger.delete_item(session, item)
+            if is_given:
+                self.switch.take(session, item)
+        for key in () if is_given else list(session.subscriptions):
+            self.registry.unsubscribe(session, key)
 
 
 def is_unheard_of(memory: Memory | None, shown: At, token: str) -> bool:
@@ -469,10 +494,24 @@ class Reserving:
             and session.standing.reserved_for in ("", origin)
             and reserve.client not in self.moves.waiting
         ):
-            session.become(Cause.RESERVED)
-            session.standing.reserved_for = origin
-            self.switch.ledger.put_session(session)
+            self._reserve(session, origin)
             self.switch.fabric.send((origin,), Reserved(reserve.client, reserve.copy))
+
+    def _reserve(self, session: Session, holder: NodeId) -> None:
+        session.become(Cause.RESERVED)
+        session.standing.reserved_for = holder
+        self.switch.ledger.put_session(session)
+
+    def presume(self, session: Session, holder: NodeId) -> bool:
+        """The client shows that this broker has let it in. If that holds a copy, its word that it has taken the copy up
+        is on its way, in front of all that it answers: with it the copy is the session. To send the session after the
+        client would make two sessions of one, and they keep no common order."""
+        if holder not in session.standing.copies or session.standing.state not in (State.RESTING, State.RESERVED):
+            return False
+        if session.standing.reserved_for not in ("", holder):
+            return False
+        self._reserve(session, holder)
+        return True
 
     def holder(self, session: Session) -> NodeId:
         """Who must be asked before anybody has this session; empty where nobody must."""

@@ -86,6 +86,8 @@ class Leaving:
             self.registry.reunion.carried(session), token="", unheard=unheard, claims=self.claims(session)
         )
         luggage = packed(session, epoch, carried, origins, chain)
+        if session.standing.in_vain:
+            luggage = Luggage(msgspec.structs.replace(luggage.moved, subscriptions=()), [])
         self._leave(session, to, epoch, origins)
         self.places.put(client, At(epoch, to))
         self._send(session, to, luggage)

@@ -12,6 +12,7 @@ from godwit.protocols.broker.api import Delivery, Outlet
 from godwit.protocols.broker.messages import Name
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
+from godwit.protocols.broker.session.memory import note
 from godwit.protocols.broker.session.rows import DONE_WITH, Ledger
 from godwit.protocols.broker.session.state import NUMBER_MAX, Item, Queue, Session
 from godwit.protocols.host import Host, Record
@@ -59,6 +60,11 @@ class Deliveries:
         self._passing: list[Passing] = []
         self._behind: dict[Session, int] = {}
         """How many deliveries at QoS 0 to a session wait for the disk."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether deliveries at QoS 0 wait for the disk."""
+        return bool(self._behind)
 
     def pass_on(
         self,
@@ -109,7 +115,7 @@ class Deliveries:
         """At QoS 1, and nothing of it expires: as `take` for each. The first of them leave at once, as far as the
         window allows: their packet identifiers. Who calls this sends them."""
         outlet, queue, numbers = session.outlet, session.queue, list[int]()
-        if outlet is not None and not (queue.waiting or queue.unsent or queue.launching) and outlet.takes_more():
+        if outlet is not None and not self._must_queue(queue) and outlet.takes_more():
             numbers = self._numbered(session, items[: max(0, session.inflight_max - queue.window)])
             self.counts.waiting += len(numbers)
             self.counts.delivered[1] += len(numbers)
@@ -120,6 +126,11 @@ class Deliveries:
             for item in left:
                 self.take(session, item)
         return numbers
+
+    @staticmethod
+    def _must_queue(queue: Queue) -> bool:
+        """Whether what comes cannot simply be numbered and leave."""
+        return bool(queue.waiting or queue.unsent or queue.launching or queue.doubted)
 
     def _wait_all(self, session: Session, items: Sequence[Item]) -> None:
         """They wait for the client, as far as its bounds allow."""
@@ -158,6 +169,8 @@ class Deliveries:
         queue, count = session.queue, 0
         flying = queue.flying
         for number in numbers:
+            if queue.doubted:
+                self._trust(session, number)
             item = flying.pop(number, None)
             if item is not None:
                 count += 1
@@ -172,6 +185,7 @@ class Deliveries:
             self.pump(session)
 
     def acknowledged(self, session: Session, number: int) -> bool:
+        self._trust(session, number)
         item = session.queue.flying.pop(number, None)
         if item is None:
             return False
@@ -184,6 +198,7 @@ class Deliveries:
         return True
 
     def received(self, session: Session, number: int) -> bool:
+        self._trust(session, number)
         item, outlet = session.queue.flying.get(number), session.outlet
         if item is None or item.qos != 2:
             return False
@@ -193,6 +208,36 @@ class Deliveries:
         if outlet is not None:
             self._step(session, outlet, item)
         return True
+
+    def _trust(self, session: Session, number: int) -> None:
+        """The client acknowledges what may have been in doubt: it has had it here, so that it must not come again."""
+        item, memory = session.queue.doubted.get(number), session.carried.memory
+        if item is None:
+            return
+        if memory is not None and item.name is not None:
+            note(memory, (item.name,))
+            self.ledger.put_session(session)
+        self._restore(session, item)
+
+    def is_under_way(self, session: Session, item: Item) -> bool:
+        """Whether what another session still had is what was in doubt here. Then that is the client's, and goes on as
+        it has begun."""
+        queue = session.queue
+        old = next((one for one in queue.doubted.values() if one.name == item.name), None)
+        if old is None:
+            return False
+        self._restore(session, old)
+        if session.outlet is not None and not old.out:
+            queue.unsent.append(old)
+            self.pump(session)
+        return True
+
+    def _restore(self, session: Session, item: Item) -> None:
+        del session.queue.doubted[item.number]
+        session.queue.flying[item.number] = item
+        self.counts.waiting += 1
+        if session.durable:
+            self.ledger.put_item(session, item)
 
     def _finish(self, session: Session, item: Item) -> None:
         """The client has it: only its number is left."""
@@ -239,13 +284,15 @@ class Deliveries:
 
     def attached(self, session: Session) -> None:
         """All that is under way goes again, at once and in order; then what waits."""
+        if session.carried.memory is None:
+            session.queue.doubted.clear()  # no other session can show any more that it is the client's
         session.queue.unsent.extend(session.queue.flying.values())
         self.pump(session)
 
     def detached(self, session: Session) -> None:
         session.queue.unsent.clear()
         session.queue.window = session.queue.window_b = 0
-        for item in session.queue.flying.values():
+        for item in (*session.queue.flying.values(), *session.queue.doubted.values()):
             item.out = False
 
     def pump(self, session: Session) -> None:
@@ -351,13 +398,22 @@ class Deliveries:
         for session, outlet, item in steps:
             session.queue.launching -= 1
             item.safe = True
-            if session.outlet is outlet and session.queue.flying.get(item.number) is item:
+            if session.queue.doubted.get(item.number) is item:
+                self._call_back(session.queue, item)
+            elif session.outlet is outlet and session.queue.flying.get(item.number) is item:
                 self._emit(session, outlet, item)
         for session in dict.fromkeys(session for session, _, _ in steps):
             self.pump(session)
         for session, outlet, number in completed:
             if session.outlet is outlet:
                 outlet.completed(number)
+
+    @staticmethod
+    def _call_back(queue: Queue, item: Item) -> None:
+        """It was in doubt before it has left, and so it does not."""
+        del queue.doubted[item.number]
+        queue.window -= item.out
+        queue.window_b -= item.size_b if item.out else 0
 
     def _next(self, session: Session) -> Item:
         item = session.queue.waiting.popleft()
@@ -405,14 +461,21 @@ class Deliveries:
             self._drop_all(session, "rate", is_old)
 
     def empty(self, session: Session) -> None:
-        """Nothing of it is for the client."""
+        """Nothing of it is for the client, as far as it is known here. What is under way over the present connection is
+        in doubt."""
         queue = session.queue
         items = [*queue.flying.values(), *queue.waiting]
-        queue.window -= sum(item.out for item in items)
+        doubted = {item.number: item for item in items if item.out and item.name is not None}
+        lost = [item for item in items if item.out and item.name is None]
+        queue.window -= len(lost)
+        queue.window_b -= sum(item.size_b for item in lost)
         queue.clear()
+        queue.doubted.update(doubted)
         self.counts.waiting -= len(items)
         self.counts.late_duplicates += len(items)
         for item in items:
+            if item.out:
+                item.bring_back()
             self.ledger.delete_item(session, item)
 
     def withdraw(self, session: Session, granted: FilterSet) -> None:
@@ -491,5 +554,5 @@ def next_number(queue: Queue) -> int:
     """A packet identifier that is free."""
     while True:
         queue.number = queue.number % NUMBER_MAX + 1
-        if queue.number not in queue.flying:
+        if queue.number not in queue.flying and queue.number not in queue.doubted:
             return queue.number

@@ -209,6 +209,7 @@ class Queue:
     """What waits for the client, what is under way to it, and what came from it and is not done with."""
 
     __slots__ = (
+        "doubted",
         "dropped",
         "flying",
         "incoming",
@@ -229,6 +230,9 @@ class Queue:
         self.unsent: deque[Item] = deque()
         """Those that have a number and must go over the present connection, again or for the first time."""
         self.flying: dict[int, Item] = {}
+        self.doubted: dict[int, Item] = {}
+        """Those that have left, of which it is not known whether they are for the client: it may have had them in
+        another session. Either it acknowledges them, or another session still has them; else they are not."""
         self.window = 0
         """How many are under way over the present connection."""
         self.window_b = 0
@@ -318,6 +322,9 @@ class Standing(msgspec.Struct):
     """A shadow's: it went to another site. It takes all that comes until that one takes it itself."""
     marked: int = 0
     """Of such a one: the outlook of the other site that must be known before it ends; 0: there was no marker yet."""
+    in_vain: bool = False
+    """It was taken up out of a copy and gave way, and the source has not said yet what it was. A shadow keeps what it
+    has until then: if it was the session, nobody else has that."""
 
 
 class Session:

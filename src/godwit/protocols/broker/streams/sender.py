@@ -6,7 +6,9 @@ same numbers, so that what arrives again is known by its number and dropped. Onl
 takes an unconfirmed parcel away, and then it is counted.
 
 Why the window is no deadlock. Only what is under way counts for it, and `_tick` asks whoever leaves something under way
-unanswered: either the answer confirms it, or it says that it is lost, and `rewind` takes it off the window.
+unanswered: either the answer confirms it, or it says that it is lost, and `rewind` takes it off the window. A question
+is asked again in its time, whatever the receiver says meanwhile: while more is sent, it reports a gap all the time, and
+the question may be lost, or its answer.
 
 Costs: a parcel is encoded once and kept once for all receivers. A turn sorts the numbers that leave in it, and runs of
 them with the same receivers share one frame. A lane with nothing to send costs nothing in a turn (`_busy`), and a look
@@ -167,8 +169,9 @@ class Sender:
         if lane is None:
             return
         self._confirm(lane, taken)
-        lane.ask_wait_s = 0.0
-        lane.ask_at_s = self.host.now() + self.options.retry_s
+        if not lane.asking:
+            lane.ask_wait_s = 0.0
+            lane.ask_at_s = self.host.now() + self.options.retry_s
         self._push(lane)
 
     def _is_news(self, lane: Lane | None, taken: Taken) -> bool:
