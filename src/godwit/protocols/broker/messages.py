@@ -301,10 +301,12 @@ class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
 
 
 class Sought(msgspec.Struct, frozen=True, tag="sought", array_like=True):
-    """You are a home of this client: where is its session? I am told too if it turns up soon."""
+    """You are a home of this client: where is its session? I am told too if it turns up soon. `hops`: so many have
+    asked on, since they were none."""
 
     client: str
     serial: Count
+    hops: Count = 0
 
 
 class Found(msgspec.Struct, frozen=True, tag="found", array_like=True):
@@ -318,7 +320,8 @@ class Found(msgspec.Struct, frozen=True, tag="found", array_like=True):
 
 
 class Placed(msgspec.Struct, frozen=True, tag="placed", array_like=True):
-    """A home passes on what this broker has said: to whoever had the session before, or has sought it."""
+    """A home passes on what this broker has said: to whoever had the session before, or has sought it. Whoever was
+    taken for a home passes it on to those that are."""
 
     broker: NodeId
     place: Place

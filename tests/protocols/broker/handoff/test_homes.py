@@ -4,6 +4,7 @@ on how many brokers there are."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from random import Random
 
 import pytest
@@ -68,6 +69,53 @@ def test_a_session_is_found_from_anywhere() -> None:
         assert held(world) == [name]
     assert subscriber.payloads == [b"%d" % number for number in range(len(subscriber.presents) - 1)]
     assert subscriber.presents == [False, *[True] * (len(subscriber.presents) - 1)]
+
+
+class OldMap:
+    """Takes this broker for the only home of everybody."""
+
+    def __init__(self, home: NodeId) -> None:
+        self.home = home
+
+    def homes(self, client: str) -> list[NodeId]:
+        return [self.home]
+
+    def find_homes(self, client: str, then: Callable[[Sequence[NodeId]], None]) -> None:
+        then([self.home])
+
+
+def mislead(world: Homed, name: NodeId, home: NodeId) -> None:
+    directory = world.sites[name].broker._moves.directory
+    assert isinstance(directory, CareOf)
+    directory.homes = OldMap(home)
+
+
+def test_whoever_is_taken_for_a_home_asks_and_tells_those_who_are() -> None:
+    """In a ring maps may be old: the one broker registers where a home was once, another asks where there never was."""
+    world, subscriber, publisher = settled(12)
+    first, second, third, fourth = strangers(world, subscriber)[:4]
+    mislead(world, first, home=third)
+    mislead(world, second, home=fourth)
+    for number, name in enumerate((first, second)):
+        subscriber.drop()
+        publisher.publish("a/x", b"%d" % number, qos=2)
+        world.run()
+        subscriber.connect(name)
+        world.run(20)
+        assert held(world) == [name]
+    assert subscriber.presents == [False, True, True]
+    assert subscriber.payloads == [b"0", b"1"]
+
+
+def test_homes_that_hear_of_a_clean_start_by_somebody_else_tell_who_has_the_old_session() -> None:
+    world, subscriber, _ = settled(12)
+    first, second = strangers(world, subscriber)[:2]
+    mislead(world, first, home=second)
+    subscriber.drop()
+    world.run()
+    subscriber.connect(first, clean=True)
+    world.run(20)
+    assert held(world) == [first]
 
 
 def test_a_client_of_whom_nobody_knows_gets_a_new_session_when_all_homes_have_answered() -> None:

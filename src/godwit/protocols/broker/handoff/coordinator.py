@@ -526,8 +526,9 @@ class Moves:
         self._on_place(origin, place)
 
     def on_placed(self, placed: Placed) -> None:
-        """A home passes on what another broker has said."""
+        """A home passes on what another broker has said, or somebody who was taken for one."""
         if self.follows and placed.broker != self.name and self.directory.is_news(placed):
+            self.directory.handed_on(placed)
             self._on_place(placed.broker, placed.place)
 
     def _on_place(self, origin: NodeId, place: Place) -> None:

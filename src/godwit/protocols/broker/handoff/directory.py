@@ -61,6 +61,9 @@ class Directory(Protocol):
 
     def hear(self, origin: NodeId, message: Sought | Found) -> None: ...
 
+    def handed_on(self, message: Placed) -> None:
+        """The same said by another broker; called before this one notes it."""
+
     def is_news(self, message: Placed) -> bool:
         """Whether what a home says has not been said by another one."""
 
@@ -90,6 +93,8 @@ class Everywhere:
     def missed(self, broker: NodeId, place: Place) -> None: ...
 
     def registered(self, origin: NodeId, place: Place) -> None: ...
+
+    def handed_on(self, message: Placed) -> None: ...
 
     def hear(self, origin: NodeId, message: Sought | Found) -> None: ...
 

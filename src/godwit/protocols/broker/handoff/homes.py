@@ -31,6 +31,9 @@ ANSWER_S = 2.0
 ASKERS_S = 60.0
 """How long a home remembers who has asked: it is told if the session turns up."""
 
+HOPS_MAX = 4
+"""So many brokers ask on for somebody who takes them for homes, and whose map is older than theirs."""
+
 CLIENTS_MAX = 65_536
 """Of so many clients a home remembers who has asked, the last ones."""
 
@@ -117,9 +120,9 @@ class CareOf:
 
     def ask(self, client: str, then: Callable[[At | None], None]) -> None:
         self._placed.pop(client, None)
-        self.homes.find_homes(client, partial(self._ask, client, then))
+        self.homes.find_homes(client, partial(self._ask, client, then, 0))
 
-    def _ask(self, client: str, then: Callable[[At | None], None], names: Sequence[NodeId]) -> None:
+    def _ask(self, client: str, then: Callable[[At | None], None], hops: int, names: Sequence[NodeId]) -> None:
         homes, known = set(names), self._known(client)
         if homes == {self.host.name} or (self.host.name in homes and known is not None):
             then(known)
@@ -128,7 +131,7 @@ class CareOf:
         self._serial += 1
         question = self._questions[self._serial] = Question(client, then, homes)
         question.timer = self.host.after(ANSWER_S, partial(self._is_late, self._serial))
-        self.fabric.send(sorted(homes), Sought(client, self._serial), durable=False)
+        self.fabric.send(sorted(homes), Sought(client, self._serial, hops), durable=False)
 
     def _noted_there(self, client: str, home: NodeId) -> None:
         silent = self._silent.get(client, set())
@@ -211,10 +214,18 @@ class CareOf:
     # A home
 
     def _sought(self, origin: NodeId, message: Sought) -> None:
-        at = self._known(message.client)
-        self._remember(message.client, origin)
-        epoch, broker = (0, "") if at is None else (at.epoch, at.broker)
-        self.fabric.send((origin,), Found(message.client, message.serial, epoch, broker), durable=False)
+        """Who is no home, as it knows better than whoever asks, asks those who are."""
+        client = message.client
+        if self.host.name in self.homes.homes(client) or message.hops == HOPS_MAX:
+            self._remember(client, origin)
+            self._say_found(origin, message, None)
+        else:
+            then = partial(self._say_found, origin, message)
+            self.homes.find_homes(client, partial(self._ask, client, then, message.hops + 1))
+
+    def _say_found(self, origin: NodeId, message: Sought, heard: At | None) -> None:
+        at = max(self._known(message.client) or NOWHERE, heard or NOWHERE)
+        self.fabric.send((origin,), Found(message.client, message.serial, at.epoch, at.broker), durable=False)
 
     def registered(self, origin: NodeId, place: Place) -> None:
         """Call it before the place is noted: whoever had the session before, or has asked for it, is told; or the
@@ -224,6 +235,7 @@ class CareOf:
             older = known if known is not None and known.broker != origin else NOWHERE
             self.fabric.send((origin,), Found(place.client, 0, older.epoch, older.broker))
         if self.host.name not in self.homes.homes(place.client):
+            self.homes.find_homes(place.client, partial(self._hand_on, origin, place))
             return
         if origin != self.host.name:
             known = self._known(place.client)
@@ -236,6 +248,18 @@ class CareOf:
             told.add(known.broker)
         told -= {origin, self.host.name}
         self.fabric.send(sorted(one for one in told if self.fabric.is_known(one)), Placed(origin, place))
+
+    def _hand_on(self, origin: NodeId, place: Place, homes: Sequence[NodeId]) -> None:
+        """This broker was taken for a home; these are."""
+        self.fabric.send(sorted(set(homes) - {origin, self.host.name}), Placed(origin, place))
+
+    def handed_on(self, message: Placed) -> None:
+        """Call it before the place is noted: a home hears of it from one that was taken for a home."""
+        place, known = message.place, self._noted(message.place.client)
+        if known is None or known.broker in (message.broker, self.host.name) or At(place.epoch, message.broker) < known:
+            return
+        if self.host.name in self.homes.homes(place.client) and self.fabric.is_known(known.broker):
+            self.fabric.send((known.broker,), message)
 
     def is_news(self, message: Placed) -> bool:
         """Whether what a home says has not been said by another."""
