@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import mqtt5
 import pytest
 from tests.net.mqtt.saying import codes, connected, subscribe, text
 from tests.net.mqtt.serving import lone_broker, served
 
+from godwit.events import Value
 from godwit.net.mqtt.connection import SHARE_FIRST, TURN_BYTES_MAX, Connection
 from godwit.net.mqtt.front import SHARE_S, Front
 from godwit.net.mqtt.options import Options
+from godwit.protocols.broker.api import Outlet
+from godwit.protocols.broker.interest.subscribers import Asking, Wanting
 
 PING, PONG = b"\xc0\0", b"\xd0\0"
 MANY = 5_000
@@ -146,6 +150,69 @@ def test_who_says_something_long_is_not_read_to_its_end_in_one_turn() -> None:
         front.end()
 
     asyncio.run(scene())
+
+
+def test_what_is_looked_into_together_is_little_whoever_asks_for_its_content() -> None:
+    """Eight objects of 5,000 names are 600 kB, and were looked into in one go: everybody else waited for 30 ms."""
+
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        flooder, flood = await let_in(front, "flooder")
+        asking, heard = await let_in(front, "asking")
+        other, calm = await let_in(front, "other")
+        asking.data_received(subscribe("$filter/k7%3E%3D1/t"))
+        heard.written = b""
+        large = json.dumps({f"k{i}": i for i in range(5_000)}).encode()
+        said = mqtt5.PublishPacket("t", large).write() * 8
+        looked_into = watch_batches(front)
+        flooder.data_received(said)
+        assert len(looked_into) <= SHARE_FIRST
+        other.data_received(PING)
+        assert calm.written == PONG
+        await until(lambda: flood.reading)
+        assert looked_into == [1] * 8
+        assert heard.written == said
+        front.end()
+
+    asyncio.run(scene())
+
+
+def test_who_publishes_what_is_dear_to_look_into_is_looked_into_one_by_one(work: Work) -> None:
+    """Small packets, and conditions that take long: how long a batch took decides about the size of the next."""
+
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        flooder, flood = await let_in(front, "flooder")
+        asking, heard = await let_in(front, "asking")
+        asking.data_received(subscribe("$filter/speed%3E1/t"))
+        heard.written = b""
+        said = mqtt5.PublishPacket("t", b'{"speed": 7}').write() * 100
+        looked_into = watch_batches(front)
+        work.look_s = 2 * SHARE_S
+        flooder.data_received(said)
+        await until(lambda: flood.reading)
+        assert looked_into[:4] == [SHARE_FIRST, SHARE_FIRST // 2, SHARE_FIRST // 4, SHARE_FIRST // 8]
+        assert set(looked_into[4:]) == {1}
+        assert heard.written == said
+        front.end()
+
+    asyncio.run(scene())
+
+
+def watch_batches(front: Front) -> list[int]:
+    """How many publications are looked into together, each time."""
+    sizes, outlets = [], front.broker.outlets
+
+    def counted(
+        asking: Sequence[Asking], events: Sequence[Mapping[str, Value]], taking: Container[Outlet]
+    ) -> list[Wanting]:
+        sizes.append(len(events))
+        return outlets(asking, events, taking)
+
+    front.broker.outlets = counted  # type: ignore[method-assign]
+    return sizes
 
 
 def test_two_who_flood_have_the_same_share() -> None:

@@ -348,8 +348,8 @@ LEASE_MAX_S = 30 * 24 * 3600.0
 HELD_BYTES_MAX = 64 * 1024
 """What is read ahead of a client that is not in yet."""
 
-SHARE_FIRST, SHARE_MAX = 64, 4_096
-"""Packets of one client in one turn: at first, and at most."""
+SHARE_FIRST, SHARE_MAX = 8, 4_096
+"""Packets of one client in one turn: at first, when nobody knows what they cost, and at most."""
 
 RUN_OF_ONE = 16
 """So many that are passed on as they came cost as much as one packet that is not."""
@@ -360,8 +360,9 @@ RUN_MIN = 4
 APART_OF_ONE = 4
 """So many that go different ways cost as much as one packet that is looked at."""
 
-BATCH_MIN, BATCH_MAX = 64, 256
-"""So many publications are looked into together: of fewer each would cost several times as much."""
+BATCH_MAX, BATCH_BYTES_MAX = 256, 32 * 1024
+"""So many publications are looked into together, of so many bytes, or else a single one. Of fewer each costs several
+times as much; of more, others wait: to look into 32 kB of JSON takes most of a millisecond."""
 
 TURN_BYTES_MAX = 512 * 1024
 """What is read of one client before others have their turn."""
@@ -693,10 +694,13 @@ class Connection(Requests):
         if not front.broker.may_carry():
             self._take_packet(data, position, first[1], first[4])
             return first[4], 1
-        most = max(min(left, BATCH_MAX), BATCH_MIN) if carriage.asking else left * RUN_OF_ONE
+        most, end = left * RUN_OF_ONE, len(data)
+        if carriage.asking:
+            # All of its share, though a part may be used up: a batch of what is left would cost nearly as much.
+            most, end = min(self._share, BATCH_MAX), min(end, max(first[4], position + BATCH_BYTES_MAX))
         known = front.routes.known(self.version)
         packet_max = min(carriage.packet_max, self.options.packet_bytes_max)
-        stop, count = run_end(data, first, len(data), known, carriage, packet_max, most)
+        stop, count = run_end(data, first, end, known, carriage, packet_max, most)
         if carriage.asking:
             return self._carry_by_content(carriage, data, position, stop)
         if count < RUN_MIN:

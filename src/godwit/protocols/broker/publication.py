@@ -11,7 +11,7 @@ A filter sees, later ones winning over earlier ones of the same name:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -143,6 +143,9 @@ def is_topic_attribute(name: str) -> bool:
     return rest in ("", "_levels") or (rest[0] == "_" and rest[1:].isascii() and rest[1:].isdecimal())
 
 
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_MAX)]
+_Integer = Annotated[int, msgspec.Meta(ge=INT_MIN, le=INT_MAX)]
+_decode_flat = msgspec.json.Decoder(dict[_Name, str | bool | float | _Integer]).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -151,10 +154,20 @@ def _add_object(found: dict[str, Value], text: bytes) -> None:
     if text[:1] not in (b"{", b" ", b"\t", b"\r", b"\n"):
         return
     try:
+        # Most objects are flat, and all of them is seen: then the decoder has looked at each name and value already.
+        found.update(_decode_flat(text))
+    except msgspec.ValidationError:
+        _add_nested(found, text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+
+
+def _add_nested(found: dict[str, Value], text: bytes) -> None:
+    try:
         members = _decode_object(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
-    found.update(_members(members, "", 0))
+    _add_members(found, members, "", 0)
 
 
 def _add_content(found: dict[str, Value], payload: bytes, content_type: str | None, time_s: float) -> None:
@@ -168,17 +181,17 @@ def _add_content(found: dict[str, Value], payload: bytes, content_type: str | No
         found.update(senml.seen(records))
 
 
-def _members(members: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Value]]:
+def _add_members(found: dict[str, Value], members: Mapping[str, Any], prefix: str, depth: int) -> None:
+    room = NAME_MAX - len(prefix)
     for key, value in members.items():
-        if len(prefix) + len(key) > NAME_MAX:
+        if len(key) > room:
             continue  # before the name is built: keys may be as long as the payload, and nest
-        name = prefix + key
         kind = type(value)
         if kind is str or kind is float or kind is bool or (kind is int and INT_MIN <= value <= INT_MAX):
-            if name:
-                yield name, value
+            if prefix or key:
+                found[prefix + key] = value
         elif kind is dict and depth < DEPTH_MAX:
-            yield from _members(value, f"{name}.", depth + 1)
+            _add_members(found, value, f"{prefix}{key}.", depth + 1)
 
 
 def wants_topic(filters: Iterable[Filter], topic: str) -> bool:
