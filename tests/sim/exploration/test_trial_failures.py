@@ -131,6 +131,15 @@ CURED = {
     " got beside it what the older session had read of the past.",
     "subscribed-to-the-past-before-a-crash": "A broker crashed just after it had granted a subscription to the past:"
     " the subscription was on its disk, and how far it had come was not.",
+    "told-on-before-it-heard-that-it-is-in": "A client was let in, and told what is and what then replaced it before it"
+    " had heard that it is in: the judge took all of that for history.",
+    "let-in-and-told-without-hearing": "A broker with a full disk let a client in and told it what changed, and its"
+    " answer never left. What was under way went along with the session: the judge took it for history.",
+    "ring-replaced-while-its-matcher-was-away": "A broker of a ring acknowledged a publication while the broker that"
+    " matches its topic was cut off, and told a client of the one before, which was still what is retained.",
+    "clean-here-unheard-and-clean-elsewhere": "A client started clean at one broker, had no answer, started clean at"
+    " another, came back without a token and was told that its session is new: the second ended the first, which had"
+    " become the newer.",
 }
 
 

@@ -66,6 +66,8 @@ class Promises(msgspec.Struct, frozen=True, kw_only=True):
     """Order holds whatever goes wrong. Else only where nothing does, there is one way, and the subscriber stays."""
     by_level: bool = False
     """Order holds among topics with the same first level only."""
+    prompt: bool = True
+    """Who acknowledges something retained shows that from then on. Else its matching broker has to be heard first."""
 
 
 class FabricKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +157,7 @@ def _seated(ground: Ground, fabric: TreeFabric | RingFabric) -> Fabric:
 
 FABRICS: dict[str, FabricKind] = {
     "tree": FabricKind(weave=tree),
-    "dht": FabricKind(weave=ring, promises=Promises(confined=False, by_level=True)),
+    "dht": FabricKind(weave=ring, promises=Promises(confined=False, by_level=True, prompt=False)),
     "adhoc": FabricKind(
         weave=air,
         encode=adhoc.encode,
@@ -163,6 +165,8 @@ FABRICS: dict[str, FabricKind] = {
         promises=Promises(follows=False, outlives=False, confined=False, retains=False, ordered=False),
     ),
     "sites": FabricKind(weave=site),
-    "sites-dht": FabricKind(weave=ringed_site, promises=Promises(confined=False, replicated=False, by_level=True)),
+    "sites-dht": FabricKind(
+        weave=ringed_site, promises=Promises(confined=False, replicated=False, by_level=True, prompt=False)
+    ),
 }
 """By the name that `--fabric` takes."""

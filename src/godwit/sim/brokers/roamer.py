@@ -97,8 +97,10 @@ class Admission(msgspec.Struct, kw_only=True):
     present: bool
     disturbed: bool
     """Something was wrong since it was let in the time before."""
+    opened_s: float = 0.0
+    """When its broker let it in, which it heard later."""
     away_s: float = inf
-    """Since when its broker knew that it was away."""
+    """Since when brokers knew that it was away; inf where one did not, or has crashed."""
     got: set[int] = msgspec.field(default_factory=set)
 
 
@@ -123,9 +125,10 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """What the thing says, where it is not gone; else 0."""
     topic: str
     at: NodeId
-    admitted_s: float
+    opened_s: float
+    """When its broker let the client in."""
     away_s: float
-    """Since when its broker had known before that the client was away."""
+    """Since when brokers had known before that the client was away."""
 
 
 class Gap(msgspec.Struct):
@@ -242,9 +245,10 @@ class Roamer(Client):
         self._blind = False
         self._asked_anew = False
         """A broker was asked for all of the past, and nothing that came is known to be behind that."""
-        self._admitted: Connection | None = None
+        self._opened: set[Connection] = set()
+        """Connections in which brokers take it to be, whether or not it has heard so."""
         self._away_s = inf
-        """Since when the broker that let it in last knows that it is away."""
+        """Since when no broker takes it to be in."""
         self._tokens: list[str] = []
         self._here: dict[Connection, Counter[int]] = {}
         self._server: NodeId = ""
@@ -294,8 +298,19 @@ class Roamer(Client):
 
     def _noticed(self, connection: Connection, will: bool, expiry_s: float | None) -> None:
         super()._noticed(connection, will, expiry_s)
-        if connection is self._admitted and self.connection is None:
+        self._ended(connection)
+
+    def _ended(self, connection: Connection) -> None:
+        """Its broker knows that this connection is over."""
+        if connection in self._opened:
+            self._opened.discard(connection)
             self._away_s = self.engine.now
+
+    def _away_since(self) -> float:
+        """A broker that crashes knows so when it is back, at a time that nobody saw."""
+        away_s = inf if self._opened else self._away_s
+        self._opened = {one for one in self._opened if one.site.up and one.site.lives == one.life}
+        return away_s
 
     def _retry(self) -> None:
         self.engine.after(RETRY_S, self._retry)
@@ -371,7 +386,9 @@ class Roamer(Client):
         assert connection.session is not None
         token = connection.session.carried.token
         # As the front of MQTT does it: whoever is told that its session is kept finds it so after a crash.
-        connection.gate = [partial(self._on_admitted, connection, present, token)]
+        now_s, away_s = self.engine.now, self._away_since()
+        self._opened.add(connection)
+        connection.gate = [partial(self._on_admitted, connection, present, token, now_s, away_s)]
         connection.site.broker.store.settled(partial(self._ungate, connection))
 
     def _ungate(self, connection: Connection) -> None:
@@ -385,7 +402,7 @@ class Roamer(Client):
         else:
             super().later(connection, call)
 
-    def _on_admitted(self, connection: Connection, present: bool, token: str) -> None:
+    def _on_admitted(self, connection: Connection, present: bool, token: str, opened_s: float, away_s: float) -> None:
         if connection is not self.connection:
             return
         here = connection.site.name
@@ -395,9 +412,10 @@ class Roamer(Client):
         since_s = self.admissions[-1].time_s if self.admissions else 0.0
         disturbed = bool(self.admissions) and (self.scene.disturbed(since_s) or self._blind)
         now_s = self.engine.now
-        admission = Admission(at=here, time_s=now_s, present=present, disturbed=disturbed, away_s=self._away_s)
+        admission = Admission(
+            at=here, time_s=now_s, present=present, disturbed=disturbed, opened_s=opened_s, away_s=away_s
+        )
         self.admissions.append(admission)
-        self._admitted, self._away_s = connection, inf
         self.scene.admitted(self, here)
         connection.begun_s = now_s
         self._execute(connection)
@@ -448,6 +466,7 @@ class Roamer(Client):
     def on_closed(self, connection: Connection, reason: Reason) -> None:
         self.scene.note(connection.site.name, self.name, f"DISCONNECT {reason.name.lower()}")
         super().on_closed(connection, reason)
+        self._ended(connection)
 
     # What it wants.
 
@@ -629,7 +648,7 @@ class Roamer(Client):
             n=number_of(said.payload) if said.payload else 0,
             topic=said.topic,
             at=connection.site.name,
-            admitted_s=self.admissions[-1].time_s,
+            opened_s=self.admissions[-1].opened_s,
             away_s=self.admissions[-1].away_s,
         )
         self.changes.append(told)

@@ -90,8 +90,9 @@ def _is_near(ask: Ask, topic: str, things: Mapping[str, Thing]) -> bool:
 
 
 def historical(trial: Trial) -> Iterator[Finding]:
-    """Who was away is told the difference: nothing that was said while its broker knew that it was away, and had been
-    replaced there before it came back."""
+    """Who was away is told the difference: nothing that was said while brokers knew that it was away, and had been
+    replaced before one let it in. The client hears later that it is in, and may never hear it: what has left for it by
+    then cannot be taken back."""
     if trial.wiped:
         return
     by_topic: dict[str, list[Said]] = {}
@@ -102,21 +103,21 @@ def historical(trial: Trial) -> Iterator[Finding]:
         past = [
             told.n
             for told in (() if roamer.was_blind else roamer.changes)
-            if told.n and _was_replaced(trial.said[told.n], told, by_topic.get(told.topic, ()))
+            if told.n and _was_replaced(trial, trial.said[told.n], told, by_topic.get(told.topic, ()))
         ]
         if past:
             yield Finding("history", roamer.name, f"was told of {shown(past)}, which had been replaced before it came")
 
 
-def _was_replaced(said: Said, told: Told, others: Iterable[Said]) -> bool:
-    """Whether the broker that told it had acknowledged both it and a newer one while the client was away."""
-    return (
-        said.at == told.at
-        and said.time_s > told.away_s
-        and any(
-            one.at == said.at and one.time_s > said.accepted_s and one.accepted_s < told.admitted_s for one in others
-        )
-    )
+def _was_replaced(trial: Trial, said: Said, told: Told, others: Iterable[Said]) -> bool:
+    """Whether the broker that told it had acknowledged both it and a newer one while the client was away; and knew what
+    it then had to show, where another broker says that."""
+    newer = [one for one in others if one.at == said.at == told.at and one.time_s > said.accepted_s]
+    return said.time_s > told.away_s and any(_shown_s(trial, one) < told.opened_s for one in newer)
+
+
+def _shown_s(trial: Trial, said: Said) -> float:
+    return said.accepted_s if trial.promises.prompt else trial.calm_after(said.accepted_s)
 
 
 # What is past.

@@ -222,6 +222,17 @@ class Moves:
         born = At(*carried.age) if carried.age[0] == carried.started else At(carried.started, "")
         return shown > At(session.standing.epoch, self.name) or (carried.started > 0 and shown < born)
 
+    def begin_again(self, session: Session, opening: Opening) -> None:
+        """Its client has started it clean, has not heard so, and may have started clean elsewhere since. It is told
+        once more that its session is new: so that is as old as this knock, and remembers what it has from now on."""
+        carried = session.carried
+        if not (carried.strange and carried.started) or carried.memory is not None or opening.token or not self.follows:
+            return
+        session.standing.epoch, session.standing.announced = self.new_epoch(opening), False
+        carried.age = (session.standing.epoch, self.name)
+        self.registry.reunion.begin(session, "", 0)
+        self.registry.reunion.claim_all(session)
+
     def send_after(self, session: Session, opening: Opening) -> None:
         """To where its client was let in since, so that the newer session there is the one that goes on; unless nobody,
         not even the client, has ever heard of this one."""

@@ -54,6 +54,12 @@ class Reunion:
         session.queue.count_from(session.standing.epoch)
         self._write(session)
 
+    def claim_all(self, session: Session) -> None:
+        """Whatever is sent to it is its own: everybody has turned to it before."""
+        if session.carried.memory is not None:
+            origins = (self.switch.name, *self.fabric.sources(ANYTHING))
+            session.carried.memory.firsts = {origin: dict.fromkeys(_keys(session), 0) for origin in origins}
+
     def begin_with(self, session: Session, copy: Copy, names: dict[Name, None]) -> None:
         """It is taken for the session, and its source has not said yet that it is. Whoever takes it up writes it.
 
