@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +103,32 @@ def test_many_things_that_move_are_found_where_they_are() -> None:
                 assert set(population.find(one)) == truth.answering(one)
     assert len(population) == len(truth.things)
     assert set(population) == set(truth.things)
+
+
+def test_things_that_crowd_together_drift_away_and_vanish_are_found_by_their_numbers() -> None:
+    """Columns are divided anew again and again; many numbers are equal, and some are no numbers. Against numpy."""
+    from godwit.filters.text import parse
+
+    dice, population = np.random.default_rng(5), Population()
+    count, places = 12_000, np.full((12_000, 2), np.nan)
+    for step in range(6):
+        moved = dice.permutation(count)[: count // 2 if step else count]
+        places[moved] = dice.normal(100 * step, 30, (len(moved), 2))
+        crowd = moved[: len(moved) // 4]
+        places[crowd, 0] = 100.0 * step
+        places[moved[-50:]] = np.nan, np.inf
+        for thing in moved.tolist():
+            x, y = places[thing].tolist()
+            population.put(thing, {"y": y} if np.isnan(x) else {"x": x, "y": y})
+        gone = moved[::7]
+        for thing in gone.tolist():
+            population.remove(thing)
+        places[gone] = np.nan
+        x, y = places.T
+        for low in (*dice.uniform(-50, 600, 20).tolist(), 100.0 * step):
+            found = population.find(parse(f"x >= {low} AND x < {low + 20} AND y > {low}"))
+            assert sorted(found) == np.flatnonzero((x >= low) & (x < low + 20) & (y > low)).tolist()
+            assert sorted(population.find(parse(f"x = {low}"))) == np.flatnonzero(x == low).tolist()
 
 
 def test_what_is_not_there_is_an_error() -> None:

@@ -140,6 +140,8 @@ CURED = {
     "clean-here-unheard-and-clean-elsewhere": "A client started clean at one broker, had no answer, started clean at"
     " another, came back without a token and was told that its session is new: the second ended the first, which had"
     " become the newer.",
+    "rate-counted-before-the-disk": "An interval of a rate began when a delivery was taken, and not when it left: one"
+    " that had waited for the disk was followed too soon.",
 }
 
 

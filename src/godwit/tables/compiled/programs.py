@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from array import array
 from collections.abc import Callable
 from itertools import accumulate, pairwise
 from typing import Any
@@ -30,7 +31,7 @@ from godwit.filters.predicates import (
     Within,
 )
 from godwit.tables.compiled import layout
-from godwit.tables.compiled.state import Arrays
+from godwit.tables.compiled.state import Packed
 
 POSTS_MAX = 16
 """A list of at most so many values is filed under each of them; the events that reach a posting are fewer then."""
@@ -121,20 +122,22 @@ class Programmer:
         self._ids.append(number)
         self._alternatives.append(len(self._starts) - 1)
 
-    def program(self) -> Arrays:
+    def program(self) -> Packed:
         longest = max((end - begin for begin, end in pairwise(self._starts)), default=0)
-        return Arrays(
+        texts = [0, *accumulate(map(len, self._texts))]
+        circles = [number for circle in self._circles for number in circle]
+        return Packed(
             layout.Program,
             {
-                "ids": np.array(self._ids, np.int64),
-                "alternatives": np.array(self._alternatives, np.int32),
-                "starts": np.array(self._starts, np.int32),
-                "code": np.frombuffer(b"".join(self._code), layout.STEP),
-                "text_starts": np.array([0, *accumulate(map(len, self._texts))], np.int64),
-                "text": np.frombuffer(b"".join((*self._texts, b"\0")), np.uint8),
-                "circles": np.array(self._circles, np.float64).reshape(-1),
-                "stack": np.zeros(2 * longest + 2, np.int32),
-                "posts": np.zeros(longest + 1, np.int32),
+                "ids": (len(self._ids), array("q", self._ids).tobytes()),
+                "alternatives": (len(self._alternatives), array("i", self._alternatives).tobytes()),
+                "starts": (len(self._starts), array("i", self._starts).tobytes()),
+                "code": (len(self._code), b"".join(self._code)),
+                "text_starts": (len(texts), array("q", texts).tobytes()),
+                "text": (texts[-1] + 1, b"".join((*self._texts, b"\0"))),
+                "circles": (len(circles), array("d", circles).tobytes()),
+                "stack": (2 * longest + 2, 4 * (2 * longest + 2)),
+                "posts": (longest + 1, 4 * (longest + 1)),
             },
         )
 

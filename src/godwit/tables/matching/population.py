@@ -1,14 +1,16 @@
 """Things and the values they have now: which of them does a filter accept? The index asks the other way round.
 
-Numbers stand in columns, sorted from time to time; what has changed since is looked through. A filter starts with its
-most selective attribute, the columns of its others thin out what that leaves, and the filter itself decides about the
-rest: the answer is that of `Filter.matches`, whatever its predicates are.
+Numbers stand in columns with lines of bits: which rows have a number in this part of the column or an earlier one. A
+filter starts where the bits of all its ranges meet, or with its rarest word. The columns thin out what that leaves, and
+the filter itself decides about the rest: the answer is that of `Filter.matches`, whatever its predicates are.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from math import inf, isinf, nan, nextafter
+from functools import reduce
+from math import inf, isinf, isnan, nan, nextafter
 from typing import TypeGuard
 
 import numpy as np
@@ -20,11 +22,19 @@ from godwit.filters.predicates import Interval, Kind, Text, TextOp, Values, With
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.uint64]
 
 FEW = 1_024
-"""So many changes are looked through rather than sorted in."""
-SHARE = 64
-"""The same as a part of all."""
+"""So many rows are looked at rather than divided; a multiple of `WORD`."""
+PARTS = 64
+"""Of a column, at most. More make fewer rows to look at and take more memory: a byte a row for eight."""
+PART = 256
+"""So many rows are worth a part."""
+UNLIKE = 4
+"""A column is divided anew when a part has become so many times as large as the largest was."""
+WORD = 64
+WORDS = np.dtype("<u8")
+BIT = np.left_shift(np.uint64(1), np.arange(WORD, dtype=np.uint64)).astype(WORDS)
 TOLD_APART = 2.0**53
 """Below it, floats tell whole numbers apart."""
 HALF_ROUND = 180.0
@@ -47,41 +57,55 @@ class Span:
 
 
 class Column:
-    """The numbers of one attribute by row; NaN where a thing has none. There is one for every row that may be used."""
+    """The numbers of one attribute by row; NaN where a thing has none. There is one for every row that may be used.
+
+    The numbers are divided into parts, about as many in each. For each part there is a bit a row: whether its number is
+    in this part or an earlier one. So any range costs the difference of two lines of bits, and several ranges are met
+    where all their bits are.
+    """
 
     def __init__(self, size: int = FEW) -> None:
         self.values: Floats = np.full(size, nan)
         self.most = -inf
         """No number was ever above it."""
-        self._keys: Floats = np.empty(0)
-        self._order: Rows = np.empty(0, np.int64)
-        self._is_recent: npt.NDArray[np.bool_] = np.zeros(size, np.bool_)
-        self._recent: list[int] = []
-        self._seen: Rows | None = None
+        self._begins: list[float] = []
+        """Of every part but the first."""
+        self._upto: Bits = np.zeros((1, size // WORD), WORDS)
+        self._part: npt.NDArray[np.uint8] = np.ones(size, np.uint8)
+        """By row; the number of parts where a thing has no number."""
+        self._counts = [0]
+        self._limit = FEW
 
-    def put(self, row: int, value: float) -> None:
+    def put(self, row: int, number: float) -> None:
+        value = float(number)
         self.values[row] = value
-        self.most = max(self.most, value)
-        if not self._is_recent[row]:
-            self._is_recent[row] = True
-            self._recent.append(row)
-            self._seen = None
-            if len(self._recent) > max(FEW, len(self._order) // SHARE):
-                self._sort()
+        before, parts = int(self._part[row]), len(self._counts)
+        if isnan(value):
+            after = parts
+        else:
+            after = bisect_right(self._begins, value)
+            self.most = max(self.most, value)
+        if before == after:
+            return
+        self._part[row] = after
+        self._upto[min(before, after) : max(before, after), row // WORD] ^= BIT[row % WORD]
+        if before < parts:
+            self._counts[before] -= 1
+        if after < parts:
+            self._counts[after] += 1
+            if self._counts[after] > self._limit:
+                self._divide()
 
     def count(self, span: Span) -> int:
-        """About how many rows are in it."""
+        """At least as many rows as are in it."""
         first, last = self._ends(span)
-        return last - first + len(self._recent)
+        return sum(self._counts[first : last + 1])
 
-    def rows(self, span: Span) -> Rows:
+    def near(self, span: Span) -> Bits:
+        """A bit a row: all that are in it, and others of the parts where it begins and ends."""
         first, last = self._ends(span)
-        settled = self._order[first:last]
-        if not self._recent:
-            return settled
-        if self._seen is None:
-            self._seen = np.array(self._recent, np.int64)
-        return np.concatenate((settled[~self._is_recent[settled]], self.thin(self._seen, span)))
+        found: Bits = self._upto[last] ^ self._upto[first - 1] if first else self._upto[last]
+        return found
 
     def thin(self, rows: Rows, span: Span) -> Rows:
         """Those of the rows that are in it."""
@@ -89,20 +113,25 @@ class Column:
         return rows[(values >= span.low) & (values <= span.high)]
 
     def _ends(self, span: Span) -> tuple[int, int]:
-        return int(self._keys.searchsorted(span.low, "left")), int(self._keys.searchsorted(span.high, "right"))
+        return bisect_right(self._begins, span.low), bisect_right(self._begins, span.high)
 
-    def _sort(self) -> None:
-        present = np.flatnonzero(~np.isnan(self.values))
-        values = self.values[present]
-        order = np.argsort(values, kind="stable")
-        self._order, self._keys = present[order], values[order]
-        self._is_recent[:] = False
-        self._recent, self._seen = [], None
+    def _divide(self) -> None:
+        """Anew, so that the parts are alike again. Of equal numbers one part may have very many."""
+        is_absent = np.isnan(self.values)
+        ordered = np.sort(self.values[~is_absent])
+        parts = min(PARTS, max(1, len(ordered) // PART))
+        self._begins = ordered[[len(ordered) * one // parts for one in range(1, parts)]].tolist()
+        self._part = np.searchsorted(self._begins, self.values, "right").astype(np.uint8)
+        self._part[is_absent] = parts
+        self._upto = np.array([np.packbits(self._part <= one, bitorder="little").view(WORDS) for one in range(parts)])
+        self._counts = np.bincount(self._part, minlength=parts + 1)[:parts].tolist()
+        self._limit = max(FEW, UNLIKE * max(self._counts))
 
     def grow(self, size: int) -> None:
         more = size - len(self.values)
         self.values = np.concatenate((self.values, np.full(more, nan)))
-        self._is_recent = np.concatenate((self._is_recent, np.zeros(more, np.bool_)))
+        self._part = np.concatenate((self._part, np.full(more, len(self._counts), np.uint8)))
+        self._upto = np.hstack((self._upto, np.zeros((len(self._upto), more // WORD), WORDS)))
 
 
 class Population:
@@ -178,13 +207,11 @@ class Population:
             return np.empty(0, np.int64)
         spans = [span for span in spans if not span.is_meridian or columns[span.name].most < HALF_ROUND]
         words = [rows for attribute in wanted if (rows := self._with_words(attribute)) is not None]
-        counts = [columns[span.name].count(span) for span in spans]
         fewest = min(words, key=len, default=None)
-        if fewest is not None and len(fewest) <= min(counts, default=len(fewest)):
+        if fewest is not None and all(len(fewest) <= columns[span.name].count(span) for span in spans):
             found = np.fromiter(fewest, np.int64, len(fewest))
-        elif counts:
-            span = spans.pop(counts.index(min(counts)))
-            found = columns[span.name].rows(span)
+        elif spans:
+            found = _rows(reduce(np.bitwise_and, [columns[span.name].near(span) for span in spans]))
         else:
             return np.fromiter(self._rows.values(), np.int64, len(self._rows))
         for span in spans:
@@ -228,6 +255,13 @@ class Population:
         del rows[row]
         if not rows:
             del self._words[name][word]
+
+
+def _rows(bits: Bits) -> Rows:
+    """The numbers of those that are set."""
+    words = bits.nonzero()[0]
+    within = np.unpackbits(bits[words].view(np.uint8), bitorder="little").view(np.bool_).nonzero()[0]
+    return words[within // WORD] * WORD + within % WORD
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -68,6 +68,62 @@ def test_each_topic_has_its_own_time_and_what_comes_is_the_newest(qos: int) -> N
                 assert number >= (before[-1] if before else 0)
 
 
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_an_interval_begins_when_a_delivery_leaves_however_long_it_waited_for_the_disk(qos: int) -> None:
+    for seed in range(5):
+        world = World(seed=seed, disk_s=4.0)
+        publisher = Client(world, "p").connect("b1")
+        world.run(10)
+        subscriber = paced(world, qos=qos)
+        world.run(10)
+        for number in range(100):
+            say(publisher, "t/x", number, 2)
+            world.run(1.0)
+        world.run(4 * INTERVAL_S)
+        got = subscriber.of("t/x")
+        assert len(got) > 5
+        assert all(b[0] - a[0] >= INTERVAL_S - 0.001 for a, b in pairwise(got))
+        assert got[-1][1] == 99
+
+
+def test_who_reads_slowly_gets_the_newest_of_a_topic_and_never_two_at_once() -> None:
+    world = World()
+    publisher = Client(world, "p").connect("b1")
+    subscriber = Timed(world, "s")
+    subscriber.connect("b1", inflight_max=1).subscribe("t/#", CONDITION, key="q", qos=1)
+    subscriber.subscribe("other", key="o", qos=1)
+    world.run(1)
+    subscriber.holding = True
+    publisher.publish("other", b'{"n": 0}', 1)
+    for number in range(30):
+        say(publisher, "t/x", number)
+        world.run(1.0)
+    assert subscriber.of("t/x") == []
+    subscriber.holding = False
+    assert world.sites["b1"].broker.acknowledged(subscriber.session, subscriber.all[0].number)
+    world.run(3 * INTERVAL_S)
+    assert [number for _, number in subscriber.of("t/x")] == [29]
+
+
+def test_what_may_be_said_again_comes_at_qos_0_once_though_its_broker_crashes() -> None:
+    """It waits for the disk, as without a rate."""
+    world = World(disk_s=1.0)
+    publisher = Client(world, "p").connect("b1")
+    world.run(3)
+    subscriber = paced(world, qos=0)
+    world.run(3)
+    say(publisher, "t/x", 0, 2)
+    world.run(0.001)
+    world.sites["b1"].crash()
+    for client in (publisher, subscriber):
+        client.drop(notice_s=None)
+    world.sites["b1"].start()
+    for client in (subscriber, publisher):
+        client.connect("b1")
+        world.run(3)
+    assert [number for _, number in subscriber.of("t/x")] == [0]
+
+
 def test_what_is_said_seldom_comes_at_once() -> None:
     world = World()
     publisher = Client(world, "p").connect("b1")

@@ -1,13 +1,15 @@
 """`rate(0.1)` in a subscription: of each topic at most one delivery in ten seconds, and then the newest.
 
 What is too early is kept until its time has come, on the disk where the session is; the next of the topic takes its
-place. While a client is away all that it wants waits, and when it is back only the newest of each topic is left.
+place. An interval begins when a delivery leaves: it may have waited for the disk, or for a slow client. While a client
+is away all that it wants waits, and when it is back only the newest of each topic is left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from math import inf
 
 from godwit.protocols.broker.interest.subscribers import Apart
 from godwit.protocols.broker.session.queue import Deliveries
@@ -22,10 +24,13 @@ TIMER_MAX_S = 3_600.0
 class Turn:
     """When the next of one topic may be delivered to one session, and what waits for that."""
 
-    __slots__ = ("item", "not_before")
+    __slots__ = ("given", "item", "not_before")
 
-    def __init__(self, not_before: float) -> None:
-        self.not_before = not_before
+    def __init__(self, given: Item | None) -> None:
+        self.given = given
+        """What has not left yet."""
+        self.not_before = inf
+        """Until it leaves, nobody knows."""
         self.item: Item | None = None
 
 
@@ -46,6 +51,7 @@ class Paces:
         self._due: list[tuple[float, int, Session, Key]] = []
         self._dues = 0
         self._timer: tuple[float, Timer] | None = None
+        flows.pacing = self
 
     def end(self, sub: Sub) -> None:
         """What is kept of it goes."""
@@ -63,11 +69,9 @@ class Paces:
         if session.outlet is None or sub is None or not sub.interval_s:
             self._give(session, item)
             return
-        turns, now = self._turns.setdefault(session, {}), self.steady()
-        turn = turns.get(key)
-        if turn is None or (turn.not_before <= now and turn.item is None):
-            turns[key] = Turn(now + sub.interval_s)
-            self._look_again(now + sub.interval_s, session, key)
+        turn = self._turns.setdefault(session, {}).get(key)
+        if turn is None or (turn.not_before <= self.steady() and turn.item is None):
+            self._begin(session, key, item, sub.interval_s)
             self._give(session, item)
             return
         if turn.item is not None:
@@ -76,22 +80,49 @@ class Paces:
         if session.durable and item.qos:
             self.ledger.put_item(session, item)
 
+    def _begin(self, session: Session, key: Key, item: Item, interval_s: float) -> None:
+        """It is to leave; look whether it has."""
+        self._turns.setdefault(session, {})[key] = Turn(item)
+        self._look_again(self.steady() + interval_s, session, key)
+
     def _give(self, session: Session, item: Item) -> None:
         if item.qos:
             self.flows.take(session, item)
         else:
-            self.flows.pass_on(session, item.label, item.retain, item.identifiers)
+            label = item.label
+            repeats = label.qos > 0 or label.retain or label.passage is not None
+            self.flows.pass_on_once(session, label, item.retain, item.identifiers, repeats, item.pace)
+
+    def left(self, session: Session, pace: str, topic: str) -> None:
+        """It is on its way to the client: the next must wait its time."""
+        sub, key = session.subscriptions.get(pace), (pace, topic)
+        if sub is None or not sub.interval_s or session.outlet is None:
+            return
+        turn = self._turns.setdefault(session, {}).setdefault(key, Turn(None))
+        turn.given, turn.not_before = None, self.steady() + sub.interval_s
+        self._look_again(turn.not_before, session, key)
+
+    def is_replaced(self, session: Session, item: Item) -> bool:
+        """Whether it may not leave any more, since a newer one is here."""
+        turn = self._turns.get(session, {}).get((item.pace, item.label.topic))
+        return turn is not None and turn.given is item and turn.item is not None
+
+    def dropped(self, session: Session, item: Item) -> None:
+        """It will not leave, and the next takes its place."""
+        turns, key = self._turns.get(session, {}), (item.pace, item.label.topic)
+        turn = turns.get(key)
+        if turn is not None and turn.given is item:
+            del turns[key]
+            if turn.item is not None:
+                self.take(session, turn.item)
 
     def wake(self, session: Session) -> None:
         """Of what waits for its client only the newest of each topic is left; the next must wait its time."""
         self.flows.keep_newest(session)
-        now = self.steady()
         for item in session.queue.waiting:
             sub = session.subscriptions.get(item.pace)
             if sub is not None and sub.interval_s:
-                key = (item.pace, item.label.topic)
-                self._turns.setdefault(session, {})[key] = Turn(now + sub.interval_s)
-                self._look_again(now + sub.interval_s, session, key)
+                self._begin(session, (item.pace, item.label.topic), item, sub.interval_s)
 
     def sleep(self, session: Session) -> None:
         """What was too early waits like anything else, and goes along with the session."""
@@ -118,8 +149,11 @@ class Paces:
         now = self.steady()
         while self._due and self._due[0][0] <= now:
             _, _, session, key = heappop(self._due)
-            turn = self._turns.get(session, {}).get(key)
-            if turn is None or turn.not_before > now:
+            turn, sub = self._turns.get(session, {}).get(key), session.subscriptions.get(key[0])
+            if turn is None or sub is None or now < turn.not_before < inf:
+                continue
+            if turn.given is not None and self.flows.is_to_leave(session, turn.given):
+                self._look_again(now + sub.interval_s, session, key)
                 continue
             del self._turns[session][key]
             if turn.item is not None:

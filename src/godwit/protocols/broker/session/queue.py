@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import Delivery, Outlet
@@ -36,6 +36,20 @@ class Passing(NamedTuple):
     publication: Publication
     retain: bool
     identifiers: tuple[int, ...]
+    pace: str
+
+
+class Pacing(Protocol):
+    """Follows what has a pace."""
+
+    def left(self, session: Session, pace: str, topic: str) -> None:
+        """One of this topic is on its way to the client."""
+
+    def is_replaced(self, session: Session, item: Item) -> bool:
+        """Whether a newer one is to leave in its place."""
+
+    def dropped(self, session: Session, item: Item) -> None:
+        """It will not leave."""
 
 
 class Deliveries:
@@ -55,6 +69,7 @@ class Deliveries:
         self.on_bound: Callable[[Session, str], None] = lambda session, reason: None
         self.on_room: Callable[[Session], None] = lambda session: None
         """Called when nothing waits for the client of a session with views or replays."""
+        self.pacing: Pacing | None = None
         self._steps: list[tuple[Session, Outlet, Item]] = []
         self._completed: list[tuple[Session, Outlet, int]] = []
         self._passing: list[Passing] = []
@@ -73,6 +88,7 @@ class Deliveries:
         retain: bool,
         identifiers: tuple[int, ...],
         view: str = "",
+        pace: str = "",
     ) -> None:
         """QoS 0: now or never."""
         outlet = session.outlet
@@ -83,17 +99,25 @@ class Deliveries:
         else:
             outlet.deliver(Delivery(publication, 0, retain, identifiers, view=view))
             self._delivered(session, publication, 0)
+            if pace and self.pacing is not None:
+                self.pacing.left(session, pace, publication.topic)
 
     def pass_on_once(
-        self, session: Session, publication: Publication, retain: bool, identifiers: tuple[int, ...], is_repeated: bool
+        self,
+        session: Session,
+        publication: Publication,
+        retain: bool,
+        identifiers: tuple[int, ...],
+        is_repeated: bool,
+        pace: str = "",
     ) -> None:
         """QoS 0 of what whoever has sent it may repeat after a crash: when the disk knows that it has come, or never.
         So it comes at most once. What is not repeated does not overtake that."""
         if session.outlet is None or not (is_repeated or session in self._behind):
-            self.pass_on(session, publication, retain, identifiers)
+            self.pass_on(session, publication, retain, identifiers, pace=pace)
         else:
             self._later()
-            self._passing.append(Passing(session, session.outlet, publication, retain, identifiers))
+            self._passing.append(Passing(session, session.outlet, publication, retain, identifiers, pace))
             self._behind[session] = self._behind.get(session, 0) + 1
 
     def take(self, session: Session, item: Item) -> None:
@@ -110,6 +134,12 @@ class Deliveries:
             if session.durable:
                 self.ledger.put_item(session, item)
             self._send(session, outlet, item)
+
+    def is_to_leave(self, session: Session, item: Item) -> bool:
+        """Whether it has been taken, and waits for the disk or for the client."""
+        if not item.qos:
+            return session in self._behind
+        return not item.sent and (session.queue.flying.get(item.number) is item or item in session.queue.waiting)
 
     def take_all(self, session: Session, items: Sequence[Item]) -> list[int]:
         """At QoS 1, and nothing of it expires: as `take` for each. The first of them leave at once, as far as the
@@ -369,6 +399,8 @@ class Deliveries:
             self.counts.repeated += 1
         else:
             self._delivered(session, publication, item.qos)
+        if item.pace and self.pacing is not None:
+            self.pacing.left(session, item.pace, publication.topic)
 
     def _later(self) -> None:
         """Ask for the disk once for all that a turn needs it for."""
@@ -392,7 +424,7 @@ class Deliveries:
             if not self._behind[one.session]:
                 del self._behind[one.session]
             if one.session.outlet is one.outlet:
-                self.pass_on(one.session, one.publication, one.retain, one.identifiers)
+                self.pass_on(one.session, one.publication, one.retain, one.identifiers, pace=one.pace)
             else:
                 self._drop(one.session, one.publication, "offline")
         for session, outlet, item in steps:
@@ -519,6 +551,8 @@ class Deliveries:
             return "expired"
         if self.clock() - item.since > session.limits.queue_age_max_s:
             return "age"
+        if item.pace and self.pacing is not None and self.pacing.is_replaced(session, item):
+            return "rate"
         return ""
 
     def _is_expired(self, publication: Publication) -> bool:
@@ -528,6 +562,8 @@ class Deliveries:
         self.counts.waiting -= 1
         self.ledger.delete_item(session, item)
         self._drop(session, item.label, reason)
+        if item.pace and self.pacing is not None:
+            self.pacing.dropped(session, item)
 
     def _drop(self, session: Session, publication: Publication, reason: str) -> None:
         self.counts.drop(reason)
