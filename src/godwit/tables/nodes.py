@@ -6,24 +6,33 @@ from collections.abc import Hashable, Iterable, Iterator, KeysView
 from typing import Generic
 
 from godwit.tables.forests.kin import Kin
+from godwit.tables.forests.ranges import NO_RANGES, Ranges
 from godwit.tables.table import F, Interface
 
 
 class Node(Generic[F]):
     """A filter in a forest. `parent` is None at a root; `size` counts the node itself; smaller `age` is older.
 
-    `kin` finds children by their keys; it is there once they are many.
+    `kin` finds children by their keys and ranges; it is there once they are many.
     """
 
-    __slots__ = ("age", "children", "filter", "index", "interfaces", "keys", "kin", "kind", "parent", "size")
+    __slots__ = ("age", "children", "filter", "index", "interfaces", "keys", "kin", "kind", "parent", "ranges", "size")
 
     def __init__(
-        self, wanted: F, kind: str | None, age: int, keys: Iterable[Hashable] = (), *, indexed: bool = False
+        self,
+        wanted: F,
+        kind: str | None,
+        age: int,
+        keys: Iterable[Hashable] = (),
+        ranges: Ranges = NO_RANGES,
+        *,
+        indexed: bool = False,
     ) -> None:
         self.filter = wanted
         self.kind = kind
         self.age = age
         self.keys = dict.fromkeys(keys).keys()
+        self.ranges = ranges
         self.kin: Kin[Node[F]] | None = None
         self.interfaces: set[Interface] = set()
         self.parent: Node[F] | None = None

@@ -16,6 +16,7 @@ from godwit.filters.predicates import Rate, Values, equ, gr, rng
 from godwit.tables.forests import trees
 from godwit.tables.forests.forest import BF, LOCAL, NRF, PF, Forest, Rules
 from godwit.tables.forests.kin import Kin, demands
+from godwit.tables.forests.ranges import NO_RANGES
 
 
 @pytest.mark.feature("content-routing F11")
@@ -47,6 +48,7 @@ class Item:
 
     def __init__(self, numbers: frozenset[int]) -> None:
         self.keys = dict.fromkeys(numbers).keys()
+        self.ranges = NO_RANGES
 
 
 @pytest.mark.feature("content-routing F11")

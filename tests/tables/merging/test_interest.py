@@ -14,6 +14,7 @@ from tests.worlds import NUMBERS, range_filters
 from godwit.filters.filters import Filter, FilterSet, alternatives, attribute, filter_of
 from godwit.filters.language import FILTERS
 from godwit.filters.predicates import equ, rng
+from godwit.tables.forests import ranges
 from godwit.tables.merging.interest import DISJUNCTS_MAX, Concise, Interest
 from godwit.tables.merging.merging import Update
 
@@ -28,6 +29,13 @@ def wants(*ranges: tuple[int, int]) -> FilterSet:
     return alternatives(filter_of(attribute("x", rng(*ends))) for ends in ranges)
 
 
+@pytest.fixture(params=[1, ranges.MANY])
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From how many roots on their ranges are compared."""
+    monkeypatch.setattr(ranges, "MANY", request.param)
+
+
+@pytest.mark.usefixtures("many")
 @pytest.mark.feature("content-routing F31")
 @given(steps)
 def test_the_interest_means_exactly_what_all_clients_hold(steps: list[tuple[str, FilterSet, int]]) -> None:

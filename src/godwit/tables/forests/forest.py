@@ -16,6 +16,7 @@ from enum import Enum
 from godwit.filters.language import Language
 from godwit.tables.forests import matching
 from godwit.tables.forests.kin import KeysOf
+from godwit.tables.forests.ranges import RangesOf
 from godwit.tables.forests.trees import Order, Trees, by_insertion, by_interface
 from godwit.tables.nodes import Node
 from godwit.tables.partition import Users, event_type
@@ -59,11 +60,19 @@ LOCAL = Rules(pruning=Pruning.NONE)
 class Forest(Trees[F, N]):
     """Filters in trees under the rules given, and the root set at hand at any time.
 
-    Give `keys` (for filters of this package, `kin.demands`) where filters are many and differ in their attributes.
+    Give `keys` (for filters of this package, `kin.demands`) where filters are many and differ in their attributes, and
+    `ranges` (`ranges.ranges`) where they differ in the ranges of them.
     """
 
-    def __init__(self, language: Language[F, N] = DEFAULT, rules: Rules = PF, *, keys: KeysOf | None = None) -> None:
-        super().__init__(language, order=rules.order, pure=rules.pure, indexed=rules.indexed, keys=keys)
+    def __init__(
+        self,
+        language: Language[F, N] = DEFAULT,
+        rules: Rules = PF,
+        *,
+        keys: KeysOf | None = None,
+        ranges: RangesOf | None = None,
+    ) -> None:
+        super().__init__(language, order=rules.order, pure=rules.pure, indexed=rules.indexed, keys=keys, ranges=ranges)
         self.rules = rules
         self._users = Users()
 

@@ -1,7 +1,8 @@
 """Which of many filters can cover a given one, or be covered by it? Found by what they demand, without a test.
 
 A covering test between filters that do not even speak of the same attributes is wasted, and where filters are many most
-tests are of that sort. Spec 2.7.3 suggests an index in front of the tables; this one asks the language for keys.
+tests are of that sort. Spec 2.7.3 suggests an index in front of the tables; this one asks the language for keys, and
+tells filters with the same keys apart by their ranges.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from godwit.filters.clauses import Clause
 from godwit.filters.filters import Filter
 from godwit.filters.predicates import Flag, Interval, Text, TextOp
+from godwit.tables.forests.ranges import NO_RANGES, Crowd, Ranges
 
 KeysOf = Callable[[Any], Iterable[Hashable]]
 """A wider filter never has a key that a narrower one has not: covers(a, b) implies keys(a) <= keys(b)."""
@@ -26,9 +28,11 @@ def demands(wanted: Filter) -> Iterator[Hashable]:
             yield attribute.name, value
 
 
-class Keyed(Protocol):
+class Keyed(Hashable, Protocol):
     @property
     def keys(self) -> KeysView[Hashable]: ...
+    @property
+    def ranges(self) -> Ranges: ...
 
 
 T = TypeVar("T", bound=Keyed)
@@ -43,16 +47,16 @@ class Kin(Generic[T]):
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._anchors: dict[T, Hashable] = {}
-        self._by_key: dict[Hashable, dict[T, None]] = {}
-        self._anchored: dict[Hashable, dict[T, None]] = {}
+        self._by_key: dict[Hashable, Crowd[T]] = {}
+        self._anchored: dict[Hashable, Crowd[T]] = {}
         for item in items:
             self.add(item)
 
     def add(self, item: T) -> None:
         for key in item.keys:
-            self._by_key.setdefault(key, {})[item] = None
+            _put(self._by_key, key, item)
         anchor = min(item.keys, key=lambda key: len(self._by_key[key]), default=None)
-        self._anchored.setdefault(anchor, {})[item] = None
+        _put(self._anchored, anchor, item)
         self._anchors[item] = anchor
 
     def remove(self, item: T) -> None:
@@ -60,23 +64,34 @@ class Kin(Generic[T]):
         for key in item.keys:
             _take(self._by_key, key, item)
 
-    def wider(self, keys: KeysView[Hashable]) -> Iterator[T]:
-        """Those that may cover a filter with these keys; look at them before anything changes."""
+    def wider(self, keys: KeysView[Hashable], ranges: Ranges = NO_RANGES) -> Iterator[T]:
+        """Those that may cover a filter with these keys and ranges; look at them before anything changes."""
         for key in (None, *keys):
-            for item in self._anchored.get(key, ()):
-                if item.keys <= keys:
-                    yield item
+            crowd = self._anchored.get(key)
+            if crowd is not None:
+                for item in crowd.around(ranges):
+                    if item.keys <= keys:
+                        yield item
 
-    def narrower(self, keys: KeysView[Hashable]) -> Iterator[T]:
-        """Those that a filter with these keys may cover; look at them before anything changes."""
-        fewest = min((self._by_key.get(key, {}) for key in keys), key=len) if keys else self._anchors
-        return (item for item in fewest if keys <= item.keys)
+    def narrower(self, keys: KeysView[Hashable], ranges: Ranges = NO_RANGES) -> Iterator[T]:
+        """Those that a filter with these keys and ranges may cover; look at them before anything changes."""
+        if not keys:
+            return iter(self._anchors)
+        fewest = min((self._by_key.get(key, ()) for key in keys), key=len)
+        return (item for item in (fewest.inside(ranges) if isinstance(fewest, Crowd) else ()) if keys <= item.keys)
 
 
-def _take(groups: dict[Hashable, dict[T, None]], key: Hashable, item: T) -> None:
-    del groups[key][item]
-    if not groups[key]:
-        del groups[key]
+def _put(crowds: dict[Hashable, Crowd[T]], key: Hashable, item: T) -> None:
+    crowd = crowds.get(key)
+    if crowd is None:
+        crowd = crowds[key] = Crowd()
+    crowd.add(item, item.ranges)
+
+
+def _take(crowds: dict[Hashable, Crowd[T]], key: Hashable, item: T) -> None:
+    crowds[key].remove(item)
+    if not crowds[key]:
+        del crowds[key]
 
 
 def _insisted(clause: Clause) -> Hashable | None:

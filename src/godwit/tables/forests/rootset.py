@@ -11,6 +11,7 @@ from typing import Generic
 
 from godwit.filters.language import F, Language, N
 from godwit.filters.merging import Merge, first_partner
+from godwit.tables.forests.ranges import NO_RANGES, Crowd, Ranges, RangesOf
 from godwit.tables.merging.merging import Merger, Rules, Update, add_components
 from godwit.tables.partition import Partition
 
@@ -73,7 +74,8 @@ class MergedRoots(Generic[F, N]):
     `partner`: which of several candidates to merge with; the first unless told otherwise.
 
     `keys`: spares most candidates the attempt. `perfect`: the language merges perfectly; then a merger covers nothing
-    that does not overlap the newcomer or was not covered before, and only the former is looked at.
+    that does not overlap the newcomer or was not covered before, and only the former is looked at. With `ranges` that
+    is found without a test of all others.
     """
 
     def __init__(
@@ -86,7 +88,10 @@ class MergedRoots(Generic[F, N]):
         partner: Partner[F] = first_partner,
         keys: Keys[F] = one_key,
         perfect: bool = False,
+        ranges: RangesOf | None = None,
     ) -> None:
+        if perfect and false_positives_max is not None:
+            raise ValueError("merged roots: a merger that outlives a component is not perfect")
         self.language = language
         self.rules = rules
         self.eager = eager
@@ -96,6 +101,9 @@ class MergedRoots(Generic[F, N]):
         self.roots: dict[F, None] = {}
         self.mergers: dict[F, RootMerger[F]] = {}
         self._kin = _Kin(keys)
+        self._ranges = ranges
+        self._crowd: Crowd[F] | None = Crowd() if perfect and ranges is not None else None
+        """All roots, where those that overlap one of them can be found."""
         self._roots_by_type: Partition[F] = Partition()
         self._mergers_by_type: Partition[F] = Partition()
         self._above: dict[F, dict[F, None]] = {}
@@ -144,6 +152,8 @@ class MergedRoots(Generic[F, N]):
         if root not in self.roots:
             self.roots[root] = None
             self._roots_by_type.add(self.language.type_of(root), root)
+            if self._crowd is not None:
+                self._crowd.add(root, self._range(root))
             self._review(root)
             self._place(root)
 
@@ -155,8 +165,29 @@ class MergedRoots(Generic[F, N]):
         if not self._merge([one for one in kin if one in self.mergers], root):
             self._merge([one for one in kin if one not in self.mergers], root)
 
+    def _range(self, root: F) -> Ranges:
+        return NO_RANGES if self._ranges is None else self._ranges(root)
+
+    def _roots_across(self, root: F, kind: str | None) -> Iterable[F]:
+        """The roots that a merger can have come to cover when it took in this root; `kind` is that of the merger."""
+        if self._crowd is not None:
+            return [one for one in self._crowd.across(self._range(root)) if self.language.overlaps(one, root)]
+        near = self._roots_by_type.near(kind)
+        return (one for one in near if self.language.overlaps(one, root)) if self.perfect else near
+
+    def _mergers_across(self, root: F, kind: str | None) -> list[F]:
+        """The mergers that can cover this root, or that a merger with it can have come to cover.
+
+        Perfect mergers accept what their components accept. So one that has to do with the root has a component that
+        overlaps it.
+        """
+        if self._crowd is None or not self.mergers:
+            return list(self._mergers_by_type.near(kind))
+        overlapping = self._crowd.across(self._range(root))
+        return list(dict.fromkeys(above for one in overlapping for above in self._above.get(one, ())))
+
     def _covered(self, root: F) -> bool:
-        near = list(self._mergers_by_type.near(self.language.type_of(root)))
+        near = self._mergers_across(root, self.language.type_of(root))
         above = [one for one in near if self.language.covers(one, root)]
         for one in above:
             self.mergers[one].covered[root] = None
@@ -184,11 +215,10 @@ class MergedRoots(Generic[F, N]):
             merger.stale, merger.false_positives = grown.stale, grown.false_positives
             self._dissolve(candidate)
         kind = self.language.type_of(merged)
-        for one in list(self._mergers_by_type.near(kind)):
+        for one in self._mergers_across(root, kind):
             if self.language.covers(merged, one):
                 merger.covered.update(dict.fromkeys(self._dissolve(one)))
-        near = self._roots_by_type.near(kind)
-        self._cover(merged, merger, (one for one in near if not self.perfect or self.language.overlaps(one, root)))
+        self._cover(merged, merger, self._roots_across(root, kind))
         self._establish(merged, merger)
 
     def _cover(self, merged: F, merger: RootMerger[F], roots: Iterable[F]) -> None:
@@ -217,6 +247,8 @@ class MergedRoots(Generic[F, N]):
             return
         del self.roots[root]
         self._roots_by_type.discard(self.language.type_of(root), root)
+        if self._crowd is not None:
+            self._crowd.remove(root)
         above = self._above.pop(root, {})
         for one in above:
             self.mergers[one].covered.pop(root, None)

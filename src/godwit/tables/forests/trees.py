@@ -7,6 +7,7 @@ from typing import Any, Generic
 
 from godwit.filters.language import Language
 from godwit.tables.forests.kin import KeysOf, Kin
+from godwit.tables.forests.ranges import NO_RANGES, RangesOf
 from godwit.tables.nodes import Node
 from godwit.tables.partition import Partition
 from godwit.tables.table import F, Interface, N
@@ -48,16 +49,25 @@ class Trees(Generic[F, N]):
 
     While `pure`, siblings are incomparable on every level, else among the roots only. With `keys` most covering tests
     are saved, and then which of several covering nodes a filter hangs under is up to the keys as well as to the order.
+    With `ranges` those between filters with the same keys are saved too.
     """
 
     def __init__(
-        self, language: Language[F, N], *, order: Order, pure: bool, indexed: bool, keys: KeysOf | None = None
+        self,
+        language: Language[F, N],
+        *,
+        order: Order,
+        pure: bool,
+        indexed: bool,
+        keys: KeysOf | None = None,
+        ranges: RangesOf | None = None,
     ) -> None:
         self.language = language
         self._order = order
         self._pure = pure
         self._indexed = indexed
         self._keys = keys
+        self._ranges = ranges
         self._nodes: dict[F, Node[F]] = {}
         self._roots: Partition[Node[F]] = Partition()
         self._root_kin: Kin[Node[F]] | None = None if keys is None else Kin()
@@ -125,7 +135,8 @@ class Trees(Generic[F, N]):
     def _grow(self, wanted: F, interface: Interface, unless: Interface | None = None) -> Node[F] | None:
         """A new node in its place; None where a node on the way down already has the interface `unless`."""
         keys: Iterable[Hashable] = () if self._keys is None else self._keys(wanted)
-        node = Node(wanted, self.language.type_of(wanted), self._births, keys, indexed=self._indexed)
+        ranges = NO_RANGES if self._ranges is None else self._ranges(wanted)
+        node = Node(wanted, self.language.type_of(wanted), self._births, keys, ranges, indexed=self._indexed)
         node.interfaces.add(interface)
         if not self._place(node, None, unless):
             return None
@@ -173,8 +184,8 @@ class Trees(Generic[F, N]):
         """The first child that covers the node, or else all children that it covers."""
         kin = self._kin(parent)
         if kin is not None:
-            big = next((k for k in self._order(node, kin.wider(node.keys)) if self._over(k, node)), None)
-            return big, [] if big else [k for k in kin.narrower(node.keys) if self._under(k, node)]
+            big = next((k for k in self._order(node, kin.wider(node.keys, node.ranges)) if self._over(k, node)), None)
+            return big, [] if big else [k for k in kin.narrower(node.keys, node.ranges) if self._under(k, node)]
         small: list[Node[F]] = []
         for child in self._order(node, self._roots.near(node.kind) if parent is None else parent.children):
             if not small and self._over(child, node):

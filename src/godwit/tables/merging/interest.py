@@ -13,6 +13,7 @@ from godwit.filters.filters import Filter, FilterSet
 from godwit.filters.language import Filters
 from godwit.tables.forests.forest import LOCAL, Forest
 from godwit.tables.forests.kin import demands
+from godwit.tables.forests.ranges import ranges
 from godwit.tables.forests.rootset import MergedRoots
 from godwit.tables.merging.merging import Update
 
@@ -59,8 +60,10 @@ class Interest:
 
     def __init__(self, language: Concise | None = None) -> None:
         language = language or Concise()
-        self._table = Forest(language, LOCAL, keys=demands)
-        self._merged = MergedRoots(language, eager=True, keys=language.keys, perfect=not language.imperfect)
+        self._table = Forest(language, LOCAL, keys=demands, ranges=ranges)
+        self._merged = MergedRoots(
+            language, eager=True, keys=language.keys, perfect=not language.imperfect, ranges=ranges
+        )
         self._held: dict[str, Counter[FilterSet]] = {}
         self._uses: Counter[Filter] = Counter()
         self._names: dict[Filter, str] = {}
