@@ -188,6 +188,30 @@ async def said_in_order(client: godwit.Client) -> None:
     await client.publish({"n": 1}, qos=1)
 
 
+async def said_long_ago(client: godwit.Client) -> None:
+    """Longer than brokers wait for each other: whatever they have not passed on by now has no order any more."""
+    await client.publish({"n": 1}, qos=2)
+    assert client._handoff_wait_s == 10.0
+    client._said_s -= 11.0
+
+
+async def under_way_once(client: godwit.Client) -> None:
+    await under_way(client, 2)
+
+
+async def under_way_at_least_once(client: godwit.Client) -> None:
+    await under_way(client, 1)
+
+
+async def under_way(client: godwit.Client, qos: int) -> None:
+    """It has left, and no answer has come."""
+    client._taken = lambda *answer: None  # type: ignore[method-assign]
+    client._noted = lambda packet: None  # type: ignore[method-assign]
+    task = asyncio.create_task(client.publish({"n": 1}, qos=qos))
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await until(lambda: any(outgoing.sent for outgoing in client._outgoing.values()))
+
+
 async def listening(client: godwit.Client) -> None:
     await client.subscribe("n > 0")
 
@@ -198,10 +222,22 @@ async def listening(client: godwit.Client) -> None:
         (None, quiet, 60, True),
         (None, said_in_order, 60, False),
         (None, said_in_order, 0, True),
+        (None, said_long_ago, 60, True),
+        (None, under_way_at_least_once, 60, True),
+        (None, under_way_once, 60, False),
         (None, listening, 60, False),
         (listening, quiet, 60, False),
     ],
-    ids=["nothing to keep", "an order to keep", "wants no session", "subscribed", "of an earlier program"],
+    ids=[
+        "nothing to keep",
+        "an order to keep",
+        "wants no session",
+        "an order that is over",
+        "under way at QoS 1",
+        "under way at QoS 2",
+        "subscribed",
+        "of an earlier program",
+    ],
 )
 def test_a_client_with_a_name_starts_anew_where_its_broker_dies_only_if_nothing_is_lost_by_it(
     tmp_path: Path,
@@ -233,6 +269,23 @@ def test_a_client_with_a_name_starts_anew_where_its_broker_dies_only_if_nothing_
                 hello = await said
         flags = hello[hello.index(b"MQTT") + 5]
         assert bool(flags & CLEAN_START) is anew
+
+    played(scene)
+
+
+def test_a_publisher_with_a_name_that_was_quiet_is_let_in_at_once_when_its_broker_dies(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            cluster(tmp_path, "a", "b", handoff_wait_s=3600) as (a, b),
+            connect(at(a), at(b), client="p", connect_s=3600) as client,
+        ):
+            await client.publish({"n": 1}, qos=2)
+            assert client._handoff_wait_s == 3600.0
+            client._said_s -= 3600.0
+            await a.stop()
+            async with asyncio.timeout(60):
+                await client.publish({"n": 2}, qos=2)
+            assert str(client.broker) == at(b)
 
     played(scene)
 

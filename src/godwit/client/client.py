@@ -23,6 +23,7 @@ import ssl
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -38,7 +39,7 @@ from godwit.client.received import Received, Subscription
 from godwit.client.search import Search
 from godwit.events import Place
 from godwit.net.address import Address, AddressError
-from godwit.protocols.broker.api import TOKEN, UNSURE
+from godwit.protocols.broker.api import HANDOFF_WAIT, TOKEN, UNSURE
 
 if TYPE_CHECKING:
     from godwit.client.thread import SyncClient
@@ -79,8 +80,8 @@ GOODBYE_S = 1.0
 ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode.SERVER_MOVED)
 
 NUMBERS = 65_535
-DUPLICATE = 0b1000
-"""The bit of the first byte of a PUBLISH that says: this may have come before."""
+DUPLICATE, ONCE = 0b1000, 0b100
+"""The bits of the first byte of a PUBLISH that say: this may have come before; this is at QoS 2."""
 REFUSED = 128
 
 
@@ -90,6 +91,13 @@ class _Outgoing(msgspec.Struct):
     packet: bytes
     done: asyncio.Future[None]
     received: bool = False
+    sent: bool = False
+    """A broker may have it."""
+
+    @property
+    def is_once(self) -> bool:
+        """It must not be said to another broker as well, unless that one knows what became of it."""
+        return self.sent and bool(self.packet[0] & ONCE)
 
 
 class Client:
@@ -123,9 +131,12 @@ class Client:
         self._roaming: tuple[Address, asyncio.Future[None]] | None = None
         self._gone = False
         """The broker where the session is cannot be reached."""
-        self._bound = False
-        """Something of the session must not be lost, even if nothing is under way: an earlier program of our name has
-        left it, or what was said in it at QoS 1 or 2 has an order."""
+        self._inherited = False
+        """An earlier program of our name has left the session, with nobody knows what in it."""
+        self._said_s = -inf
+        """When a broker last took something at QoS 1 or 2 in this session: such things have an order."""
+        self._handoff_wait_s = inf
+        """So long brokers keep that order: what one of them has not passed on by then may come after what is newer."""
         self._life = 0
         self._number = 0
         self._limit = options.inflight_max
@@ -224,13 +235,13 @@ class Client:
                 self._room.clear()
                 await self._room.wait()
                 self._check_open()
-            self._bound = True
             number = self._new_number()
             outgoing = self._outgoing[number] = _Outgoing(
                 self._fitting(packet(number)), asyncio.get_running_loop().create_future()
             )
             if self._wire is not None and self._connected.is_set():
                 self._wire.write(outgoing.packet)
+                outgoing.sent = True
         await outgoing.done
 
     def _fitting(self, packet: bytes) -> bytes:
@@ -524,12 +535,19 @@ class Client:
         )
 
     def _starts_anew(self) -> bool:
-        """Nothing of the session is worth waiting for: it ended with its connection, or its broker is gone, it wants
-        nothing and nothing is under way in it. A client with a name waits for what it has bound itself to."""
+        """Nothing of the session is worth waiting for: it ended with its connection; or its broker is gone, and neither
+        subscriptions nor something that must not come twice nor an order are in it."""
         if not self.options.keep_s:
             return True
-        bare = not (self._outgoing or any(self._subscriptions.values()))
-        return self._gone and bare and not (self.options.named and self._bound)
+        if not self._gone or any(self._subscriptions.values()):
+            return False
+        if any(outgoing.is_once for outgoing in self._outgoing.values()):
+            return False
+        return not self.options.named or not (self._inherited or self._is_in_order())
+
+    def _is_in_order(self) -> bool:
+        """The broker that is gone may have something of ours that it should still pass on before what we say next."""
+        return asyncio.get_running_loop().time() - self._said_s < self._handoff_wait_s
 
     def _welcome(self, wire: Wire, answer: mqtt5.ConnAckPacket) -> None:
         """At once: deliveries may stand right behind this packet."""
@@ -539,10 +557,11 @@ class Client:
         wire.on_packet = self._receive
         self._name = next((value for name, value in answer.user_properties if name == "broker"), "")
         self._token = next((value for name, value in answer.user_properties if name == TOKEN), "")
+        self._handoff_wait_s = _seconds(answer.user_properties)
         if not self._life and answer.session_present:
-            self._bound = True
+            self._inherited = True
         if not answer.session_present:
-            self._bound = bool(self._outgoing)
+            self._inherited, self._said_s = False, -inf
             self._life += 1
             self._open.clear()
             self._unreleased.clear()
@@ -564,7 +583,7 @@ class Client:
         if outgoing.received and known:
             wire.write(mqtt5.PubRelPacket(number).write())
             return
-        outgoing.received = False
+        outgoing.received, outgoing.sent = False, True
         first = outgoing.packet[0] | (DUPLICATE if known else 0)
         wire.write(bytes([first]) + outgoing.packet[1:])
 
@@ -684,6 +703,7 @@ class Client:
     def _taken(self, number: int, reason: int, text: str | None) -> None:
         outgoing = self._outgoing.pop(number, None)
         self._room.set()
+        self._said_s = asyncio.get_running_loop().time()
         if outgoing is None or outgoing.done.done():
             return
         if reason >= REFUSED:
@@ -787,6 +807,15 @@ def connect(
         inflight_max=inflight_max,
     )
     return Client([Address.parse(broker) for broker in brokers or ("127.0.0.1:1883",)], options)
+
+
+def _seconds(properties: list[tuple[str, str]]) -> float:
+    """How long brokers wait for each other, as one of them says; for ever where it does not."""
+    said = next((value for name, value in properties if name == HANDOFF_WAIT), "")
+    try:
+        return float(said or inf)
+    except ValueError:
+        return inf
 
 
 def _words(code: object) -> str:

@@ -602,7 +602,7 @@ def front_options(config: Config) -> Options:
     if Fabric.ADHOC in config.fabrics:
         # Clients of MQTT 5 are told, and others hear it when they try: the air carries no more.
         told["packet_bytes_max"] = min(limits.packet_bytes_max, config.adhoc.event_bytes_max)
-    return Options(**told, origins=config.listen.origins)
+    return Options(**told, origins=config.listen.origins, handoff_wait_s=config.handoff_wait_s)
 
 
 def limits(config: Config) -> Limits:

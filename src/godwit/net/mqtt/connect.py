@@ -14,7 +14,7 @@ from godwit.net.access import Admitted, Credentials
 from godwit.net.mqtt import codec3
 from godwit.net.mqtt.codec3 import FOREVER
 from godwit.net.mqtt.options import Options
-from godwit.protocols.broker.api import TOKEN, Opening, Will
+from godwit.protocols.broker.api import HANDOFF_WAIT, TOKEN, Opening, Will
 from godwit.protocols.broker.publication import PLAIN, Properties, Publication
 
 PREVIOUS = "previous"
@@ -140,8 +140,9 @@ def welcome(
         topic_alias_max=options.topic_alias_max,
         max_packet_size=options.packet_bytes_max,
     )
+    kept = [(TOKEN, token), (HANDOFF_WAIT, f"{options.handoff_wait_s:g}")] if token else []
     forms = (
-        said(user_properties=[("broker", broker), *([(TOKEN, token)] if token else [])]).write(),
+        said(user_properties=[("broker", broker), *kept]).write(),
         said().write(),
         mqtt5.ConnAckPacket(session_present=present, assigned_client_id=None if packet.client_id else client).write(),
     )

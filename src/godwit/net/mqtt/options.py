@@ -31,6 +31,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     keep_alive_max_s: int = 0xFFFF
     """A client that asks for more, or for none, is told this; 65535: as the client likes."""
     session_expiry_max_s: float = inf
+    handoff_wait_s: float = 10.0
+    """How long a client waits for its session, and what it says for what it has said elsewhere, at most."""
     client_id_bytes_max: int = 512
     connect_wait_s: float = 10.0
     """How long a connection may be open before it has said CONNECT; a WebSocket so long twice."""

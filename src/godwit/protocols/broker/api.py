@@ -132,6 +132,9 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
 TOKEN = "godwit-token"
 """The user property by which an MQTT client is given a token, and shows it."""
 
+HANDOFF_WAIT = "godwit-handoff-wait-s"
+"""The user property by which it is told how long brokers wait for each other."""
+
 UNSURE = "?"
 """Before a token: the client has asked to be let in since it was given it, and had no answer."""
 
