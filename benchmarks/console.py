@@ -16,6 +16,7 @@ from godwit.console.fleet import Fleet
 from godwit.console.serving import Hosted
 from godwit.net.address import Address
 
+GOAL_PER_S = 30
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 DRAWN = """async ([points, seconds]) => {
   const { Globe } = await import("/static/globe.js");
@@ -47,7 +48,12 @@ async def measured(points: list[int], seconds: float) -> None:
         await page.goto(hosted.url)
         for many in points:
             frames, median, worst = await page.evaluate(DRAWN, [many, seconds])
-            print(f"{many:>7,} points  {frames:5.1f} frames/s  {median:5.1f} ms a frame, {worst:.1f} at worst")
+            verdict = "met" if frames >= GOAL_PER_S else "missed"
+            print(
+                f"{many:>7,} points  {frames:5.1f} frames/s (goal {GOAL_PER_S}: {verdict})"
+                f"  {median:5.1f} ms of script a frame, {worst:.1f} at worst",
+                flush=True,
+            )
         await browser.close()
     await hosted.stop()
 

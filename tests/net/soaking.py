@@ -32,6 +32,7 @@ from tests.net.killing import Killing, Plan
 
 from godwit.client.client import connect
 from godwit.net.processes import BrokerError, BrokerProcess, agreed, rested
+from godwit.protocols.broker.interest.conditions import SOON
 
 ROUND_S = 40.0
 DRAIN_S = 300.0
@@ -272,13 +273,14 @@ async def _rounds(soak: Soak, minutes: float, seed: int, round_s: float) -> int:
 
 
 async def _standing(brokers: Sequence[SoakedBroker]) -> list[Standing]:
-    """When all have their matcher in memory, which a broker loads when it is first asked by content, and are at rest.
-    Without it one that has just been started takes a third of what it will."""
+    """When all have their matcher in memory, which a broker loads when so many have asked by content, and are at rest.
+    Without it one that has just been started takes half of what it will."""
     for broker in brokers:
         async with connect(broker.address, keep_s=0) as client:
-            wanted = aiter(await client.subscribe("n >= 0", topics="standing"))
-            await client.publish({"n": 1}, topic="standing", qos=1)
-            await anext(wanted)
+            wanted = [aiter(await client.subscribe(f"n >= {i}", topics="standing")) for i in range(SOON)]
+            await client.publish({"n": SOON}, topic="standing", qos=1)
+            for one in wanted:
+                await anext(one)
     await rested(list(brokers))
     return [broker.standing() for broker in brokers]
 
