@@ -36,6 +36,7 @@ STOREYS = {
         ("handoff",),
         ("registry",),
         ("dispatch",),
+        ("dealing",),
         ("fabric", "lasting"),
         ("interest",),
         ("session",),

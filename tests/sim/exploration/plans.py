@@ -11,6 +11,9 @@ import msgspec
 from godwit.filters.filters import filter_of
 from godwit.protocols.broker.api import Delivery, Opening, Outlet
 from godwit.protocols.broker.lasting.views import Change
+from godwit.protocols.broker.messages import Dealt, Share
+from godwit.protocols.broker.publication import Publication
+from godwit.protocols.host import NodeId
 from godwit.sim.brokers.disk import SimArchive
 from godwit.sim.brokers.station import Station
 from godwit.sim.exploration.plan import (
@@ -45,9 +48,9 @@ def small_plan(*more: AnyStep) -> Plan:
 
 
 def rich_plan() -> Plan:
-    """What is retained, a client with a will that breaks off, says goodbye and starts clean, and a group of two."""
+    """What is retained, a client with a will that breaks off and one that starts clean, and a group at two brokers."""
     will = Card(name="s2", home="b1", wishes=(Wish("b"),), will_qos=1)
-    members = [Card(name=f"g{n}", home="b1", wishes=(Wish("c", group="g"),)) for n in (1, 2)]
+    members = [Card(name=f"g{n}", home=f"b{n}", wishes=(Wish("c", group="g"),)) for n in (1, 2)]
     steps: list[AnyStep] = [
         *(Publish(at_s=0.1 * n, client="p1", topic="c/x", warm=True, qos=2) for n in range(6)),
         Publish(at_s=0.7, client="p1", topic="b/x", warm=True, qos=2, retain=True),
@@ -234,7 +237,20 @@ def _ungrouped(station: Station) -> None:
 
 def _stingy(station: Station) -> None:
     """No member of a group gets anything."""
-    station.broker._switch.share = lambda *shared: None  # type: ignore[method-assign]
+    station.broker._switch.dealing.share = lambda *shared, settle=True: True  # type: ignore[method-assign]
+
+
+def _parochial(station: Station) -> None:
+    """One member at each broker gets it."""
+    dealing = station.broker._switch.dealing
+    decide = dealing.decide
+
+    def decided(publication: Publication, share: Share) -> NodeId | None:
+        for broker in dealing.switch.audiences.seats(share.group):
+            dealing.switch.fabric.send((broker,), Dealt(publication, share))
+        return decide(publication, share)
+
+    dealing.decide = decided  # type: ignore[method-assign]
 
 
 def _deaf(station: Station) -> None:
@@ -340,6 +356,7 @@ PLANTED_RICH: dict[str, tuple[Tamper, str]] = {
     "lets nobody start clean": (_clinging, "unwanted"),
     "gives each member of a group everything": (_ungrouped, "twice"),
     "gives no member of a group anything": (_stingy, "lost"),
+    "deals out to a member at each broker": (_parochial, "twice"),
 }
 """The same in a world with all of that."""
 

@@ -10,7 +10,7 @@ import msgspec
 from godwit.protocols.host import NodeId, RemoteError
 
 PROTOCOL = "godwit-peers"
-VERSION = 7
+VERSION = 8
 
 HEAD_B = 5
 GREETING_B_MAX = 64 * 1024

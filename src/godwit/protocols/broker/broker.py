@@ -359,11 +359,14 @@ class Broker:
         audience = self.audience(publication.topic)
         subs, brokers = list(audience.subs), list(audience.brokers)
         groups = list(audience.groups)
+        found = None
         if audience.contingent:
             (found,) = self._switch.audiences.look_into([publication])
             subs += found.subs
             groups += found.groups
             brokers += found.brokers
+        for key in (*audience.seats, *(found.seats if found is not None else ())):
+            brokers += self._switch.audiences.seats(key)
         return [*subs, *(sub for group in groups for sub in group.members)], list(dict.fromkeys(brokers))
 
     def give_up(self, opening: Opening, outlet: Outlet) -> None:
@@ -584,6 +587,11 @@ class Broker:
                 self.counts.taken += 1
                 self._switch.stamp = (origin, number)
                 self._switch.spread(origin, (content,))
+                self._switch.stamp = None
+            case messages.Dealt(publication, share):
+                self.counts.taken += 1
+                self._switch.stamp = (origin, number)
+                self._switch.dealing.take(origin, publication, share)
                 self._switch.stamp = None
             case Repeated(publication):
                 self._switch.stamp = (origin, number)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from godwit.filters.filters import Filter
 from godwit.protocols.broker import messages
+from godwit.protocols.broker.dealing import Dealing
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.passages import Passage
+from godwit.protocols.broker.interest.shares import Shares, key_of
 from godwit.protocols.broker.interest.stated import Lingering
 from godwit.protocols.broker.interest.subscribers import Audience, Audiences, Found, Group, Taker, takers_of
 from godwit.protocols.broker.lasting.pace import Paces
 from godwit.protocols.broker.lasting.past import Recollection
 from godwit.protocols.broker.lasting.replay import Replays
 from godwit.protocols.broker.lasting.views import Views
-from godwit.protocols.broker.messages import Forwarded, Line
+from godwit.protocols.broker.messages import Forwarded, Line, Share
 from godwit.protocols.broker.publication import Publication, wants_topic
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
@@ -63,6 +66,7 @@ class Switch:
         self.views = Views(host, self.retained, self.flows, self.ledger, clock, steady, self.counts)
         self.recollection = Recollection(host.name, fabric, clock)
         self.replays = Replays(host, fabric, self.flows, self.ledger, self.counts, steady, self.recollection, self)
+        self.dealing = Dealing(self)
         self.flows.on_room = self._on_room
         self.paces = Paces(host, self.flows, self.ledger, steady)
         self.stamp: tuple[NodeId, int] | None = None
@@ -79,6 +83,9 @@ class Switch:
         """What is being spread was not published here."""
         self._subs: dict[Sub, None] = {}
         self._wants: Lingering | None = None
+        self.shares = Shares()
+        """The groups of which other brokers are told that they have members here."""
+        self._told_shares: tuple[Filter, ...] = ()
         self._statement: int | None = None
         self._restating: Timer | None = None
 
@@ -93,9 +100,14 @@ class Switch:
             self.watch()
         elif not sub.wanted.lasting:
             self.audiences.add(sub)
-        if self._wants is not None and self._is_stated(sub):
+        if self._is_shared(sub) and self.shares.add(sub):
+            self._restate_soon()
+        elif self._wants is not None and self._is_stated(sub):
             self._wants.add(sub)
             self._restate_soon()
+
+    def _is_shared(self, sub: Sub) -> bool:
+        return bool(sub.wanted.group) and self.fabric.deals
 
     def _is_stated(self, sub: Sub) -> bool:
         """What is retained comes to every broker, wanted or not; unless its owner keeps it."""
@@ -116,7 +128,8 @@ class Switch:
             self.watch()
         else:
             self.audiences.remove(sub)
-        if self._wants is not None and self._is_stated(sub) and self._wants.remove(sub):
+        is_share = self._is_shared(sub) and self.shares.remove(sub)
+        if is_share or (self._wants is not None and self._is_stated(sub) and self._wants.remove(sub)):
             self._restate_soon()
 
     def watch(self) -> None:
@@ -152,17 +165,19 @@ class Switch:
         if self._wants is None:
             self._wants = Lingering(self.host, self._restate_soon)
             for sub in self._subs:
-                if self._is_stated(sub):
+                if self._is_stated(sub) and not (self._is_shared(sub) and key_of(sub) in self.shares):
                     self._wants.add(sub)
         if self._restating is not None:
             self._restating.cancel()
             self._restating = None
-        if self._wants.review() or self._statement is None:
-            self._statement = self.fabric.want(self._wants.filters())
+        shares = self.shares.filters()
+        if self._wants.review() or self._statement is None or shares != self._told_shares:
+            self._told_shares = shares
+            self._statement = self.fabric.want((*self._wants.filters(), *shares))
         return self._statement
 
     def _restate_soon(self) -> None:
-        if self._restating is None:
+        if self._restating is None and self._wants is not None:
             self._restating = self.host.after(0.0, self._restate_now)
 
     def _restate_now(self) -> None:
@@ -193,8 +208,12 @@ class Switch:
         if here:
             self.spread(self.name, here)
 
-    def match(self, publication: Publication) -> None:
-        """Another broker took it, and leaves it to this one to find out who wants it."""
+    def match(self, publication: Publication, share: Share | None) -> None:
+        """Another broker took it, and leaves it to this one to find out who wants it; or only which member of a group
+        is to have it."""
+        if share is not None:
+            self.dealing.decide(publication, share)
+            return
         self._foreign = True
         if publication.retain and publication.passage is None:  # in another site it has its time
             publication = self.retained.stamped(publication)
@@ -233,14 +252,15 @@ class Switch:
         if takers is None or (found is not None and found.subs):
             subs = audience.subs if found is None else [*audience.subs, *found.subs]
             takers = takers_of(subs, publication.publisher)
-        groups: Iterable[Group] = audience.groups if found is None else [*audience.groups, *found.groups]
         body = self.ledger.body() if len(takers) > 1 and publication.qos else None
         for taker in takers:
             qos = min(publication.qos, taker.qos)
             retain = publication.is_shown_retained(taker.as_published)
             self.give(taker.session, origin, publication, qos, retain, taker.identifiers, body)
+        groups: Iterable[Group] = audience.groups if found is None else [*audience.groups, *found.groups]
         for group in groups:
-            self.share(group, origin, publication)
+            if not self.fabric.deals or group.key not in self.shares or audience.problem:
+                self.dealing.share(group, origin, publication)
         if self.replays.subs:
             self._give_replaying(origin, publication)
         for sub in self.paces.subs.wanting(publication) if self.paces.subs else ():
@@ -252,8 +272,18 @@ class Switch:
             else:
                 self.counts.refuse("retained_full")
         if own:
+            if self.fabric.deals and not audience.problem:
+                seats = audience.seats if found is None else (*audience.seats, *found.seats)
+                keys = dict.fromkeys((*(one.key for one in groups if one.key in self.shares), *seats))
+                self._deal(publication, keys)
             self.stamp = None
             self._send(publication, audience, found)
+
+    def _deal(self, publication: Publication, groups: Iterable[GroupKey]) -> None:
+        for key in groups:
+            to = self.dealing.decide(publication, Share(key))
+            if to is not None and to != self.name and not self._foreign:
+                self._said(publication.publisher, (to,))
 
     def hand(self, publications: Sequence[Publication], takers: Sequence[Taker]) -> list[list[int]]:
         """As `spread` at QoS 1, where all of these takers want all of it and nothing else is to be done. For each of
@@ -320,15 +350,6 @@ class Switch:
             known.update(dict.fromkeys(reversed(self.fabric.crossed(session.inflow.since))))
         return tuple(passage for passage in known if passage not in waiting)[-PASSAGES_MAX:]
 
-    def share(self, group: Group, origin: NodeId, publication: Publication) -> None:
-        """To the member whose turn it is."""
-        sub = group.pick(publication.qos, lambda session: self._takes(session, origin))
-        if sub is not None:
-            wanted = sub.wanted
-            identifiers = (wanted.identifier,) if wanted.identifier else ()
-            qos, retain = min(publication.qos, wanted.qos), publication.is_shown_retained(wanted.retain_as_published)
-            self.give(sub.session, origin, publication, qos, retain, identifiers, None, group.key)
-
     def give(
         self,
         session: Session,
@@ -354,7 +375,7 @@ class Switch:
                 self.flows.pass_on_once(
                     session, publication, retain, identifiers, self._is_repeated(origin, publication)
                 )
-        elif self._takes(session, origin) and (group is not None or is_own(session, self.stamp, publication)):
+        elif group is not None or (self._takes(session, origin) and is_own(session, self.stamp, publication)):
             if qos:
                 item = self._item(publication, qos, retain, identifiers, body, group, pace)
                 self._give_moving(session, origin, item)
@@ -397,10 +418,14 @@ class Switch:
 
     def _takes(self, session: Session, origin: NodeId) -> bool:
         """See `takes`. Of a session that crosses between sites it counts, too, over which uplink something comes."""
+        return self.may_have(session) and (bool(session.standing.abroad) or takes(session, origin))
+
+    def may_have(self, session: Session) -> bool:
+        """Whether what comes now is not one that the session has at its place in another site."""
         standing = session.standing
         if standing.abroad:
             return not (standing.marked and self.via == standing.moved_to)
-        return not (standing.arriving and self.via == standing.arriving) and takes(session, origin)
+        return not (standing.arriving and self.via == standing.arriving)
 
     def _give_moving(self, session: Session, origin: NodeId, item: Item) -> None:
         gate = session.inflow.gates.get(origin)

@@ -551,6 +551,24 @@ class Region(msgspec.Struct, frozen=True, array_like=True):
 Hops = Annotated[int, msgspec.Meta(ge=0, le=1_000)]
 
 
+class Share(msgspec.Struct, frozen=True, array_like=True):
+    """Of a publication that is for one member of a group: how far the search for the member has come."""
+
+    group: tuple[str, str, str]
+    """Name, topics, condition."""
+    tried: tuple[tuple[NodeId, Count], ...] = ()
+    """The brokers that had no such member, each with the newest statement of it that was known to whoever sent it."""
+    settle: bool = False
+    """A member will do that is not connected; else only one that is."""
+
+
+class Dealt(msgspec.Struct, frozen=True, tag="dealt", array_like=True):
+    """This is for one member of a group, and for none elsewhere: give it to one of yours, or pass it on."""
+
+    publication: Publication
+    share: Share
+
+
 class Routed(msgspec.Struct, frozen=True, tag="routed", array_like=True):
     """You own the target of this: match it as if it had been published at your broker."""
 
@@ -559,6 +577,8 @@ class Routed(msgspec.Struct, frozen=True, tag="routed", array_like=True):
     probe: Count = 0
     """It is none, but a number: say it to `by` with `Passed`, behind all that you have sent there."""
     by: NodeId = ""
+    share: Share | None = None
+    """It was matched before, and no member of this group was found: look for another one, and do nothing else."""
 
 
 class Wanted(msgspec.Struct, frozen=True, tag="wanted", array_like=True):
@@ -758,6 +778,7 @@ Content = (
     | Marker
     | Crossed
     | Astray
+    | Dealt
     | Routed
     | Wanted
     | Noted
@@ -801,7 +822,7 @@ def retimed(content: Content, offset_s: float) -> Content:
             return _retimed(content, offset_s)
         case Retained(publication):
             return Retained(_retimed(publication, offset_s))
-        case Routed(publication):
+        case Routed(publication) | Dealt(publication):
             return msgspec.structs.replace(content, publication=_retimed(publication, offset_s))
         case Forwarded():
             return msgspec.structs.replace(content, kept=_retimed_kept(content.kept, offset_s))

@@ -306,11 +306,9 @@ class Registry:
     def _hand_over(self, session: Session) -> None:
         switch, left = self.switch, 0
         for item in items_of(session):
-            group = switch.audiences.group(item.group) if item.group is not None else None
             # At QoS 2 a member that may have it keeps it: another one's would be a second (MQTT-4.8.2-5).
-            if group is not None and not item.received and not (item.qos == 2 and item.sent):
-                switch.share(group, switch.name, item.publication)
-            else:
+            is_free = item.group is not None and not item.received and not (item.qos == 2 and item.sent)
+            if item.group is None or not is_free or not switch.dealing.hand_on(item.publication, item.group):
                 left += not item.received
             item.discard()
         switch.counts.waiting -= len(session.queue.flying) + len(session.queue.waiting)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from godwit.filters.filters import Filter
-from godwit.protocols.broker.messages import Content, Repeated
+from godwit.protocols.broker.messages import Content, Repeated, Share
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.host import Message, NodeId
@@ -27,6 +27,7 @@ class Wire:
     """What one broker sees: a `Fabric`."""
 
     retains_everywhere = True
+    deals = True
 
     def __init__(self, site: Site, host: SimHost, store: MemoryStore) -> None:
         self.site = site
@@ -65,8 +66,11 @@ class Wire:
         self.world.spread_interest(self.site)
         return self.site.statement[0]
 
-    def route(self, publication: Publication) -> NodeId | None:
+    def route(self, publication: Publication, share: Share | None = None) -> NodeId | None:
         return None
+
+    def is_silent(self, broker: NodeId) -> bool:
+        return False
 
     def disk_of(self, broker: NodeId) -> int:
         return 0

@@ -107,7 +107,7 @@ class _Draft:
         return {"will_qos": self.dice.choice((1, 2)), "will_delay_s": self.dice.choice((0.0, 0.0, 2.0))}
 
     def _group(self) -> list[p.Card]:
-        """Members of a group are at one broker, and stay there."""
+        """Members of a group are at one broker, and come back there; but see `_let_members_roam`."""
         home, qos = self.dice.choice(self.present), self.dice.choice((1, 2))
         wishes = (p.Wish(topic=SHARED, qos=qos, group=GROUP),)
         return [p.Card(name=f"g{n}", home=home, wishes=wishes) for n in range(1, self.dice.randint(2, 3) + 1)]
@@ -125,6 +125,7 @@ class _Draft:
             steps.sort(key=lambda step: step.at_s)
         self._let_last(steps)
         self._let_leave(steps)
+        self._let_members_roam(steps)
         return p.Plan(
             seed=self.seed,
             fabric=self.fabric,
@@ -148,6 +149,32 @@ class _Draft:
             at_s = round(dice.uniform(0.0, max(self.at_s, 1.0)), 3)
             steps.append(p.Leave(at_s=at_s, broker=dice.choice(self.brokers)))
             steps.sort(key=lambda one: one.at_s)
+
+    def _let_members_roam(self, steps: list[p.AnyStep]) -> None:
+        """In most worlds with a group its members are at several brokers, and move among them. In the air each broker
+        deals out its own, and so does each site. That has dice of its own."""
+        dice = Streams(self.seed).stream("members", self.fabric)
+        if not self.members or self.fabric == "adhoc" or dice.random() < 0.3:
+            return
+        near = self.present if not self.sites else next(one for one in self.sites if self.members[0].home in one)
+        self.members = [msgspec.structs.replace(card, home=dice.choice(near)) for card in self.members]
+        homes = {card.name: card.home for card in self.members}
+        steps[:] = [
+            msgspec.structs.replace(one, to=homes[one.client])
+            if isinstance(one, p.Come) and one.client in homes
+            else one
+            for one in steps
+        ]
+        for _ in range(dice.randint(0, 8)):
+            at_s, client = round(dice.uniform(0, max(self.at_s, 1.0)), 3), dice.choice(self.members).name
+            notice_s = dice.choice(LEFT_NOTICES_S)
+            if dice.random() < 0.5:
+                steps.append(p.Come(at_s=at_s, client=client, to=dice.choice(near), notice_s=notice_s))
+            else:
+                back_s = round(at_s + dice.choice((0.3, 1.0, 3.0)), 3)
+                steps.append(p.Vanish(at_s=at_s, client=client, notice_s=notice_s))
+                steps.append(p.Come(at_s=back_s, client=client, to=dice.choice(near)))
+        steps.sort(key=lambda one: one.at_s)
 
     def _let_last(self, steps: list[p.AnyStep]) -> None:
         """In half of the worlds there are things, and questions that last. They have dice of their own, so that the

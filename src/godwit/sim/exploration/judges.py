@@ -82,7 +82,7 @@ def _plain(trial: Trial) -> list[Roamer]:
 
 
 def shared(trial: Trial) -> Iterator[Finding]:
-    """Of what a group wants each is for one of its members, who are at one broker."""
+    """Of what a group wants each is for one of its members, at whichever brokers they are."""
     for group, members in trial.groups.items():
         wanted = [{said.n for said in due(trial, one)} for one in members]
         missing = [n for n in sorted(set.union(*wanted)) if not any(one.counts[n] for one in members)]

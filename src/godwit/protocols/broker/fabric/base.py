@@ -11,7 +11,7 @@ from typing import Protocol
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.passages import Passage
-from godwit.protocols.broker.messages import Content, Repeated
+from godwit.protocols.broker.messages import Content, Repeated, Share
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.host import Message, NodeId
 
@@ -70,9 +70,17 @@ class Fabric(Medium, Protocol):
         """The other brokers that may send something that these filters want, each of them known. A tree answers with
         all of its brokers, whatever the filters; who asks with `ANYTHING` hears of everybody."""
 
-    def route(self, publication: Publication) -> NodeId | None:
+    deals: bool
+    """Whether brokers are told of one another's groups, so that one of them all chooses the member that an event is
+    for. Else each deals out its own."""
+
+    def route(self, publication: Publication, share: Share | None = None) -> NodeId | None:
         """A client of this broker has made it. None: this broker matches it, as in a tree every broker does. Else it
-        is matched elsewhere, and is kept or under way when this returns: the broker it was sent to, or empty."""
+        is matched elsewhere, and is kept or under way when this returns: the broker it was sent to, or empty. With
+        `share` it was matched before, and is for one member of that group."""
+
+    def is_silent(self, broker: NodeId) -> bool:
+        """Whether what is sent to it is likely to wait: there is no way to it now."""
 
     def disk_of(self, broker: NodeId) -> int:
         """Names the disk of another broker. Where it changes, that broker has lost all that it ever had or confirmed;
@@ -112,6 +120,7 @@ class Alone:
     """A `Fabric` in which nothing ever happens."""
 
     retains_everywhere = True
+    deals = False
 
     def __init__(self) -> None:
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
@@ -131,8 +140,11 @@ class Alone:
     def want(self, filters: Iterable[Filter]) -> int:
         return 0
 
-    def route(self, publication: Publication) -> NodeId | None:
+    def route(self, publication: Publication, share: Share | None = None) -> NodeId | None:
         return None
+
+    def is_silent(self, broker: NodeId) -> bool:
+        return False
 
     def disk_of(self, broker: NodeId) -> int:
         return 0

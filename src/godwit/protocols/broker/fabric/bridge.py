@@ -11,7 +11,8 @@ from godwit.protocols.adhoc.messages import Beacon, Data
 from godwit.protocols.broker.fabric.adhoc import AIR, AdhocFabric
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.fabric.tree import TreeFabric
-from godwit.protocols.broker.messages import Content, Repeated
+from godwit.protocols.broker.interest.shares import opened, parted
+from godwit.protocols.broker.messages import Content, Repeated, Share
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.host import Message, NodeId
 
@@ -26,6 +27,7 @@ class Bridge:
     """
 
     retains_everywhere = True
+    deals = True
 
     def __init__(self, tree: TreeFabric, air: AdhocFabric) -> None:
         self.tree = tree
@@ -33,6 +35,8 @@ class Bridge:
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
         self._own: tuple[Filter, ...] | None = None
+        self._shares: tuple[Filter, ...] = ()
+        """Of groups that have members here: in the air nobody can choose among brokers."""
         self._told: tuple[Filter, ...] = ()
         tree.on_content = self._from_tree
         tree.on_change = self._tree_changed
@@ -62,13 +66,16 @@ class Bridge:
         return {**self.tree.interests, **self.air.interests}
 
     def want(self, filters: Iterable[Filter]) -> int:
-        self._own = tuple(filters)
+        self._own, self._shares = parted(filters)
         self._tell_air()
         self._told = self._for_tree()
         return self.tree.want(self._told)
 
-    def route(self, publication: Publication) -> NodeId | None:
+    def route(self, publication: Publication, share: Share | None = None) -> NodeId | None:
         return None
+
+    def is_silent(self, broker: NodeId) -> bool:
+        return self.tree.is_silent(broker)
 
     def disk_of(self, broker: NodeId) -> int:
         return self.tree.disk_of(broker)
@@ -136,7 +143,7 @@ class Bridge:
 
     def _tell_air(self) -> None:
         tree = (one for filters in self.tree.interests.values() for one in filters)
-        self.air.want(alternatives((*(self._own or ()), *tree)).filters)
+        self.air.want(alternatives(map(opened, (*(self._own or ()), *self._shares, *tree))).filters)
 
     def _tell_tree(self) -> None:
         """Where it has changed. Not before the broker has spoken: it may want what it has not looked up yet."""
@@ -147,4 +154,4 @@ class Bridge:
     def _for_tree(self) -> tuple[Filter, ...]:
         members = self.tree.brokers
         air = (one for name, wanted in self.air.wanted_by.items() if name not in members for one in wanted)
-        return alternatives((*(self._own or ()), *air)).filters
+        return (*alternatives((*(self._own or ()), *air)).filters, *self._shares)

@@ -22,11 +22,13 @@ from godwit.protocols.broker.fabric.passages import Passage, passage_of
 from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 from godwit.protocols.broker.fabric.tree import TreeFabric
 from godwit.protocols.broker.fabric.uplink import Stalled, Uplink, View, loaded, paths_through, put, told_to
+from godwit.protocols.broker.interest.shares import opened, parted
 from godwit.protocols.broker.messages import (
     ELSEWHERE,
     Astray,
     Content,
     Crossed,
+    Dealt,
     Filters,
     Forwarded,
     Hello,
@@ -40,6 +42,7 @@ from godwit.protocols.broker.messages import (
     Routed,
     Seated,
     Session,
+    Share,
     Summon,
     Unclear,
 )
@@ -108,6 +111,8 @@ class Gateway:
         self.base = inner.tree if isinstance(inner, Bridge) else inner
         self.retains_everywhere = inner.retains_everywhere
         """Within the site; to other sites goes what they want."""
+        self.deals = inner.deals
+        """Within the site too: each site has members of its own."""
         self.store = store
         self.options = options
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
@@ -126,6 +131,8 @@ class Gateway:
         self.uplinks: dict[NodeId, Uplink] = loaded(store, options.site)
         self._numbers = Numbers(store, "outlooks", block=BLOCK)
         self._own: tuple[Filter, ...] | None = None
+        self._shares: tuple[Filter, ...] = ()
+        """Of groups that have members here."""
         self._told: tuple[Filter, ...] | None = None
         """What the site was told; None: it must be told anew."""
         self._statement = 0
@@ -180,8 +187,11 @@ class Gateway:
         # Also of those that want nothing: this broker states what it wants only where there are others.
         return {**self.inner.interests, **{peer: one.wanted for peer, one in self.uplinks.items()}}
 
-    def route(self, publication: Publication) -> NodeId | None:
-        return self.inner.route(publication)
+    def route(self, publication: Publication, share: Share | None = None) -> NodeId | None:
+        return self.inner.route(publication, share)
+
+    def is_silent(self, broker: NodeId) -> bool:
+        return self.inner.is_silent(broker)
 
     def disk_of(self, broker: NodeId) -> int:
         return self.inner.disk_of(broker)
@@ -245,7 +255,7 @@ class Gateway:
     # What is wanted and offered, here and there.
 
     def want(self, filters: Iterable[Filter]) -> int:
-        self._own = tuple(filters)
+        self._own, self._shares = parted(filters)
         self._told = None
         self._tell()
         return self._statement
@@ -323,7 +333,7 @@ class Gateway:
 
     def _site_wishes(self) -> Filters:
         inside = (one for filters in self.inner.interests.values() for one in filters)
-        return alternatives((*(self._own or ()), *inside)).filters
+        return alternatives(map(opened, (*(self._own or ()), *self._shares, *inside))).filters
 
     def _site_offers(self) -> Filters:
         inside = (one for filters in self._offers.values() for one in filters)
@@ -338,9 +348,10 @@ class Gateway:
         self._router.hear(neighbor, _update(before[0], offered), _update(before[1], wanted))
 
     def _tell_site(self) -> None:
-        wanted = alternatives(
-            (*(self._own or ()), *self._router.wanted.statements.told(SITE), *self._transit())
-        ).filters
+        wanted = (
+            alternatives((*(self._own or ()), *self._router.wanted.statements.told(SITE), *self._transit())).filters
+            + self._shares
+        )
         if wanted != self._told:
             self._told = wanted
             self._statement = self.inner.want(wanted)
@@ -478,6 +489,9 @@ class Gateway:
                 if isinstance(self.base, RingFabric):
                     self._give_back(origin, number, content)
                     return
+            case Dealt() if isinstance(self.base, RingFabric):
+                self._give_back(origin, number, content)
+                return
             case Retained(publication):
                 self._pass_on_retained(publication)
             case Offered(filters):
@@ -492,12 +506,12 @@ class Gateway:
                 return
         self.on_content(origin, number, content)
 
-    def _give_back(self, origin: NodeId, number: int, publication: Publication) -> None:
+    def _give_back(self, origin: NodeId, number: int, content: Publication | Dealt) -> None:
         """From its matching broker in our ring, to which perhaps this gateway had sent it from an uplink."""
-        site = _site_in(publication)
+        site = _site_in(content.publication if isinstance(content, Dealt) else content)
         self.on_source(next((peer for peer in self.uplinks if self._leads_to(peer, site)), ""))
         try:
-            self.on_content(origin, number, publication)
+            self.on_content(origin, number, content)
         finally:
             self.on_source("")
 

@@ -21,6 +21,8 @@ from godwit.protocols.host import NodeId
 Passage = tuple[str, int]
 
 TABLE = "passages"
+DEALT = "/dealt "
+"""No broker can be named so."""
 REMEMBERED_MAX = 65_536
 REMEMBERED_S = 24 * 3600.0
 """A stream may bring its copy late: as late as its broker is given up."""
@@ -40,14 +42,19 @@ class Passages:
     """Those that were taken here, the oldest first. They are written in the turn that takes them, since another bridge
     or gateway may bring the same after a restart."""
 
-    def __init__(self, store: Store, now_s: float) -> None:
+    def __init__(self, store: Store, now_s: float, dealt: bool = False) -> None:
+        """With `dealt` they are those of which a member of a group had one here, and their lines begin with `DEALT`."""
         self._store = store
-        rows = [(msgspec.msgpack.decode(row, type=int), (line, number)) for line, number, row in store.load(TABLE)]
+        mine = [row for row in store.load(TABLE) if row[0].startswith(DEALT) is dealt]
+        rows = [(msgspec.msgpack.decode(row, type=int), (line, number)) for line, number, row in mine]
         rows.sort()
         self._order = rows[-1][0] if rows else 0
         """Of the last one, over all starts."""
         # How long ago that was nobody knows: before all sessions that are here now.
         self._taken: dict[Passage, float] = {passage: nextafter(now_s, -inf) for _, passage in rows}
+
+    def __contains__(self, passage: Passage) -> bool:
+        return passage in self._taken
 
     def admit(self, passage: Passage, now_s: float) -> bool:
         """Whether it is the first of its name; it is then taken. Times must not go back."""

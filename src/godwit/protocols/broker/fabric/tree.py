@@ -10,7 +10,7 @@ from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.overlay import Overlay, Said, TreeOptions
 from godwit.protocols.broker.fabric.passages import Passage, Passages, entrance, is_owed, passage_of
 from godwit.protocols.broker.interest.heard import Interests, disk_of, marker
-from godwit.protocols.broker.messages import Content, Repeated
+from godwit.protocols.broker.messages import Content, Repeated, Share
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken, spoken_by
@@ -32,6 +32,7 @@ class TreeFabric:
     this broker. Frames that come before the disk has settled are ignored, as if they were lost."""
 
     retains_everywhere = True
+    deals = True
 
     def __init__(self, host: Host, store: Store, options: TreeOptions = TreeOptions()) -> None:  # noqa: B008
         self.host = host
@@ -139,8 +140,11 @@ class TreeFabric:
         self._state_soon()
         return statement
 
-    def route(self, publication: Publication) -> NodeId | None:
+    def route(self, publication: Publication, share: Share | None = None) -> NodeId | None:
         return None
+
+    def is_silent(self, broker: NodeId) -> bool:
+        return self.way(broker) is None
 
     def disk_of(self, broker: NodeId) -> int:
         """By its stream, once that has been heard: what is said of its interest may be outdated."""

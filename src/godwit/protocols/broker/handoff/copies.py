@@ -87,7 +87,7 @@ class Copying:
             self._work()
 
     def _is_due(self, session: Session) -> bool:
-        """Shared subscriptions are dealt out at each broker by itself, so that a copy would get other events."""
+        """What is dealt to a member of a group goes to its session alone, so that a copy would not get it."""
         return (
             session.standing.state in (State.RESTING, State.RESERVED)
             and session.carried.expiry_s > 0

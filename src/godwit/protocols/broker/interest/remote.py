@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Generic, TypeVar
 
 from godwit.events import Value
 from godwit.filters.clauses import AttributeFilter
 from godwit.filters.filters import Filter, FilterSet
 from godwit.filters.predicates import Kind, Text, TextOp, Versus
 from godwit.protocols.broker.publication import is_topic_attribute, topic_values
-from godwit.protocols.host import NodeId
+
+T = TypeVar("T", bound=Hashable)
 
 
-class _Wish:
-    """One filter of one broker. `levels` is the part that a topic decides; `number` where there is more."""
+class _Wish(Generic[T]):
+    """One filter of one broker, or of a group that has members elsewhere. `levels` is the part that a topic decides;
+    `number` where there is more."""
 
     __slots__ = ("broker", "levels", "number")
 
-    def __init__(self, broker: NodeId, levels: Filter, number: int | None) -> None:
+    def __init__(self, broker: T, levels: Filter, number: int | None) -> None:
         self.broker = broker
         self.levels = levels
         self.number = number
 
 
-class Others:
+class Others(Generic[T]):
     """Filed by the deepest level that a filter names, so that a topic looks at few of them.
 
     Filters that ask for content are filed as conditions too, with `ask`, and taken back with `forget`.
     """
 
-    def __init__(self, ask: Callable[[FilterSet, NodeId], int], forget: Callable[[int], None]) -> None:
+    def __init__(self, ask: Callable[[FilterSet, T], int], forget: Callable[[int], None]) -> None:
         self._ask = ask
         self._forget = forget
-        self._wishes: dict[NodeId, dict[Filter, _Wish]] = {}
-        self._filed: dict[Hashable, dict[_Wish, None]] = {}
+        self._wishes: dict[T, dict[Filter, _Wish[T]]] = {}
+        self._filed: dict[Hashable, dict[_Wish[T], None]] = {}
 
-    def follow(self, interests: Mapping[NodeId, tuple[Filter, ...]]) -> None:
+    def follow(self, interests: Mapping[T, tuple[Filter, ...]]) -> None:
         """Make these the interests of the other brokers."""
         for broker in [*self._wishes]:
             if broker not in interests:
@@ -43,11 +46,11 @@ class Others:
         for broker, filters in interests.items():
             self._follow(broker, filters)
 
-    def find(self, topic: str) -> tuple[tuple[NodeId, ...], bool]:
+    def find(self, topic: str) -> tuple[tuple[T, ...], bool]:
         """The brokers that want the topic whatever the content, and whether one may want it for its content."""
         values = topic_values(topic)
-        surely: dict[NodeId, None] = {}
-        perhaps: set[NodeId] = set()
+        surely: dict[T, None] = {}
+        perhaps: set[T] = set()
         for wish in self._near(values):
             if wish.levels.matches(values):
                 if wish.number is None:
@@ -56,12 +59,12 @@ class Others:
                     perhaps.add(wish.broker)
         return tuple(surely), bool(perhaps - surely.keys())
 
-    def _near(self, values: Mapping[str, Value]) -> Iterable[_Wish]:
+    def _near(self, values: Mapping[str, Value]) -> Iterable[_Wish[T]]:
         filed = self._filed
         for key in (None, *values.items()):
             yield from filed.get(key, ())
 
-    def _follow(self, broker: NodeId, filters: tuple[Filter, ...]) -> None:
+    def _follow(self, broker: T, filters: tuple[Filter, ...]) -> None:
         known, wanted = self._wishes.get(broker, {}), dict.fromkeys(filters)
         for one in [one for one in known if one not in wanted]:
             self._remove(known.pop(one))
@@ -73,7 +76,7 @@ class Others:
         else:
             self._wishes.pop(broker, None)
 
-    def _added(self, broker: NodeId, one: Filter) -> _Wish:
+    def _added(self, broker: T, one: Filter) -> _Wish[T]:
         levels = Filter(tuple(own for own in one if _is_decided_by_topic(own)))
         number = None if len(levels.attributes) == len(one.attributes) else self._ask(FilterSet((one,)), broker)
         wish = _Wish(broker, levels, number)
@@ -81,7 +84,7 @@ class Others:
             self._filed.setdefault(key, {})[wish] = None
         return wish
 
-    def _remove(self, wish: _Wish) -> None:
+    def _remove(self, wish: _Wish[T]) -> None:
         if wish.number is not None:
             self._forget(wish.number)
         for key in _keys(wish.levels):

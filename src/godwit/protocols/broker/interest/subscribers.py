@@ -10,6 +10,7 @@ from godwit.filters.filters import Filter, FilterSet
 from godwit.protocols.broker.api import Outlet
 from godwit.protocols.broker.interest.conditions import Conditions
 from godwit.protocols.broker.interest.remote import Others
+from godwit.protocols.broker.interest.shares import group_of, key_of, opened, parted
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.state import GroupKey, Session, Sub
@@ -32,17 +33,16 @@ class Group:
         self.asked = 0
         self._turn = 0
 
-    def pick(self, qos: int, takes: Callable[[Session], bool]) -> Sub | None:
-        """Whose turn it is; `takes` tells for whom such a publication is at all.
+    def pick(self, qos: int, takes: Callable[[Session], bool], *, settle: bool = True) -> Sub | None:
+        """Whose turn it is; `takes` tells for whom such a publication is at all. With `settle` a member will do that is
+        not connected.
 
         What a disconnected member would lose (QoS 0) goes to it only where nobody is connected.
         """
         able = [sub for sub in self.members if takes(sub.session)]
-        for candidates in (
-            [sub for sub in able if sub.session.outlet is not None],
-            [sub for sub in able if min(qos, sub.wanted.qos) and sub.session.standing.state is not State.SHADOW],
-            able,
-        ):
+        connected = [sub for sub in able if sub.session.outlet is not None]
+        resting = [sub for sub in able if min(qos, sub.wanted.qos) and sub.session.standing.state is not State.SHADOW]
+        for candidates in (connected, resting, able) if settle else (connected,):
             if candidates:
                 self._turn += 1
                 return candidates[self._turn % len(candidates)]
@@ -78,7 +78,18 @@ BROKERS_OWN = "$SYS/"
 class Audience:
     """Who wants a topic here. Good as long as `generation` is the broker's."""
 
-    __slots__ = ("asking", "brokers", "generation", "groups", "perhaps", "problem", "straight", "subs", "takers")
+    __slots__ = (
+        "asking",
+        "brokers",
+        "generation",
+        "groups",
+        "perhaps",
+        "problem",
+        "seats",
+        "straight",
+        "subs",
+        "takers",
+    )
 
     def __init__(self, generation: int, straight: tuple[Outlet, ...] | None) -> None:
         self.generation = generation
@@ -98,11 +109,13 @@ class Audience:
         """Another broker may want it for its content."""
         self.brokers: tuple[NodeId, ...] = ()
         """The other brokers that want it whatever the content."""
+        self.seats: tuple[GroupKey, ...] = ()
+        """The groups with members at other brokers that do."""
 
     @property
     def is_somebody(self) -> bool:
         """Whether anybody may want it."""
-        return bool(self.subs or self.groups or self.asking or self.brokers or self.perhaps)
+        return bool(self.subs or self.groups or self.asking or self.brokers or self.perhaps or self.seats)
 
     @property
     def contingent(self) -> bool:
@@ -143,17 +156,20 @@ class _Outlets(dict[int, Outlet | _Beyond | None]):
 class Found:
     """Who wants one publication for its content."""
 
-    __slots__ = ("brokers", "groups", "subs")
+    __slots__ = ("brokers", "groups", "seats", "subs")
 
-    def __init__(self, wanting: Iterable[Sub | Group | NodeId]) -> None:
+    def __init__(self, wanting: Iterable[Sub | Group | NodeId | GroupKey]) -> None:
         self.subs: list[Sub] = []
         self.groups: list[Group] = []
         self.brokers: list[NodeId] = []
+        self.seats: list[GroupKey] = []
         for one in wanting:
             if isinstance(one, Sub):
                 self.subs.append(one)
             elif isinstance(one, Group):
                 self.groups.append(one)
+            elif isinstance(one, tuple):
+                self.seats.append(one)
             else:
                 self.brokers.append(one)
 
@@ -185,8 +201,12 @@ class Audiences:
         self._asking: Trie[Asking] = Trie()
         self._conditions: dict[str, Asking] = {}
         """By topic filter. Topics are told apart by the trie, so that conditions need not be."""
-        self._elsewhere: Conditions[NodeId] = Conditions()
-        self._others = Others(self._elsewhere.add, self._elsewhere.remove)
+        self._elsewhere: Conditions[NodeId | GroupKey] = Conditions()
+        self._others: Others[NodeId] = Others(self._elsewhere.add, self._elsewhere.remove)
+        self._their_groups: Others[GroupKey] = Others(self._elsewhere.add, self._elsewhere.remove)
+        self._seats: dict[GroupKey, list[NodeId]] = {}
+        self._parted: dict[NodeId, tuple[tuple[Filter, ...], tuple[Filter, ...], tuple[Filter, ...]]] = {}
+        """What each broker wants: all of it, for itself, and for groups."""
         self._prepared: Callable[[], bool] = self._elsewhere.prepared
         self._clock: Callable[[], float] | None = None
         self._took: Callable[[float], None] = lambda took_s: None
@@ -234,8 +254,29 @@ class Audiences:
 
     def follow(self, interests: Mapping[NodeId, tuple[Filter, ...]]) -> None:
         """What the other brokers want now."""
-        self._others.follow(interests)
+        plain: dict[NodeId, tuple[Filter, ...]] = {}
+        groups: dict[GroupKey, dict[Filter, None]] = {}
+        self._seats = {}
+        known, self._parted = self._parted, {}
+        for name, filters in interests.items():
+            before = known.get(name)
+            told = before if before is not None and before[0] is filters else (filters, *parted(filters))
+            self._parted[name] = told
+            plain[name] = told[1]
+            for one in told[2]:
+                key = group_of(one)
+                if key is not None:
+                    groups.setdefault(key, {})[opened(one)] = None
+                    seats = self._seats.setdefault(key, [])
+                    if name not in seats:
+                        seats.append(name)
+        self._others.follow(plain)
+        self._their_groups.follow({key: tuple(filters) for key, filters in groups.items()})
         self.changed()
+
+    def seats(self, key: GroupKey) -> Sequence[NodeId]:
+        """The other brokers that have members of a group."""
+        return self._seats.get(key, ())
 
     def audience(self, topic: str) -> Audience:
         audience = self._cached.get(topic)
@@ -283,7 +324,7 @@ class Audiences:
 
     def _looked_into(self, publications: Sequence[Publication]) -> list[Found]:
         values: list[Mapping[str, Value]] = [one.values() for one in publications]
-        found: list[list[Sub | Group | NodeId]] = [[] for _ in publications]
+        found: list[list[Sub | Group | NodeId | GroupKey]] = [[] for _ in publications]
         asked: dict[Conditions[Any], list[int]] = {}
         for at, publication in enumerate(publications):
             audience = self.audience(publication.topic)
@@ -310,8 +351,10 @@ class Audiences:
         if topic.startswith(BROKERS_OWN):
             audience.problem = f"topic {topic[:80]!r}: what begins with {BROKERS_OWN} is said by brokers only"
             return audience
-        audience.brokers, audience.perhaps = self._others.find(topic)
-        if not (self.watched or audience.groups or audience.brokers or audience.perhaps):
+        audience.brokers, perhaps = self._others.find(topic)
+        audience.seats, perhaps_theirs = self._their_groups.find(topic)
+        audience.perhaps = perhaps or perhaps_theirs
+        if not (self.watched or audience.groups or audience.brokers or audience.perhaps or audience.seats):
             audience.straight = _straight(audience.takers)
         return audience
 
@@ -331,8 +374,7 @@ class Audiences:
             self._asking.remove(topics, topics)
 
     def _join(self, sub: Sub) -> None:
-        wanted = sub.wanted
-        key = (wanted.group, wanted.topics, wanted.condition)
+        wanted, key = sub.wanted, key_of(sub)
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = Group(key)

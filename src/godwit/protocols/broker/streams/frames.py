@@ -20,6 +20,7 @@ from godwit.protocols.broker.messages import (
     Amended,
     Ceded,
     Content,
+    Dealt,
     Divided,
     Dividing,
     Enter,
@@ -238,7 +239,7 @@ def _problem_of(content: Content) -> str:
     match content:
         case Publication():
             return problem_of_name(content.topic) or ""
-        case Routed(publication):
+        case Routed(publication) | Dealt(publication):
             return problem_of_name(publication.topic) or ""
         case Recalled(rows=rows):
             return next((problem for _, one in rows if (problem := problem_of_name(one.topic))), "")

@@ -50,6 +50,7 @@ from godwit.protocols.broker.messages import (
     Seated,
     Seek,
     Session,
+    Share,
     Standin,
     Turn,
     Turned,
@@ -111,6 +112,7 @@ class RingFabric:
     ignored, as if they were lost."""
 
     retains_everywhere = False
+    deals = True
 
     def __init__(self, host: Host, store: Store, options: RingOptions) -> None:
         self.host = host
@@ -118,8 +120,9 @@ class RingFabric:
         self.options = options
         self.on_content: Callable[[NodeId, int, Content | Repeated], None] = lambda origin, number, content: None
         self.on_change: Callable[[], None] = lambda: None
-        self.on_routed: Callable[[Publication], None] = lambda publication: None
-        """A publication is to be matched here, as if a client of this broker had made it."""
+        self.on_routed: Callable[[Publication, Share | None], None] = lambda publication, share: None
+        """A publication is to be matched here, as if a client of this broker had made it; or a member of a group is to
+        be found for one that was."""
         self.on_clear: Clear = lambda owner, heir, then: then()
         self.on_give: Callable[[Callable[[str], bool]], Iterable[HomeEntry]] = lambda is_home: ()
         """The clients that this broker knows of and that are at home in a cell that it gives away."""
@@ -322,8 +325,8 @@ class RingFabric:
 
     # Publications
 
-    def route(self, publication: Publication) -> NodeId | None:
-        return self._route(Routed(publication))
+    def route(self, publication: Publication, share: Share | None = None) -> NodeId | None:
+        return self._route(Routed(publication, share=share))
 
     def _probe(self, routed: Routed) -> None:
         if self._route(routed) is None:
@@ -349,11 +352,11 @@ class RingFabric:
             return ""
         if region.owner == self.host.name and self.replicas.restoring:
             return ""
-        if self._is_silent(region.owner):
+        if self.is_silent(region.owner):
             return ""  # what is in its stream is for it alone, and somebody may stand in for it by now
         return region.owner
 
-    def _is_silent(self, owner: NodeId) -> bool:
+    def is_silent(self, owner: NodeId) -> bool:
         """Its link has broken and it was not heard since, or it has left something unconfirmed for long."""
         if owner in self._parted:
             return True
@@ -376,8 +379,12 @@ class RingFabric:
         elif routed.probe:
             self.meet((routed.by,))
             self.send((routed.by,), Passed(routed.probe))
-        elif publication.passage is None or self._passages.admit(publication.passage, self.host.now()):
-            self.on_routed(publication)
+        elif (
+            routed.share is not None
+            or publication.passage is None
+            or self._passages.admit(publication.passage, self.host.now())
+        ):
+            self.on_routed(publication, routed.share)
 
     def _on_routed(self, origin: NodeId, routed: Routed) -> None:
         target = self.targets.of_publication(routed.publication)
@@ -536,7 +543,7 @@ class RingFabric:
 
     def _is_unserved(self, target: Keyed | Spot) -> bool:
         region = self.atlas.owner(target)
-        return region is None or self._is_silent(region.owner)
+        return region is None or self.is_silent(region.owner)
 
     def _seek_soon(self) -> None:
         if not self._seeking:
@@ -589,7 +596,7 @@ class RingFabric:
             self._on_seek(msgspec.structs.replace(seek, reaches=reaches, prefix=prefix))
             return
         contacts, hops = self.atlas.contacts(prefix), seek.hops + 1
-        there = [name for name in contacts if not self._is_silent(name)]
+        there = [name for name in contacts if not self.is_silent(name)]
         if not there:
             # Nobody is known on that side who answers: whoever is asked may know somebody.
             there = [name for name in sorted(self.atlas.owners - {self.host.name, *contacts}) if name != seek.by]
