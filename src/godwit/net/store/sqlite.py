@@ -423,7 +423,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, sync: Sync) -> None:
         connection.execute(f"PRAGMA {setting}")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(CREATE)
-    for setting in (f"synchronous = {full}", "wal_autocheckpoint = 4000", "cache_size = -32000", "busy_timeout = 1000"):
+    for setting in (f"synchronous = {full}", "wal_autocheckpoint = 4000", "cache_size = -4000", "busy_timeout = 1000"):
         connection.execute(f"PRAGMA {setting}")
 
 

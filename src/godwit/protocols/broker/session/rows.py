@@ -95,35 +95,34 @@ _will = msgspec.msgpack.Decoder(Will).decode
 _publication = msgspec.msgpack.Decoder(Publication).decode
 
 
-class OwnRow:
-    """A waiting publication is in the row of its delivery."""
+class OwnRows:
+    """Waiting publications are in the rows of their deliveries."""
 
-    __slots__ = ("owner", "position", "store")
+    __slots__ = ("owner", "store")
 
-    def __init__(self, store: Store, owner: str, position: int) -> None:
+    def __init__(self, store: Store, owner: str) -> None:
         self.store = store
         self.owner = owner
-        self.position = position
 
-    def fetch(self) -> Publication:
-        row = self.store.get("queues", self.owner, self.position)
-        assert row is not None, f"no delivery ({self.owner!r}, {self.position})"
+    def fetch(self, item: Item) -> Publication:
+        row = self.store.get("queues", self.owner, item.position)
+        assert row is not None, f"no delivery ({self.owner!r}, {item.position})"
         return _item_row(row).publication or DONE_WITH
 
     def release(self) -> None: ...
 
 
-class BodyRow:
-    """It is in the row that all who wait for it share."""
+class Bodies:
+    """They are in rows that all who wait for one share."""
 
-    __slots__ = ("number", "store")
+    __slots__ = ("store",)
 
-    def __init__(self, store: Store, number: int) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
-        self.number = number
 
-    def fetch(self) -> Publication:
-        return fetched(self.store, "bodies", "", self.number)
+    def fetch(self, item: Item) -> Publication:
+        assert item.body is not None
+        return fetched(self.store, "bodies", "", item.body.number)
 
     def release(self) -> None: ...
 
@@ -141,7 +140,7 @@ class Ledger:
         """Sessions whose rows are written when the store writes next."""
         self._written: dict[Session, Written] = {}
         self._wills: set[str] = set()
-        self._shelf = Shelf(store)
+        self._shelf, self._shared, self._own = Shelf(store), Bodies(store), OwnRows(store, "")
         store.on_write = self._write_changed
 
     def body(self) -> Body:
@@ -217,9 +216,11 @@ class Ledger:
         if not item.position:
             item.put_away(self._shelf.put(item.label, item.body))
         elif item.body is not None:
-            item.put_away(BodyRow(self.store, item.body.number))
+            item.put_away(self._shared)
         else:
-            item.put_away(OwnRow(self.store, session.owner, item.position))
+            if self._own.owner != session.owner:
+                self._own = OwnRows(self.store, session.owner)
+            item.put_away(self._own)
 
     def delete_item(self, session: Session, item: Item) -> None:
         if item.away is not None:

@@ -14,7 +14,7 @@ from godwit.protocols.broker.publication import PLAIN, Publication
 from godwit.protocols.broker.store import Store
 
 if TYPE_CHECKING:
-    from godwit.protocols.broker.session.state import Body
+    from godwit.protocols.broker.session.state import Body, Item
 
 TABLE = "spilled"
 
@@ -23,9 +23,9 @@ _publication = msgspec.msgpack.Decoder(Publication).decode
 
 
 class Away(Protocol):
-    """Where a publication is that is not in memory."""
+    """Where publications are that are not in memory. What many wait in is one object, and they say which they are."""
 
-    def fetch(self) -> Publication: ...
+    def fetch(self, item: Item) -> Publication: ...
 
     def release(self) -> None:
         """The one who has this needs it no longer."""
@@ -47,7 +47,7 @@ class Page:
         self.body = body
         self.refs = 0
 
-    def fetch(self) -> Publication:
+    def fetch(self, item: Item) -> Publication:
         return fetched(self.store, TABLE, "", self.number)
 
     def release(self) -> None:

@@ -31,6 +31,10 @@ PASSAGES_MAX = 4_096
 """So many that were in the air a session takes along; an older one that comes by another bridge may come again."""
 
 
+_SIZES = tuple(range(4096))
+"""One object for each size: a number of its own would cost each waiting delivery 32 bytes."""
+
+
 class Body:
     """A publication that several sessions wait for, kept once."""
 
@@ -85,7 +89,8 @@ class Item:
     ) -> None:
         self.label = publication
         """The publication, or all but its content while that is not in memory."""
-        self.size_b = len(publication.payload) + len(publication.topic) + 64
+        size_b = len(publication.payload) + len(publication.topic) + 64
+        self.size_b = _SIZES[size_b] if size_b < len(_SIZES) else size_b
         """What it costs while it waits, about."""
         self.away: Away | None = None
         """Where its content is while that is not in memory."""
@@ -117,7 +122,7 @@ class Item:
 
     @property
     def publication(self) -> Publication:
-        return self.label if self.away is None else self.away.fetch()
+        return self.label if self.away is None else self.away.fetch(self)
 
     @property
     def is_away(self) -> bool:
@@ -129,7 +134,7 @@ class Item:
 
     def bring_back(self) -> None:
         if self.away is not None:
-            self._settle(self.away.fetch())
+            self._settle(self.away.fetch(self))
 
     def discard(self) -> None:
         """Nobody will ask for the content any more."""
