@@ -1,7 +1,7 @@
 # Everything starts from here, on a machine with Python 3.11 or newer and make. The environment in .venv makes itself.
 
 PYTHON ?= python3
-PROCESSES ?= 3
+PROCESSES ?= 4
 HYPOTHESIS_PROFILE ?= ci
 export HYPOTHESIS_PROFILE
 
@@ -21,10 +21,10 @@ help: ## this list
 demo: $(CORE) ## three brokers, people who roam between them, one broker killed: is anything lost?
 	@$(BIN)/godwit demo
 
-test: $(DEV) ## check, then all tests; PROCESSES=6 on a machine with more than two cores
+test: $(DEV) ## check, then all tests; PROCESSES=8 on a machine with more than two cores
 	@# The index is compiled meanwhile, once, where otherwise several tests at a time would each compile it.
 	@$(BIN)/python -m tools.warm & $(MAKE) --no-print-directory check && wait
-	@# Tests wait more than they compute: with a process for each of two cores, half of the time of both goes unused.
+	@# Two processes have Spark compute, which takes both cores; in the others tests wait more than they compute.
 	@# The order of tests is that of tests/conftest.py, which knows what takes long; xdist would count tests.
 	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadgroup --no-loadscope-reorder
 

@@ -6,8 +6,10 @@ draws the same examples every time, so that a red run means a change and not the
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +31,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Tests start hundreds of Pythons. Where none may leave bytecode, each compiles all of godwit again, and each worker all
+# tests with their assertions.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # For every Spark that tests start, also by commands in processes of their own. With SPARK_CONF_DIR no Java could take
 # Spark's classes from an archive (`godwit.pipeline.classes`).
 SETTINGS = Path(__file__).with_name("spark") / "spark-defaults.conf"
@@ -37,13 +44,14 @@ os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file '{SETTINGS}' pyspark-she
 
 SPARK = {
     "spark-jobs": [f"pipeline/{room}" for room in ("audit", "gathering", "io", "match", "mobility")],
-    "spark-drivers": ["docs", "pipeline/streaming/test_queries.py", "pipeline/test_session_cluster.py"],
     "spark": [""],
 }
-"""Where tests are that share a session, the first that fits: jobs; what starts drivers, clusters and brokers of its own
-and waits for them; and all else."""
+"""Where tests are that share a session, the first that fits. Spark computes where other tests wait: with as many
+sessions as a small machine has cores, and workers for other tests beside them, neither is idle."""
 FIRST = (*SPARK, "tests/test_distributions.py", "console", "hosts", "checked")
 """Groups that take longest: whoever begins with them is not waited for at the end."""
+WAITING = ("client", "commands", "console", "docs", "net")
+"""Rooms whose tests wait for brokers and networks. They come before those that compute, beside Spark."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -58,6 +66,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif groups.shares(item):
             groups.join(item, item.nodeid.partition("::")[0])
     if groups.are_asked_for(config):
+        items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in WAITING)
         items[:] = groups.ordered(items, FIRST)
         groups.name_after_groups(items)
 
@@ -65,6 +74,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     groups.name_plainly(session.items)
+    # Half a million objects that stay until the end need not be looked through again with every collection.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +85,8 @@ def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     from godwit.pipeline.session import QUIET, Options, start
 
-    quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseSerialGC"}
+    options = f"{QUIET} -XX:+UseSerialGC -Xmn400m"
+    quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": options}
     # GODWIT_TESTS_SPARK=sc://127.0.0.1:PORT has a Spark Connect server do the work; `test_driver` starts one.
     if remote := os.environ.get("GODWIT_TESTS_SPARK"):
         connected = start(Options(master=remote, settings={"spark.sql.shuffle.partitions": "2"}))

@@ -1,12 +1,14 @@
 """Have made before tests ask for it what they would wait for: `python -m tools.warm`, beside the checks of `make test`.
 
-Numba keeps machine code on disk for the processes that come after. Without this, both workers of the suite would
-compile the same functions in the middle of some test. Java keeps Spark's classes (`godwit.pipeline.classes`); some
-twenty Javas are started by tests, and each saves half of its start.
+Numba keeps machine code on disk for the processes that come after. Without this, all workers of the suite would
+compile the same functions in the middle of some test. So would Python with modules, and pytest with tests, whose
+assertions it rewrites: half of the time in which a worker finds its tests. Java keeps Spark's classes
+(`godwit.pipeline.classes`); some twenty Javas are started by tests, and each saves half of its start.
 """
 
 from __future__ import annotations
 
+import compileall
 import os
 import subprocess
 import sys
@@ -22,6 +24,8 @@ MANY = 3_000
 def main() -> int:
     if not CHECKED.items() <= os.environ.items():
         subprocess.run([sys.executable, "deploy/machine.py"], check=False)
+        compileall.compile_dir("src", quiet=2)
+        subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q"], stdout=subprocess.DEVNULL, check=False)
     make()
     keep_classes()
     if CHECKED.items() <= os.environ.items():

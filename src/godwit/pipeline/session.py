@@ -124,6 +124,8 @@ def settings(options: Options) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.sql.adaptive.enabled": "true",
+        # Each function of a column would tell Java where in our code it was called, by four calls of its own.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Hours and days must not depend on where a worker stands, nor attributes on the case of their letters.
         "spark.sql.session.timeZone": "UTC",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import pytest
-import scipy.stats
 from pyspark.sql import SparkSession
 
 from godwit.pipeline.sweep.intervals import intervals
@@ -14,6 +13,9 @@ VALUES = {"mft": [0.91, 0.88, 0.97, 0.93, 0.9], "aodv": [0.5, 0.7]}
 
 
 def test_intervals_are_those_of_scipy(spark: SparkSession) -> None:
+    # Half a second of work, which only whoever runs this should have.
+    import scipy.stats
+
     runs = [(name, 8.0, seed, value) for name, values in VALUES.items() for seed, value in enumerate(values)]
     frame = spark.createDataFrame(runs, "protocol string, `speed.mps` double, seed long, rate double")
     found = {row.protocol: row for row in intervals(frame, ["protocol", "speed.mps"], ["rate"]).collect()}
