@@ -335,3 +335,26 @@ class Lives:
             names = {one.id for one in some}
             assert [one.id for one in got if one.id in names] == [one.id for one in some]
         assert not self.subscriber.session.carried.replays
+
+
+def test_at_qos_0_no_row_comes_again_after_a_crash() -> None:
+    """It leaves when the disk knows that it was read."""
+    for seed in range(6):
+        world = World(archives=True, disk_s=0.5, seed=seed)
+        world.sites["b1"].broker.pace_replays(SLOW)
+        publisher = Client(world, "p").connect("b1")
+        world.run(2)
+        for number in range(300):
+            say(publisher, number, qos=0)
+        world.run(5)
+        subscriber = asking(world)
+        world.run(0.8)
+        for _ in range(4):
+            world.run(Random(seed).uniform(0.2, 0.6))
+            world.sites["b1"].crash()
+            subscriber.drop(notice_s=None)
+            world.sites["b1"].start()
+            subscriber.connect("b1")
+        world.run(30)
+        assert len(numbers(subscriber)) > 200
+        assert numbers(subscriber) == sorted(set(numbers(subscriber)))

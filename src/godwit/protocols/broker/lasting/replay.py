@@ -322,7 +322,8 @@ class Replays:
             if item.name not in reading.replay.had:
                 self.switch.take(session, item, origin)
         else:
-            self.flows.pass_on(session, said, False, identifiers)
+            # Once the disk knows that it was read: else a crash would bring it again.
+            self.flows.pass_on_once(session, said, False, identifiers, session.durable)
 
     # Asking.
 
