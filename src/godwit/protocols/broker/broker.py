@@ -14,6 +14,7 @@ from godwit.protocols.broker.api import Capacity, Grant, Limits, Opening, Outlet
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.gateway import ring_of
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 from godwit.protocols.broker.handoff.coordinator import Moves
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
 from godwit.protocols.broker.handoff.directory import Directory
@@ -130,6 +131,8 @@ class Broker:
             ring.on_cede = self._cede_retained
             self._switch.keepers = lambda: ring.replicas.holders
             ring.on_rehome = self._rehome
+            self._switch.archives_matched = self._switch.recollection.is_foreseen = True
+            self._switch.replays.place = partial(self._place, ring)
         host.after(0.0, self._wake)
         host.after(CLEANING_S, self._clean)
         steady.keep()
@@ -391,6 +394,10 @@ class Broker:
             self._ring.in_place(tuple(filters_of(subs, lasting=True)), then)
         else:
             then(True)
+
+    def _place(self, ring: RingFabric, sub: Sub, then: Callable[[bool], None]) -> None:
+        self._switch.restate()
+        ring.survey(lambda: ring.in_place(tuple(filters_of((sub,), lasting=True)), then))
 
     def unsubscribe(self, session: Session, keys: Sequence[str]) -> list[Reason]:
         return [self._registry.unsubscribe(session, key) for key in keys]

@@ -77,6 +77,9 @@ class Switch:
         self.said_to: dict[str, set[NodeId]] = {}
         """By publisher: the brokers to which something that it said here was sent."""
         self.on_published: Callable[[Publication], None] | None = None
+        self.archives_matched = False
+        """Whether an archive is kept of what this broker matches, and not of what its clients publish: in a ring. What
+        is in the archive is then what is in the stream of its broker, here too."""
         self.keepers: Callable[[], Iterable[NodeId]] = lambda: ()
         """The brokers that keep what is retained here, in case that this one loses its disk."""
         self._foreign = False
@@ -189,7 +192,12 @@ class Switch:
         if self.tracing:
             note = publication.topic
             self.host.trace(Record("published", event=publication.id, client=publication.publisher, note=note))
-        if self.on_published is not None:
+        if not self.archives_matched:
+            self._archive(publication)
+
+    def _archive(self, publication: Publication) -> None:
+        """Not what another site has sent: that is in an archive there."""
+        if self.on_published is not None and publication.passage is None:
             self.on_published(publication)
 
     def accept(self, publications: Sequence[Publication]) -> None:
@@ -206,6 +214,9 @@ class Switch:
             if to:
                 self._said(one.publisher, (to,))
         if here:
+            if self.archives_matched:
+                for one in here:
+                    self._archive(one)
             self.spread(self.name, here)
 
     def match(self, publication: Publication, share: Share | None) -> None:
@@ -217,6 +228,7 @@ class Switch:
         self._foreign = True
         if publication.retain and publication.passage is None:  # in another site it has its time
             publication = self.retained.stamped(publication)
+        self._archive(publication)
         self.spread(self.name, (publication,))
         self._foreign = False
 

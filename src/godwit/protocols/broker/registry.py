@@ -357,8 +357,6 @@ class Registry:
             return "since: a lasting subscription tells what is, not what was; leave one of the two out"
         if wanted.group:
             return "since: a shared subscription has no past of its own; leave the group out"
-        if self.ring is not None:
-            return "since: brokers of a ring keep no archive of what they match; subscribe without it"
         if self.switch.recollection.past is None:
             return "since: this broker keeps no archive; start it with --archive DIR, or subscribe without since"
         return ""

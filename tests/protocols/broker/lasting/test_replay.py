@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.protocols.broker.fabric.ring.worlds import Ring
 
 from godwit.filters.text import parse
 from godwit.protocols.broker.api import Grant, Lasting, Reason, RetainHandling, Subscription
@@ -358,3 +359,81 @@ def test_at_qos_0_no_row_comes_again_after_a_crash() -> None:
         world.run(30)
         assert len(numbers(subscriber)) > 200
         assert numbers(subscriber) == sorted(set(numbers(subscriber)))
+
+
+class RingLives:
+    """Publishers at all brokers of a ring, each of topics that several brokers match, and one who wants the past while
+    it roams and brokers join. What was published is the oracle; the archives together have each of it once."""
+
+    def __init__(self, seed: int, handoff: str) -> None:
+        self.ring, self.dice, self.said = Ring(4, late=2, handoff=handoff, archives=True, seed=seed), Random(seed), 0
+        self.cluster = self.ring.cluster
+        self.publishers = [self.ring.client(f"p{at}", f"b{at}") for at in range(1, 5)]
+        self.talk(150)
+        self.subscriber = self.ring.client("s", "b1")
+        self.subscriber.keeps_token = True
+        self.subscriber.token = self.subscriber.session.carried.token
+        self.subscriber.subscribe("#", "n >= 0", key="q", qos=2, since=0.0)
+
+    def talk(self, count: int) -> None:
+        for _ in range(count):
+            publisher = self.dice.choice(self.publishers)
+            if publisher.inside:
+                say(publisher, self.said, qos=2, topic=f"t{self.dice.randrange(12)}/x")
+                self.said += 1
+            self.cluster.run(0.02)
+
+    def roam(self) -> None:
+        self.talk(self.dice.randrange(40))
+        if self.subscriber.inside:
+            self.subscriber.drop(notice_s=self.dice.choice((0.0, 0.2)))
+            self.cluster.run(self.dice.choice((0.0, 0.5)))
+            self.subscriber.connect(self.dice.choice(self.ring.names[:4]))
+        self.talk(self.dice.randrange(20))
+
+    def judge(self) -> None:
+        self.cluster.run(60)
+        self.talk(30)
+        self.cluster.run(60)
+        rows = {name: list(site.node.disk.get("archive", ())) for name, site in self.cluster.sites.items()}
+        assert sorted(number_of(one) for some in rows.values() for one in some) == list(range(self.said))
+        assert sorted(numbers(self.subscriber)) == list(range(self.said))
+        got = numbers(self.subscriber)
+        for some in rows.values():
+            mine = {number_of(one) for one in some}
+            assert [one for one in got if one in mine] == [number_of(one) for one in some]
+        assert not self.subscriber.session.carried.replays
+
+
+def number_of(publication: Publication) -> int:
+    found: int = msgspec.json.decode(publication.payload)["n"]
+    return found
+
+
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+def test_in_a_ring_the_past_comes_from_those_who_matched_it_while_its_reader_roams_and_brokers_join(
+    handoff: str,
+) -> None:
+    for seed in range(3):
+        lives = RingLives(seed, handoff)
+        for step in range(6):
+            if step in (1, 3):
+                lives.cluster.start(f"b{5 + step // 2}")
+            lives.roam()
+        lives.judge()
+
+
+def test_in_a_ring_a_broker_that_crashes_meanwhile_loses_and_repeats_nothing() -> None:
+    for seed in range(3):
+        lives = RingLives(seed, "reactive")
+        for name in ("b2", "b3"):
+            lives.cluster.run(3)
+            publisher = lives.publishers[int(name[1:]) - 1]
+            assert not publisher.outgoing
+            lives.cluster.crash(name)
+            publisher.drop(notice_s=None)
+            lives.cluster.run(1)
+            lives.cluster.start(name)
+            publisher.connect(name)
+            lives.talk(20)
+        lives.judge()

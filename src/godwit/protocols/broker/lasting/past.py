@@ -56,12 +56,15 @@ class Recollection:
         self.fabric = fabric
         self.clock = clock
         self.past: Past | None = None
+        self.is_foreseen = False
+        """Whether who asks for the rest has made sure before that all who match know what it wants: in a ring."""
 
     def recall(self, by: NodeId, asked: Recall, tell: Callable[[Recalled], None]) -> None:
         """`tell` follows, now or later; what is published at this broker behind it, and wanted, comes to whoever asked
         by itself where it says so."""
         # Statements are only followed by newer ones: what is known when it is read is known when it is told.
-        final = asked.final and (by == self.name or self.fabric.heard(by) >= asked.statement)
+        knows = self.is_foreseen or by == self.name or self.fabric.heard(by) >= asked.statement
+        final = asked.final and knows
         try:
             wanted = _wanted(asked)
         except FilterError:

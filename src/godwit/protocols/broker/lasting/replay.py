@@ -26,6 +26,7 @@ from godwit.protocols.broker.messages import Line, Recall, Recalled, Replay
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.memory import born_of_session, wants
+from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.rows import Ledger
 from godwit.protocols.broker.session.state import Item, Session, Sub
@@ -84,7 +85,7 @@ class Head:
 class Reading:
     """A subscription with a replay whose client is connected here."""
 
-    __slots__ = ("allowed", "heads", "replay", "sub")
+    __slots__ = ("allowed", "heads", "is_placed", "replay", "sub")
 
     def __init__(self, sub: Sub, replay: Replay) -> None:
         self.sub = sub
@@ -92,6 +93,8 @@ class Reading:
         self.heads: dict[NodeId, Head] = {}
         self.allowed = 0.0
         """Rows that it may be given at once."""
+        self.is_placed: bool | None = None
+        """Whether all who match know what it wants; None: nobody has asked."""
 
     @property
     def session(self) -> Session:
@@ -122,6 +125,8 @@ class Replays:
         self.recollection = recollection
         self.switch = switch
         self.per_s = PER_S
+        self.place: Callable[[Sub, Callable[[bool], None]], None] | None = None
+        """In a ring: see to it that all who match know of a subscription, and that all of them are known here."""
         self.subs = Apart()
         """Those that have not had all of the past: of sessions here, of shadows and of copies."""
         self._readings: dict[tuple[str, str], Reading] = {}
@@ -259,6 +264,11 @@ class Replays:
 
     def _ask_rest(self, reading: Reading, heads: dict[NodeId, Head], now_s: float) -> bool:
         """All that were asked have said that there is no more."""
+        if self.place is not None and not reading.is_placed:
+            if reading.is_placed is None:
+                reading.is_placed = False
+                self.place(reading.sub, partial(self._placed, reading))
+            return False
         for origin, head in heads.items():
             if not head.until:
                 self._ask(reading, origin)
@@ -268,8 +278,16 @@ class Replays:
         self._look_again(reading, AGAIN_S)
         return False
 
+    def _placed(self, reading: Reading, is_placed: bool) -> None:
+        reading.is_placed = is_placed or None
+        if self._is_current(reading):
+            self._look_again(reading, 0.0)
+
     def _is_taken(self, reading: Reading, origin: NodeId) -> bool:
-        return self.switch.is_taken(reading.session, origin, reading.sub.wanted.key)
+        sub = reading.sub
+        if self.place is not None and origin not in self.fabric.sources(filters_of((sub,), lasting=True)):
+            return True  # it matches nothing of it, and whoever gives it a cell gives it the wish too
+        return self.switch.is_taken(reading.session, origin, sub.wanted.key)
 
     def _give_next(self, reading: Reading, origin: NodeId, head: Head) -> bool:
         session = reading.session

@@ -20,14 +20,25 @@ from godwit.sim.brokers.options import RING, StationOptions
 class Ring:
     """Brokers b1 ... bn; those that are late start later."""
 
-    def __init__(self, count: int, *, late: int = 0, handoff: str = "reactive", **options: Any) -> None:
+    def __init__(
+        self,
+        count: int,
+        *,
+        late: int = 0,
+        handoff: str = "reactive",
+        archives: bool = False,
+        seed: int = 1,
+        **options: Any,
+    ) -> None:
         self.names = [f"b{at}" for at in range(1, count + late + 1)]
         station = StationOptions(
             fabric="dht",
             handoff=handoff,  # type: ignore[arg-type]
             ring=msgspec.structs.replace(RING, **options),
+            archives=archives,
+            replay_per_s=200.0,
         )
-        self.cluster = Cluster(self.names, combinations(self.names, 2), 1, station)
+        self.cluster = Cluster(self.names, combinations(self.names, 2), seed, station)
         self.heard: list[tuple[NodeId, NodeId, object]] = []
         self.cluster.cables.spy = self._overhear
         for name in self.names[count:]:

@@ -64,7 +64,7 @@ from godwit.protocols.broker.store import Store
 from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken, spoken_by
 from godwit.protocols.broker.streams.sender import Counts, StreamOptions
 from godwit.protocols.broker.streams.streams import Streams
-from godwit.protocols.gathering.areas import Keyed, Reach, Spot, meets, walk
+from godwit.protocols.gathering.areas import Anywhere, Keyed, Reach, Spot, meets, walk
 from godwit.protocols.gathering.space import Cell, Point
 from godwit.protocols.host import Host, LocalError, Message, NodeId, Record, RemoteError
 from godwit.protocols.topology.mesh import distance
@@ -165,6 +165,8 @@ class RingFabric:
         self._own_version = 0
         """The version of the book that has what this broker wants itself."""
         self._finding: list[tuple[tuple[Keyed, ...], Callable[[Sequence[NodeId]], None]]] = []
+        self._surveys: list[Callable[[], None]] = []
+        """Who waits until all owners are known."""
         self._serial = host.random.getrandbits(31)
         self._started = self._reviewing = self._seeking = self._changing = False
         self.statements.gateways = self._seats.keys()
@@ -303,6 +305,20 @@ class RingFabric:
         They must have been wanted before."""
         self.statements.expect(filters, then, self.options.covered_s)
         self._seek_soon()
+
+    def survey(self, then: Callable[[], None]) -> None:
+        """`then` follows once, when the owners of all cells are known, or after a while."""
+        if self.atlas.covers(Anywhere()):
+            then()
+            return
+        self._surveys.append(then)
+        self._seek_soon()
+        self.host.after(self.options.covered_s, partial(self._surveyed, then))
+
+    def _surveyed(self, then: Callable[[], None]) -> None:
+        if then in self._surveys:
+            self._surveys.remove(then)
+            then()
 
     def disk_of(self, broker: NodeId) -> int:
         source = self.streams.receiver.sources.get(broker)
@@ -516,6 +532,9 @@ class RingFabric:
         self.statements.review()
         self._release()
         self._tell_found()
+        if self._surveys and self.atlas.covers(Anywhere()):
+            for then in list(self._surveys):
+                self._surveyed(then)
         self.on_change()
         self._seek_soon()
 
@@ -539,6 +558,8 @@ class RingFabric:
         needed: dict[Reach, None] = dict.fromkeys(self.statements.missing())
         needed.update(dict.fromkeys(one for one in self.custody.targets() if self._is_unserved(one)))
         needed.update(dict.fromkeys(key for keys, _ in self._finding for key in keys if self.atlas.owner(key) is None))
+        if self._surveys and not self.atlas.covers(Anywhere()):
+            needed[Anywhere()] = None
         return list(needed)
 
     def _is_unserved(self, target: Keyed | Spot) -> bool:
