@@ -476,14 +476,14 @@ class Registry:
         sub, switch = session.subscriptions.get(wanted.key), self.switch
         if session.standing.state is State.ENDED or sub is None or sub.wanted is not wanted:
             return
-        identifiers = (wanted.identifier,) if wanted.identifier else ()
+        identifiers, pace = (wanted.identifier,) if wanted.identifier else (), wanted.key if sub.interval_s else ""
         for one in found:
             if switch.retained.get(one.topic) is one and not (wanted.no_local and one.publisher == session.client):
                 qos = min(one.qos, wanted.qos)
                 if session.standing.state in OURS and qos == 0:
-                    switch.flows.pass_on(session, one, True, identifiers)
+                    switch.flows.pass_on(session, one, True, identifiers, pace=pace)
                 elif qos:
-                    switch.take(session, Item(one, qos, True, identifiers, since=switch.steady()))
+                    switch.take(session, Item(one, qos, True, identifiers, since=switch.steady(), pace=pace))
 
 
 DEEP = 16

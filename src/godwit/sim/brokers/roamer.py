@@ -67,6 +67,8 @@ class Said(msgspec.Struct, kw_only=True):
     accepted_s: float = inf
     given_up: bool = False
     """Its session was lost before it knew that the broker has it: nobody can say whether that is so."""
+    rematched: int = 0
+    """How often a broker crashed that may have matched it, and archived it, without its disk knowing so."""
 
     def copies(self, qos: int) -> int:
         """How often somebody may get it at this QoS: of what is said at QoS 2 all that was said is one, and at QoS 0
@@ -77,8 +79,8 @@ class Said(msgspec.Struct, kw_only=True):
     @property
     def archived(self) -> int:
         """How often it may be in archives: a broker that crashes may have archived what its disk does not know, and is
-        told it again by its publisher, or says a will again."""
-        return self.times + self.is_will
+        told it again by its publisher or by another broker, or says a will again."""
+        return self.times + self.is_will + self.rematched
 
     @property
     def payload(self) -> bytes:

@@ -140,14 +140,15 @@ def unrecalled(trial: Trial) -> Iterator[Finding]:
 def outside(trial: Trial) -> Iterator[Finding]:
     """Nothing that was published before."""
     for roamer, since_s in _recalling(trial):
-        early = [n for n in roamer.counts if _is_earlier(trial.said[n], since_s) and counts(trial, n)]
+        early = [n for n in roamer.counts if _is_earlier(trial, trial.said[n], since_s) and counts(trial, n)]
         if early:
             yield Finding("unwanted", roamer.name, f"asked for what is newer than {shown(early)}")
 
 
-def _is_earlier(said: Said, since_s: float) -> bool:
-    """Whether it was published before, and not said again since."""
-    return said.accepted_s < since_s and said.archived == 1
+def _is_earlier(trial: Trial, said: Said, since_s: float) -> bool:
+    """Whether it was published before, and not said again since. What came late to the broker that matches it is as new
+    as what is published now."""
+    return _shown_s(trial, said) < since_s and said.archived == 1
 
 
 def _recalling(trial: Trial) -> Iterator[tuple[Roamer, float]]:

@@ -433,6 +433,8 @@ class Trial:
         life = machine.lives
         self._happened(kind, broker, "crashes" if keep_disk else "crashes and loses its disk", down_s)
         self.crashed, self.wiped = True, self.wiped or not keep_disk
+        for said in () if self.promises.prompt else self.said.values():
+            said.rematched += self.calm_after(said.time_s) >= self.engine.now
         if not keep_disk:
             machine.node.disk.clear()
         self.engine.after(down_s, lambda: self._start(broker) if machine.lives == life and not machine.up else None)

@@ -124,6 +124,21 @@ def test_what_may_be_said_again_comes_at_qos_0_once_though_its_broker_crashes() 
     assert [number for _, number in subscriber.of("t/x")] == [0]
 
 
+@pytest.mark.parametrize("qos", [0, 1])
+def test_what_was_retained_counts_as_the_first_of_its_topic(qos: int) -> None:
+    world = World()
+    publisher = Client(world, "p").connect("b1")
+    publisher.publish("t/x", msgspec.json.encode({"n": 1}), 1, retain=True)
+    world.run(1)
+    subscriber = paced(world, qos=qos)
+    world.run(1)
+    say(publisher, "t/x", 2)
+    world.run(2 * INTERVAL_S)
+    (first_s, one), (second_s, two) = subscriber.of("t/x")
+    assert (one, two) == (1, 2)
+    assert second_s - first_s >= INTERVAL_S - 0.001
+
+
 def test_what_is_said_seldom_comes_at_once() -> None:
     world = World()
     publisher = Client(world, "p").connect("b1")
