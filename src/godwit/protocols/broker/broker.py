@@ -639,7 +639,7 @@ class Broker:
             case Sought() | Found():
                 moves.directory.hear(origin, content)
             case Placed():
-                moves.on_placed(content)
+                moves.on_placed(origin, content)
             case Recall():
                 self._switch.recollection.on_recall(origin, content)
             case Recalled():

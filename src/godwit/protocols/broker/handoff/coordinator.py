@@ -19,7 +19,7 @@ from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import OURS, State
 from godwit.protocols.broker.session.proofs import is_proven, proof_of
 from godwit.protocols.broker.session.state import Copy, Session
-from godwit.protocols.host import NodeId, Timer
+from godwit.protocols.host import NodeId, Record, Timer
 
 ASKED_MAX = 16
 """So many brokers may send a fetch on to another before the client gets a new session."""
@@ -27,6 +27,8 @@ ASKED_MAX = 16
 EPOCHS_MAX = 4_096
 """So often a session may move and be copied while calendars do not go on."""
 EPOCH_DIGITS_MAX = 19
+EPOCH_AHEAD_S = 366 * 86_400.0
+"""So far ahead of this broker's a calendar may be by which another one draws epochs."""
 
 
 class Waiting:
@@ -434,6 +436,8 @@ class Moves:
     def on_fetch(self, origin: NodeId, fetch: Fetch) -> None:
         if self.follows and self.abroad.gateway is not None and self.abroad.leads(origin, fetch):
             return
+        if not self._can_be(origin, "Fetch", fetch.client, fetch.epoch):
+            return
         session, waiting = self.registry.sessions.get(fetch.client), self.waiting.get(fetch.client)
         if not self.follows:
             session = None
@@ -530,17 +534,35 @@ class Moves:
     # Places, and brokers that come and go
 
     def on_place(self, origin: NodeId, place: Place) -> None:
-        if not self.follows:
+        if not self.follows or not self._can_be(origin, "Place", place.client, place.epoch):
             return
         if not self.directory.complete:
             self.directory.registered(origin, place)
         self._on_place(origin, place)
 
-    def on_placed(self, placed: Placed) -> None:
+    def on_placed(self, origin: NodeId, placed: Placed) -> None:
         """A home passes on what another broker has said, or somebody who was taken for one."""
-        if self.follows and placed.broker != self.name and self.directory.is_news(placed):
+        if self.follows and placed.broker != self.name:
+            self.directory.check(origin, placed, partial(self._placed, origin, placed))
+
+    def _placed(self, origin: NodeId, placed: Placed, believed: bool) -> None:
+        if not believed:
+            self._refuse(origin, "Placed", f"says that {placed.broker} has the session of {placed.place.client}")
+        elif self.directory.is_news(placed):
             self.directory.handed_on(placed)
             self._on_place(placed.broker, placed.place)
+
+    def _refuse(self, origin: NodeId, message: str, note: str) -> None:
+        """What another broker says of a session cannot be true."""
+        self.switch.counts.refuse("untrue")
+        self.switch.host.trace(Record("refused", peer=origin, message=message, note=note))
+
+    def _can_be(self, origin: NodeId, message: str, client: str, epoch: int) -> bool:
+        """Epochs follow the calendar: one that is years ahead would win over all that come, for ever."""
+        if epoch <= (self.switch.clock() + EPOCH_AHEAD_S) * 1000:
+            return True
+        self._refuse(origin, message, f"claims the session of {client} under epoch {epoch}, which is years ahead")
+        return False
 
     def _on_place(self, origin: NodeId, place: Place) -> None:
         at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)

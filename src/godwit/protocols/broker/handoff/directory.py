@@ -67,6 +67,10 @@ class Directory(Protocol):
     def is_news(self, message: Placed) -> bool:
         """Whether what a home says has not been said by another one."""
 
+    def check(self, origin: NodeId, message: Placed, then: Callable[[bool], None]) -> None:
+        """`then(believed)` follows once, now or later. Whoever is no home of the client, as far as is known here, may
+        be wrong: the broker that is to have the session is asked, and believed."""
+
 
 class Everywhere:
     """Every broker is told of every session, so that nobody asks, and nobody is asked."""
@@ -100,6 +104,9 @@ class Everywhere:
 
     def is_news(self, message: Placed) -> bool:
         return False
+
+    def check(self, origin: NodeId, message: Placed, then: Callable[[bool], None]) -> None:
+        then(False)
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):

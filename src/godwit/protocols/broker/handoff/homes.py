@@ -272,6 +272,21 @@ class CareOf:
             del self._placed[next(iter(self._placed))]
         return True
 
+    def check(self, origin: NodeId, message: Placed, then: Callable[[bool], None]) -> None:
+        client, broker, place = message.place.client, message.broker, message.place
+        if origin in self.homes.homes(client) or origin == broker or place.gone or not self.fabric.is_known(broker):
+            then(True)
+            return
+        self._serial += 1
+        question = self._questions[self._serial] = Question(client, partial(_judge, place, then), {broker})
+        question.timer = self.host.after(ANSWER_S, partial(self._believe, self._serial, then))
+        self.fabric.send((broker,), Sought(client, self._serial, HOPS_MAX), durable=False)
+
+    def _believe(self, serial: int, then: Callable[[bool], None]) -> None:
+        """Nobody has said that it is not so."""
+        if self._questions.pop(serial, None) is not None:
+            then(True)
+
     def _known(self, client: str) -> At | None:
         """The newer of what is here and what was noted."""
         return max((at for at in (self._here(client), self._noted(client)) if at is not None), default=None)
@@ -286,3 +301,7 @@ class CareOf:
     def _recent(self, client: str) -> set[NodeId]:
         now = self.host.now()
         return {asker for asker, until_s in self._askers.pop(client, {}).items() if until_s > now}
+
+
+def _judge(place: Place, then: Callable[[bool], None], at: At | None) -> None:
+    then(at is not None and at.epoch >= place.epoch)

@@ -12,6 +12,7 @@ from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.fabric.passages import Passage, Passages, passage_of
 from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas
 from godwit.protocols.broker.fabric.ring.custody import Custody, Kept
+from godwit.protocols.broker.fabric.ring.doubts import Doubts
 from godwit.protocols.broker.fabric.ring.loops import Loops
 from godwit.protocols.broker.fabric.ring.membership import Clear, Membership, Stage
 from godwit.protocols.broker.fabric.ring.replicas import Replicas
@@ -94,6 +95,8 @@ class RingOptions(msgspec.Struct, frozen=True, kw_only=True):
     pass_s: float = 60.0
     """How long what is for a cell with a new owner waits for what the old one passes on. Beyond that it goes, and what
     the old one still has comes behind it."""
+    doubt_s: float = 3.0
+    """How long a broker may take to contradict whoever says that its cell is another's."""
     covered_s: float = 10.0
     """How long a subscription may take to be in place."""
     watch_s: float = 2.0
@@ -148,6 +151,7 @@ class RingFabric:
         self.replicas = Replicas(self)
         self.standins = Standins(self)
         self.membership = Membership(self)
+        self.doubts = Doubts(self)
         self.statements = Statements(
             host, store, self.atlas, self.targets, self._say, self.membership.heirs, self._is_safe
         )
@@ -449,13 +453,16 @@ class RingFabric:
 
     # Cells
 
-    def learn(self, regions: Iterable[Region], *, behind: NodeId = "") -> None:
-        """Somebody says that these cells have these owners."""
-        news = False
+    def learn(self, regions: Iterable[Region], *, said_by: NodeId = "", behind: NodeId = "") -> None:
+        """Somebody says that these cells have these owners; `behind` all that it has sent, where it says so."""
+        news, said_by = False, said_by or behind
         for region in regions:
+            self.doubts.heard(region, said_by)
+            if region.owner != self.host.name and self.doubts.holds(region, said_by):
+                continue
             before = {one.owner for one in self.atlas.regions.values() if region.prefix.startswith(one.prefix)}
             whole = self.atlas.regions.get(region.prefix)
-            if region.owner == self.host.name or not self._may_lose(region, behind) or not self.atlas.put(region):
+            if region.owner == self.host.name or not self._may_lose(region, said_by) or not self.atlas.put(region):
                 continue
             news = True
             self.meet((region.owner,))
@@ -596,6 +603,7 @@ class RingFabric:
         if not here:
             inside = [one for one in self.atlas.own if seek.prefix.startswith(one.prefix)]
             known = inside or [one for one in self._given.values() if one.prefix.startswith(seek.prefix)]
+            known = known or [one for one in self.atlas.regions.values() if one.prefix == seek.prefix]
             self._answer(seek, known)
             if not known:
                 self._seek_beyond(seek, seek.prefix, seek.reaches)
@@ -752,7 +760,7 @@ class RingFabric:
             case Seek():
                 self._on_seek(content)
             case Owned():
-                self.learn(content.regions)
+                self.learn(content.regions, said_by=origin)
             case Enter():
                 self.membership.on_enter(origin, content)
             case Barred():

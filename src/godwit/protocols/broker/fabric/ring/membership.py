@@ -157,6 +157,9 @@ class Membership:
 
     def on_ceded(self, origin: NodeId, ceded: Ceded) -> None:
         fabric = self.fabric
+        if ceded.region.owner != self.host.name:
+            fabric.refuse(origin, "Ceded", f"gives {ceded.region.prefix!r} to {ceded.region.owner}, and tells this one")
+            return
         fresh = self.atlas.put(ceded.region)
         for region in ceded.contacts:
             self.atlas.put(region)
@@ -387,8 +390,8 @@ class Membership:
         self.fabric.changed()
 
     def on_divided(self, origin: NodeId, divided: Divided) -> None:
-        self._drop_heir(origin, divided.ticket)
         self.fabric.learn(divided.regions, behind=origin)
+        self._drop_heir(origin, divided.ticket)
         self.fabric.statements.settled(origin)
 
     def _put_heir(self, origin: NodeId, ticket: int, region: Region) -> None:
