@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.net.identity import Identity
-from godwit.net.peers import seal
+from godwit.net.peers import handshake, seal
 from godwit.net.peers.frames import VERSION, Control, Hello, Kind, Known, Peer, Ping, Proof, Refused, encode_control
 from godwit.net.peers.handshake import TRANSITIONS, Handshake, RefusedError, SelfError, SpareError, State
 from godwit.net.peers.seal import Exchange
@@ -84,9 +84,40 @@ def test_clusters_do_not_mix() -> None:
 
 def test_another_version_is_named() -> None:
     one = side("a", dialled=True)
-    theirs = msgspec.structs.replace(hello_of("b"), version=9)
-    with pytest.raises(RemoteError, match=rf"version of 'a' is {VERSION}, of 'b' 9; update the older"):
+    theirs = msgspec.structs.replace(hello_of("b"), version=12, oldest=11)
+    with pytest.raises(RemoteError, match=rf"version of 'a' is {VERSION}, of 'b' 11 to 12; update the older"):
         one.receive(encode_control(theirs))
+
+
+def speaking(versions: range, name: str, *, dialled: bool, secret: bytes) -> Handshake:
+    """A broker of the future, or of the past."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(handshake, "OLDEST", versions[0])
+        patch.setattr(handshake, "VERSION", versions[-1])
+        return side(name, dialled=dialled, secret=secret)
+
+
+@pytest.mark.parametrize("secret", [b"", b"sesame"])
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (range(8, 9), range(8, 10)),
+        (range(8, 10), range(9, 11)),
+        (range(8, 9), range(9, 10)),
+        (range(7, 10), range(8, 9)),
+        (range(9, 11), range(7, 9)),
+        (range(8, 9), range(8, 9)),
+    ],
+)
+def test_brokers_speak_the_newest_version_that_both_understand(mine: range, theirs: range, secret: bytes) -> None:
+    one = speaking(mine, "a", dialled=True, secret=secret)
+    other = speaking(theirs, "b", dialled=False, secret=secret)
+    ends, both = greeted(one, other), set(mine) & set(theirs)
+    if both:
+        assert ends == ("admitted", "admitted")
+        assert one.version == other.version == max(both)
+    else:
+        assert all("version of" in end and "update the older" in end for end in ends)
 
 
 def hello_of(name: str, **said: object) -> Hello:
@@ -165,8 +196,8 @@ def test_what_was_overheard_is_no_test_of_a_guess() -> None:
     shares = [msgspec.msgpack.decode(body, type=Hello).share for body in (one.hello, hello)]
     mac = msgspec.msgpack.decode(proof, type=Proof).mac
     for guess in (b"sesame", b"barley"):
-        listening = Exchange(guess, dialled=False).keys(shares[0], said)
-        dialling = Exchange(guess, dialled=True).keys(shares[1], said)
+        listening = Exchange(guess, dialled=False).keys(shares[0], said, VERSION)
+        dialling = Exchange(guess, dialled=True).keys(shares[1], said, VERSION)
         assert mac not in (listening.proof(True), dialling.proof(True))
 
 

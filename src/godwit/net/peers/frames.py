@@ -11,6 +11,10 @@ from godwit.protocols.host import NodeId, RemoteError
 
 PROTOCOL = "godwit-peers"
 VERSION = 8
+"""The newest that this broker speaks. A message that an older broker would not understand is said from the version
+after the first that understands it, so that two versions can work side by side while brokers are restarted."""
+OLDEST = 8
+"""The oldest that it understands as well."""
 
 HEAD_B = 5
 GREETING_B_MAX = 64 * 1024
@@ -44,6 +48,8 @@ class Hello(msgspec.Struct, frozen=True, tag=True):
     """Of the key exchange (SPAKE2), where there is a secret: it says nothing of the secret."""
     packs: tuple[str, ...] = ()
     """Ways to compress that the sender understands. Nothing is compressed unless both know one."""
+    oldest: int = 0
+    """The oldest version that the sender understands; 0: `version` alone."""
 
 
 class Proof(msgspec.Struct, frozen=True, tag=True):

@@ -21,6 +21,7 @@ import msgspec
 
 from godwit.net.identity import Identity
 from godwit.net.peers.frames import (
+    OLDEST,
     PROTOCOL,
     VERSION,
     Control,
@@ -110,6 +111,7 @@ class Handshake:
             address,
             needed,
             packs=packs,
+            oldest=OLDEST,
         )
         self._exchange: Exchange | None = None
         self._keys: Keys | None = None
@@ -121,6 +123,11 @@ class Handshake:
         """How both may compress what they say; empty: not at all."""
         theirs = self.peer.packs if self.peer is not None else ()
         return next((one for one in self._mine.packs if one in theirs), "")
+
+    @property
+    def version(self) -> int:
+        """The newest that both speak; 0 before the peer's hello has come."""
+        return min(self._mine.version, self.peer.version) if self.peer is not None else 0
 
     def _said_hello(self) -> bytes:
         """Whoever was dialled says it later: a stranger that says nothing costs nothing."""
@@ -161,7 +168,7 @@ class Handshake:
             answers = (self.hello,)
         if self._exchange is not None:
             hellos = (self.hello, body) if self.dialled else (body, self.hello)
-            self._keys = self._exchange.keys(theirs.share, heard(*hellos))
+            self._keys = self._exchange.keys(theirs.share, heard(*hellos), self.version)
         return (*answers, self._proof()) if self.dialled else answers
 
     def _proof(self) -> bytes:
@@ -192,12 +199,12 @@ class Handshake:
             raise RemoteError(f"a broker's name of {len(theirs.name)} characters; right would be 1 to {NAME_MAX}")
         if theirs.name == mine.name:
             raise RemoteError(f"two brokers are named {mine.name!r}; each needs a name of its own")
-        for what, my, their, advice in (
-            ("version", mine.version, theirs.version, "update the older"),
-            ("cluster", mine.cluster, theirs.cluster, "give both the same"),
-        ):
-            if my != their:
-                raise RemoteError(f"{what} of {mine.name!r} is {my!r}, of {theirs.name!r} {their!r}; {advice}")
+        if min(mine.version, theirs.version) < max(mine.oldest, theirs.oldest or theirs.version):
+            spoken = f"version of {mine.name!r} is {_spoken(mine)}, of {theirs.name!r} {_spoken(theirs)}"
+            raise RemoteError(f"{spoken}; update the older")
+        if mine.cluster != theirs.cluster:
+            clusters = f"cluster of {mine.name!r} is {mine.cluster!r}, of {theirs.name!r} {theirs.cluster!r}"
+            raise RemoteError(f"{clusters}; give both the same")
         if bool(self._secret) != bool(theirs.share):
             one, other = (mine.name, theirs.name) if self._secret else (theirs.name, mine.name)
             raise RemoteError(f"{one!r} has a cluster secret and {other!r} has none; give both the same")
@@ -209,3 +216,9 @@ class Handshake:
             raise WrongSecretError(
                 f"the cluster secrets of {self._mine.name!r} and {self.peer.name!r} differ; give both the same"
             )
+
+
+def _spoken(hello: Hello) -> str:
+    """The versions that a broker speaks."""
+    oldest = hello.oldest or hello.version
+    return f"{hello.version}" if oldest >= hello.version else f"{oldest} to {hello.version}"

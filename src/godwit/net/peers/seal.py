@@ -10,7 +10,7 @@ import hmac
 from hashlib import sha256
 from typing import Any
 
-from godwit.net.peers.frames import PROTOCOL, VERSION, Kind
+from godwit.net.peers.frames import PROTOCOL, Kind
 from godwit.protocols.host import RemoteError
 
 KEY_B = 32
@@ -28,8 +28,9 @@ class Exchange:
         self._side: Any = (SPAKE2_A if dialled else SPAKE2_B)(secret, idA=DIALLER, idB=LISTENER)
         self.share: bytes = self._side.start()
 
-    def keys(self, share: bytes, said: bytes) -> Keys:
-        """`said` is a hash of everything that both have said so far; whoever heard something else has other keys."""
+    def keys(self, share: bytes, said: bytes, version: int) -> Keys:
+        """`said` is a hash of everything that both have said so far; whoever heard something else, or speaks another
+        version, has other keys."""
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
@@ -38,7 +39,7 @@ class Exchange:
         except Exception:
             # The library raises several kinds, and assertions, for what is no point of its curve.
             raise RemoteError("its share of the key exchange is none") from None
-        made = HKDF(hashes.SHA256(), 4 * KEY_B, said, f"{PROTOCOL} {VERSION}".encode()).derive(agreed)
+        made = HKDF(hashes.SHA256(), 4 * KEY_B, said, f"{PROTOCOL} {version}".encode()).derive(agreed)
         proofs_and_seals = [made[at : at + KEY_B] for at in range(0, len(made), KEY_B)]
         return Keys(said, *proofs_and_seals)
 
