@@ -1,7 +1,8 @@
 """Machine code of the matcher for the wheel of `godwit`: made once, by whoever builds, and never on a device.
 
 `godwit/tables/compiled/doors.py` is compiled ahead of time into an extension module that needs numpy and no numba. It
-is for any processor of this kind (`GODWIT_CPU=host` for this one alone).
+is for any processor of this kind (`GODWIT_CPU=host` for this one alone). With `GODWIT_MACHINE=clone` a wheel takes what
+the clone has beside its sources, where that is of these sources; else it is compiled for each wheel.
 
     python deploy/machine.py    the same for a clone, beside its sources, unless it is there; git does not see it
 
@@ -34,7 +35,7 @@ class Machine(BuildHookInterface[Any]):
         if not has_linker():
             raise SystemExit("godwit: a wheel needs a C compiler, which links its machine code: install gcc, or set CC")
         self.folder = tempfile.mkdtemp()
-        module = compiled(self.folder)
+        module = (of_the_clone() if os.environ.get("GODWIT_MACHINE") == "clone" else None) or compiled(self.folder)
         build_data["force_include"][str(module)] = f"{PLACE}/{module.name}"
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
@@ -61,6 +62,14 @@ def main() -> int:
         unfinished = shutil.copy(made, place.with_suffix(".unfinished"))
         Path(unfinished).replace(place)
     return 0
+
+
+def of_the_clone() -> Path | None:
+    """What `main` has made of the sources as they are, if it has."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from godwit.tables.compiled import kernels
+
+    return None if kernels.CAME is None else Path(str(sys.modules[kernels.MACHINE].__file__))
 
 
 def has_linker() -> bool:

@@ -95,5 +95,9 @@ def spark() -> Iterator[SparkSession]:
         return
     # A task may fail three times, as on a cluster.
     running = start(Options(master="local[2,4]", name="tests", memory="1g", settings=quick))
+    # Java looks for a short name in all its jars, each time that a column is named.
+    names = running.sparkContext._jvm
+    for name in ("functions", "PythonUtils", "PythonSQLUtils"):
+        setattr(names, name, getattr(names, name))
     yield running
     running.stop()
