@@ -137,6 +137,13 @@ CURED = {
     " answer never left. What was under way went along with the session: the judge took it for history.",
     "ring-replaced-while-its-matcher-was-away": "A broker of a ring acknowledged a publication while the broker that"
     " matches its topic was cut off, and told a client of the one before, which was still what is retained.",
+    "copy-that-moved-on-gave-way": "A copy was taken up, moved on, and gave way with nothing in it. Then its source"
+    " gave it the session, where it had been taken up: what had waited in it was lost.",
+    "copy-that-moved-on-was-given": "The same where its source had given it the session before it gave way, and nobody"
+    " had told so where it was.",
+    "waited-for-one-that-had-left-from-there": "A session waited for one that might have had what an older one keeps,"
+    " came itself to where that had been, and did not wait any longer, though the other had only gone on.",
+    "waited-for-one-under-way-to-it": "The same where the other was under way to the very broker.",
     "clean-here-unheard-and-clean-elsewhere": "A client started clean at one broker, had no answer, started clean at"
     " another, came back without a token and was told that its session is new: the second ended the first, which had"
     " become the newer.",

@@ -367,11 +367,13 @@ class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
 
 
 class Through(msgspec.Struct, frozen=True, tag="through", array_like=True):
-    """All that came from this origin for the session has been passed on to you."""
+    """All that came from this origin for the session has been passed on to you. `void`: it was taken up out of a copy,
+    and the source of that has said that it was not the session."""
 
     client: str
     epoch: Count
     origin: NodeId
+    void: bool = False
 
 
 class Said(msgspec.Struct, frozen=True, tag="said", array_like=True):

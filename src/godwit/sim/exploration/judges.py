@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 PLAIN = ("a/", "b/", "c/")
 """Topics whose retained publications neither expire nor are cleared."""
 
+EMPTY = ("queues", "bodies", "incoming", "gates", "wills", "spilled")
+"""Tables of what is on its way, and of connections whose sessions end with them: nobody here has such a one."""
+
 
 def all_findings(trial: Trial) -> list[Finding]:
     judges = (lost, twice, shared, unwanted, retained, disordered, left_over, strays, *lasting.JUDGES)
@@ -195,9 +198,11 @@ def left_over(trial: Trial) -> Iterator[Finding]:
         if kept:
             yield Finding("leak", name, f"keeps in memory {', '.join(kept)}")
         disk = machine.node.disk.get("disk", {})
-        for table in ("queues", "bodies", "incoming"):
+        for table in EMPTY:
             if disk.get(table):
                 yield Finding("leak", name, f"{len(disk[table])} rows in {table}: {_owners(disk[table])}")
+        if orphans := [row for row in disk.get("subscriptions", {}) if (row[0], 0) not in disk.get("sessions", {})]:
+            yield Finding("leak", name, f"subscriptions without sessions: {_owners(orphans)}")
         if unsent := [number for owner, number in disk.get("outbox", {}) if not owner]:
             yield Finding("leak", name, f"{len(unsent)} contents that others have not confirmed")
         if turns := [owner for owner, number in disk.get("places", {}) if number]:

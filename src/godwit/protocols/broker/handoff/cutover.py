@@ -103,10 +103,13 @@ class Turning:
         for session in self.all_of(through.client):
             way = way_of(session, through.epoch, origin)
             if way is not None:
+                self.registry.moves.taking.hear(session, way, through)
                 self._come_through(session, way, through.origin)
 
     def _come_through(self, session: Session, way: Upstream, origin: NodeId) -> None:
         way.origins.discard(origin)
+        if way.main and not way.origins and not way.copy:
+            self.registry.moves.taking.resolve(session, is_given=True)  # nobody can say otherwise any more
         gate = session.inflow.gates.get(origin)
         if gate is not None and way.main:
             gate.through = True
@@ -126,7 +129,9 @@ class Turning:
             self.go_on(session)
         if session.standing.state is State.SHADOW and self._is_through(session, origin):
             session.standing.owed.discard(origin)
-            self.fabric.send((session.standing.moved_to,), Through(session.client, session.standing.next_epoch, origin))
+            standing = session.standing
+            through = Through(session.client, standing.next_epoch, origin, standing.void)
+            self.fabric.send((standing.moved_to,), through)
         if session.standing.state is State.SHADOW:
             self.end_if_done(session)
         if session.standing.state is not State.ENDED:

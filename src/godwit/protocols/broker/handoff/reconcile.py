@@ -170,6 +170,20 @@ class Reunion:
             self._doubt(memory, before)
             self.ask(session, (before,))
 
+    def redirect(self, session: Session, shadows: Iterable[Session]) -> None:
+        """It waits for one that was at this broker, where it is itself now, and that has gone on: for where to. To be
+        announced next, so that all are asked; this broker too, should the session move on before the other has come."""
+        memory, here = session.carried.memory, self.switch.name
+        if memory is None or here not in memory.awaited:
+            return
+        memory.answered.discard(here)
+        since = memory.awaited[here]
+        for shadow in shadows:
+            to, beyond = shadow.standing.moved_to, shadow.standing.next_epoch
+            if shadow.carried.age[0] <= since < beyond and self.fabric.is_known(to):
+                memory.awaited[to] = max(since, memory.awaited.get(to, 0))
+                self._doubt(memory, to)
+
     def _doubt(self, memory: Memory, broker: NodeId) -> None:
         memory.answered.discard(broker)
         memory.counts_from[broker] = memory.mark + 1

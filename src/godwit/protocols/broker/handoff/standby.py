@@ -21,6 +21,7 @@ from godwit.protocols.broker.messages import (
     Nothing,
     Reserve,
     Reserved,
+    Through,
     Uncopied,
 )
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
@@ -309,7 +310,7 @@ class Taking:
             way = way_of(session, given.copy, origin)
             if way is None or not way.copy:
                 continue
-            self._resolve(session, is_given=True)
+            self.resolve(session, is_given=True)
             self.registry.reunion.confirmed(session, origin)
             if given.heard:
                 self.moves.speaking.all_heard(session, given.copy, origin)
@@ -369,7 +370,7 @@ class Taking:
                 continue
             if session.standing.state is not State.SHADOW and session.carried.memory is None:
                 found = session.inflow.gates.keys() - way.origins
-            self._resolve(session, is_given=False)
+            self.resolve(session, is_given=False)
             self.moves.turning.confirm(session, way, ())
             if session.standing.state is not State.SHADOW:
                 self.moves.announce(session)
@@ -380,7 +381,7 @@ class Taking:
         client has never heard of it. Where the source can still say that it was the session, what stays here keeps
         what was in it, and collects; else it wants nothing on its way, since the other one does."""
         session.carried.age, session.carried.strange = FIRST, True
-        session.standing.in_vain = session.inflow.is_unconfirmed
+        session.standing.in_vain = session.inflow.is_unconfirmed or _is_claimed(session)
         for key, sub in list(session.subscriptions.items()):
             if not session.standing.in_vain or sub.wanted.lasting or sub.wanted.group:
                 self.registry.unsubscribe(session, key)
@@ -394,12 +395,24 @@ class Taking:
         if session.standing.in_vain and kept:
             session.inflow.held[IN_VAIN] = [item_of(one, under_way=False) for one in kept]
 
-    def _resolve(self, session: Session, *, is_given: bool) -> None:
-        """The source has said what became of a copy that gave way. If that was the session, all that it had goes after
-        it; if not, the session has that, and nothing more is collected here."""
-        if not session.standing.in_vain:
+    def hear(self, session: Session, way: Upstream, through: Through) -> None:
+        """The source of a copy that was taken up elsewhere, and came here, has said there what it was: nothing comes
+        through of that broker before it has."""
+        memory = session.carried.memory
+        if memory is None or through.origin != memory.source or not way.main or way.copy:
             return
-        session.standing.in_vain = False
+        self.resolve(session, is_given=not through.void)
+        if memory.original is not None and not through.void:
+            self.registry.reunion.confirmed(session, memory.source)
+
+    def resolve(self, session: Session, *, is_given: bool) -> None:
+        """The source has said what became of a copy. Those after it hear that too. If one that gave way was the
+        session, all that it had goes after it; if not, the session has that, and nothing more is collected here."""
+        standing = session.standing
+        standing.void = standing.void or not is_given
+        if not standing.in_vain:
+            return
+        standing.in_vain = False
         for item in session.inflow.held.pop(IN_VAIN, ()):
             self.switch.ledger.delete_item(session, item)
             if is_given:
@@ -415,6 +428,13 @@ def is_unheard_of(memory: Memory | None, shown: At, token: str) -> bool:
     if memory is None or memory.original is None or memory.known or memory.lines != {FIRST}:
         return False
     return shown.epoch < memory.born[0] and token.removeprefix(UNSURE) != memory.last
+
+
+def _is_claimed(session: Session) -> bool:
+    """Whether it was taken up out of a copy elsewhere, and the source has said nothing there yet: what that passes on
+    of the source has not come through."""
+    sources = {claim.source for claim in session.carried.claims}
+    return any(way.main and sources & way.origins for way in session.inflow.upstreams)
 
 
 def way_by_copy(session: Session, source: NodeId) -> Upstream | None:

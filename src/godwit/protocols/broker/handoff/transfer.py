@@ -236,7 +236,7 @@ class Arriving:
         it. If it stayed, the newer would find it here or hear of it, and go into it with all that it remembers. A
         client that is here goes on waiting, for the newer: that knows what it has had."""
         shadows = self.registry.shadows.get(session.client, {}).values()
-        newest = max(shadows, key=lambda shadow: shadow.carried.age, default=None)
+        newest = max(shadows, key=lambda one: (one.carried.age, one.standing.next_epoch), default=None)
         if newest is None or not self.switch.fabric.is_known(newest.standing.moved_to):
             return False
         if newest.carried.age <= session.carried.age:
@@ -280,11 +280,15 @@ class Arriving:
             session.queue.number = kept.number
         if session.carried.memory is not None:
             note(session.carried.memory, session.queue.names())
+            self._redirect(session)
         self.registry.add(session)
         self.switch.counts.waiting += len(session.queue.flying)
         self.switch.ledger.save(session)
         self.moves.speaking.arrive(session)
         return session
+
+    def _redirect(self, session: Session) -> None:
+        self.registry.reunion.redirect(session, self.registry.shadows.get(session.client, {}).values())
 
     def _add_to(self, session: Session, moved: messages.Session, way: Upstream) -> None:
         """The client could not wait, or was at two brokers: what the other session kept goes to this one, unless the
@@ -321,6 +325,7 @@ class Arriving:
             if memory.original == moved.carried.age:
                 memory.original = None  # it is here, and the client may know of it
             merge(memory, older, range(moved.carried.age[0], moved.epoch))
+            self._redirect(session)
             self.switch.flows.take_back(session, older.had if older is not None else {})
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
         session.standing.announced = False

@@ -330,6 +330,8 @@ class Standing(msgspec.Struct):
     in_vain: bool = False
     """It was taken up out of a copy and gave way, and the source has not said yet what it was. A shadow keeps what it
     has until then: if it was the session, nobody else has that."""
+    void: bool = False
+    """A shadow's: the source of the copy that it was has said that it was not the session. It tells those after it."""
 
 
 class Session:
