@@ -20,10 +20,13 @@ signs = st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">=", "=="])
 spaces = st.sampled_from(["", " ", "  ", "\n", "\t", "\x0b", "\xa0"])
 
 
+degrees = st.sampled_from(["0", "39.92", "-0.0", "91", "200", "1e1", "-90", "90", "-180", "180", "40"])
+
+
 @st.composite
 def predicates(draw: st.DrawFn) -> str:
     name, gap = draw(names), draw(spaces)
-    match draw(st.integers(0, 5)):
+    match draw(st.integers(0, 6)):
         case 0 | 1:
             return f"{name}{gap}{draw(signs)}{draw(spaces)}{draw(literals)}"
         case 2:
@@ -32,7 +35,9 @@ def predicates(draw: st.DrawFn) -> str:
             return f"{name} in{gap}({', '.join(draw(st.lists(literals, min_size=1, max_size=4)))})"
         case 4:
             return f"{name} like {draw(words)}"
-    degrees = st.sampled_from(["0", "39.92", "-0.0", "91", "200", "1e1"])
+        case 5:
+            edges = ", ".join(draw(st.lists(degrees, min_size=3, max_size=5)))
+            return f"{draw(st.sampled_from(['within_box', 'WITHIN_BOX']))}{gap}({name}, lon,{gap}{edges})"
     radius = draw(st.sampled_from(["5km", "500m", "7", "0.1KM", "30000km", "-1", "5 km", "1.5.5m"]))
     return f"within{gap}({name},{gap}lon, {draw(degrees)}, {draw(degrees)},{gap}{radius}{gap})"
 
@@ -51,6 +56,7 @@ def conditions(draw: st.DrawFn) -> str:
 @example("type IN ('a', 'b')")
 @example("a = 1 AND a = 2")
 @example("a BETWEEN 1 AND 2 AND a > 5 AND within(lat, lon, 1, 2, 3km)")
+@example("within_box(lat, lon, 10, 170, 20, -170) AND a = 1")
 @example("a = 999999999999999.9")
 @example("a = '' AND b = 'it''s'")
 @example("a LIKE '%'")
@@ -77,6 +83,8 @@ def _outcome(read: object, text: str) -> FilterSet | str:
     [
         "kind = 'reading' AND pm25 > 150 AND within(lat, lon, 39.92, 116.42, 5km)",
         "speed BETWEEN 3 AND 9.5",
+        "speed > 40 AND within_box(lat, lon, 37.6, -122.5, 37.602, -122.498)",
+        "within_box(lat, lon, -90, -180, 90, 180)",
         "line IN ('U1', 'U2') and delay >= -60 AND running = TRUE",
         "station.name LIKE 'Dong%' AND pm25 <> 0",
     ],

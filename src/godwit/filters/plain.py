@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from godwit.events import NAME_MAX
 from godwit.filters import predicates
-from godwit.filters.areas import WORLD, Circle
+from godwit.filters.areas import WORLD, Area, Box, Circle
 from godwit.filters.clauses import AttributeFilter
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import TYPE_ATTRIBUTE, FilterSet, attribute, conjunction
@@ -43,6 +43,8 @@ _PREDICATE = re.compile(
         )
         | within{_S}*\({_S}*(?P<lat>{_NAME}){_S}*,{_S}*(?P<lon>{_NAME}){_S}*,
             {_S}*(?P<lat0>{_NUMBER}){_S}*,{_S}*(?P<lon0>{_NUMBER}){_S}*,{_S}*(?P<radius>-?\d+(?:\.\d+)?)(?P<unit>km|m)?{_S}*\)
+        | within_box{_S}*\({_S}*(?P<lat_in>{_NAME}){_S}*,{_S}*(?P<lon_in>{_NAME}){_S}*,
+            {_S}*(?P<edges>{_NUMBER}(?:{_S}*,{_S}*{_NUMBER}){{3}}){_S}*\)
     )(?:{_S}+(?P<more>AND){_S}+|{_S}*\Z)""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
@@ -97,7 +99,10 @@ def _attributes(text: str, most: int, limits: Limits) -> list[AttributeFilter]:
 
 def _attribute(found: re.Match[str], limits: Limits) -> AttributeFilter:
     if found["lat"] is not None:
-        return _place(found)
+        return _place(found["lat"], found["lon"], _circle(found))
+    if found["edges"] is not None:
+        edges = (float(_number(edge)) for edge in _COUNTED.findall(found["edges"]))
+        return _place(found["lat_in"], found["lon_in"], Box(*edges))
     name, sign = _name(found["name"]), found["sign"]
     if found["number"] is not None:
         return _one(name, Kind.NUMBER, _SIGNS[sign](_number(found["number"])))
@@ -127,12 +132,15 @@ def _list(name: str, found: re.Match[str], limits: Limits) -> AttributeFilter:
     return _one(name, kind, *items)
 
 
-def _place(found: re.Match[str]) -> AttributeFilter:
-    names = f"{_name(found['lat'])},{_name(found['lon'])}"
+def _place(lat: str, lon: str, area: Area) -> AttributeFilter:
+    names = f"{_name(lat)},{_name(lon)}"
+    return attribute(names, EXISTS if area.covers(WORLD) else Within(area), kind=Kind.PLACE)
+
+
+def _circle(found: re.Match[str]) -> Circle:
     metres = _METRES[(found["unit"] or "").lower()]
     radius_m = float(Decimal(found["radius"]) * metres)
-    area = Circle(float(_number(found["lat0"])), float(_number(found["lon0"])), radius_m)
-    return attribute(names, EXISTS if area.covers(WORLD) else Within(area), kind=Kind.PLACE)
+    return Circle(float(_number(found["lat0"])), float(_number(found["lon0"])), radius_m)
 
 
 def _one(name: str, kind: Kind, *wishes: AnyPredicate) -> AttributeFilter:
