@@ -1,14 +1,16 @@
 """Ingest, match and mobility of a generated fleet on a standalone cluster of two workers with executors of 2 GB.
 
-    python benchmarks/pipeline_scale.py --rows 1,10,100 --folder scale --write docs/results/pipeline.md   in millions
-    python benchmarks/pipeline_scale.py --rows 10 --subscriptions 1000000 --jobs match --folder scale --write ...
+    python benchmarks/pipeline_scale.py --folder scale --write docs/results/pipeline.md     all, for docs/results
+    python benchmarks/pipeline_scale.py --rows 1,3 --also "" --folder scale                 smaller, in millions
 
 Each job has a session of its own. What its start costs (Java of driver and executors, Python of the workers) is a
 column by itself; the others begin when every executor has run a task. A line says the largest resident memory of each
 kind of process while the job ran, and that of the largest process of a worker. The load is of the last five minutes.
 
-With --folder, the fleet and the lines are kept there. Whoever interrupts it, or the machine, types the same command
-again: files that are whole and lines that were measured are not made again. 100 million rows need 10 GB there.
+What it does is said on standard error, the lines on standard output. With --folder, the fleet and the lines are kept
+there. Whoever interrupts it, or the machine, types the same command again: files that are whole and lines that were
+measured are not made again. What jobs and Spark write is removed after each job. 100 million rows need 10 GB for the
+fleet, and as much again while they are worked on.
 Exit status: 0; 1 where the workers took more memory together than --most-mb allows.
 """
 
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -48,6 +51,23 @@ SOUTH, WEST, SIDE = 37.6, -122.5, 0.25
 
 
 KINDS = ("archive", "moving")
+SAY_S = 15.0
+
+
+def say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+class Said:
+    """How far a job is, now and then."""
+
+    def __init__(self, job: str) -> None:
+        self._job, self._last_s = job, time.monotonic()
+
+    def __call__(self, share: float, what: str) -> None:
+        if time.monotonic() - self._last_s > SAY_S:
+            self._last_s = time.monotonic()
+            say(f"{self._job}: {what}")
 
 
 def fleet(folder: Path, rows: int) -> Path:
@@ -63,6 +83,7 @@ def fleet(folder: Path, rows: int) -> Path:
         count = min(FILE_ROWS, rows - begin)
         names = {kind: folder / kind / f"{at}-{count}.parquet" for kind in KINDS}
         if not all(file.exists() for file in names.values()):
+            say(f"fleet: {(begin + count) / 1e6:g} of {rows / 1e6:g} million rows")
             for kind, table in zip(KINDS, part(at, begin, count), strict=True):
                 unfinished = names[kind].with_suffix(".new")
                 pq.write_table(table, unfinished)
@@ -125,6 +146,8 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[int]]]:
         port = free.getsockname()[1]
     url = f"spark://127.0.0.1:{port}"
     own = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    # Executors are killed, and would leave what they have shuffled.
+    own["SPARK_LOCAL_DIRS"] = str(folder / "local")
     worker = (
         "worker.Worker",
         "--cores",
@@ -152,6 +175,8 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[int]]]:
         for process in started:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        for left in ("local", "w"):
+            shutil.rmtree(folder / left, ignore_errors=True)
 
 
 def told(log: Path, text: str, times: int) -> None:
@@ -257,14 +282,17 @@ def measured(
     name: str, url: str, roots: list[int], rows: int, job: Callable[..., Summary], subscriptions: int = 0
 ) -> Measured:
     settings = {"spark.executor.memory": EXECUTOR, "spark.executor.cores": "1", "spark.driver.host": "127.0.0.1"}
+    what = f"{name}, {rows / 1e6:g} million rows" + (f", {subscriptions:,} subscriptions" if subscriptions else "")
+    say(f"{what}: Spark starts")
     before = Memory(roots)
     spark = start(Options(master=url, name=name, memory=DRIVER, partitions=max(8, rows // 250_000), settings=settings))
     try:
         # Every executor has its Java, and its Python.
         spark.range(0, 64, 1, 8).mapInArrow(lambda batches: batches, "id long").count()
         before.end()
+        say(f"{what}: begins")
         began_s, memory = time.monotonic(), Memory(roots)
-        summary = job(spark)
+        summary = job(spark, Said(what))
         took_s = time.monotonic() - began_s
         memory.end()
     finally:
@@ -293,6 +321,7 @@ def main() -> int:
     parser.add_argument("--rows", default="1,10,100", help="millions, with commas; smallest first")
     parser.add_argument("--jobs", default="ingest,match,mobility", help="with commas")
     parser.add_argument("--subscriptions", type=int, default=100_000)
+    parser.add_argument("--also", default="10:1000000", help="further matches, as millions:subscriptions, with commas")
     parser.add_argument("--folder", default=None, metavar="DIR", help="keep the fleet and what was measured, and go on")
     parser.add_argument("--most-mb", type=float, default=6_000, help="what both workers may take together")
     parser.add_argument("--write", default=None, metavar="FILE", help="put the table into this page, as it is done")
@@ -312,37 +341,45 @@ def run(folder: Path, asked: argparse.Namespace) -> int:
     lines.touch()
     found = [msgspec.json.decode(line, type=Measured) for line in lines.read_text().splitlines()]
     (folder / "cluster.log").unlink(missing_ok=True)
+    known = {one.key for one in found}
     with cluster(folder) as (url, roots):
-        for millions in asked.rows.split(","):
-            rows = int(float(millions) * 1e6)
-            left = [(name, key) for name, key in keys(asked, rows) if key not in {one.key for one in found}]
-            for name, key in left:
-                one = measured(name, url, roots, rows, jobs(fleet(folder, rows), folder, asked)[name], key[2])
-                found.append(one)
-                with lines.open("ab") as file:
-                    file.write(msgspec.json.encode(one) + b"\n")
-                if asked.write is not None:
-                    write(Path(asked.write), found)
+        for name, rows, subscriptions in (key for key in keys(asked) if key not in known):
+            job = jobs(fleet(folder, rows), folder, subscriptions)[name]
+            try:
+                found.append(measured(name, url, roots, rows, job, subscriptions))
+            finally:
+                for out in folder.glob("out-*"):
+                    shutil.rmtree(out, ignore_errors=True)
+            with lines.open("ab") as file:
+                file.write(msgspec.json.encode(found[-1]) + b"\n")
+            if asked.write is not None:
+                write(Path(asked.write), found)
     too_much = [one for one in found if one.workers_mb > asked.most_mb]
     for one in too_much:
         print(f"{one.job}, {one.rows:,} rows: the workers took {one.workers_mb:,.0f} MB of {asked.most_mb:,.0f}")
     return int(bool(too_much))
 
 
-def keys(asked: argparse.Namespace, rows: int) -> list[tuple[str, tuple[str, int, int]]]:
-    return [(name, (name, rows, asked.subscriptions if name == "match" else 0)) for name in asked.jobs.split(",")]
+def keys(asked: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
+    """Jobs with their rows and subscriptions, in the order in which they are measured."""
+    for millions in asked.rows.split(","):
+        for name in asked.jobs.split(","):
+            yield name, int(float(millions) * 1e6), asked.subscriptions if name == "match" else 0
+    for further in filter(None, asked.also.split(",")):
+        millions, _, subscriptions = further.partition(":")
+        yield "match", int(float(millions) * 1e6), int(subscriptions)
 
 
-def jobs(fleet: Path, folder: Path, asked: argparse.Namespace) -> dict[str, Callable[..., Summary]]:
+def jobs(fleet: Path, folder: Path, subscriptions: int) -> dict[str, Callable[..., Summary]]:
     out, moving = f"{folder}/out", f"{fleet}/moving"
     archives = ingest.IngestOptions(archives=(f"{fleet}/archive",), out=f"{out}-ingest")
-    wanted = str(wishes(folder, asked.subscriptions))
+    wanted = str(wishes(folder, subscriptions)) if subscriptions else ""
     matching = match_job.MatchOptions(events=moving, subscriptions=wanted, out=f"{out}-match")
     learning = mobility_job.MobilityOptions(positions=moving, sites=f"{folder}/sites.parquet", out=f"{out}-mobility")
     return {
-        "ingest": lambda spark: ingest.run(spark, archives),
-        "match": lambda spark: match_job.run(spark, matching),
-        "mobility": lambda spark: mobility_job.run(spark, learning),
+        "ingest": lambda spark, said: ingest.run(spark, archives, said),
+        "match": lambda spark, said: match_job.run(spark, matching, said),
+        "mobility": lambda spark, said: mobility_job.run(spark, learning, said),
     }
 
 

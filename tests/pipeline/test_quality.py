@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from godwit.pipeline.quality import Condition, QualityError
 ROWS = [
     ("positions", "rows", 1000.0, None),
     ("positions", "quarantined", 2.0, None),
+    ("positions", "lateness_s", 7200.0, None),
     ("positions", "nulls", 5.0, "lat"),
 ]
 
@@ -28,13 +30,17 @@ ROWS = [
         ("nulls(lat) >= 5", "positions: nulls(lat) is 5"),
         ("nulls(lon) >= 0", None),
         ("rows < 2000", "positions: rows is 1000"),
+        ("lateness_s > 3600", "positions: lateness_s is 7200"),
+        ("lateness_s > 7200", None),
     ],
 )
 def test_a_condition_says_what_was_found_where_it_holds(text: str, found: str | None) -> None:
     assert Condition.parse(text).holds(ROWS) == found
 
 
-@pytest.mark.parametrize("text", ["quarantined", "nulls > 3", "quarantined(lat) > 1", "bad > 1", "rows < many"])
+@pytest.mark.parametrize(
+    "text", ["quarantined", "nulls > 3", "rows(lat) > 1", "bad > 1", "rows < many", "lateness > 3"]
+)
 def test_a_condition_that_is_none_is_told_before_anything_is_read(text: str) -> None:
     with pytest.raises(PipelineError, match=r"right would be as in 'quarantined > 0\.1%'"):
         MobilityOptions(positions="p", out="o", fail_on=(text,))
@@ -46,6 +52,7 @@ def test_a_run_tells_what_it_saw_and_is_refused_with_its_tables_put_aside(spark:
     (tmp_path / "sites.csv").write_text("site,lat,lon\na,0,0\nb,1,1\n")
     positions, sites = str(tmp_path / "positions.csv"), str(tmp_path / "sites.csv")
     options = MobilityOptions(positions=positions, sites=sites, out=str(tmp_path / "out"))
+    before_s = time.time()
     summary = run(spark, options)
     assert (summary.rows_in, summary.quarantined) == (3, 2)
     seen = {(row["measure"], row["of"]): row["figure"] for row in pq.read_table(tmp_path / "out/quality").to_pylist()}
@@ -53,6 +60,7 @@ def test_a_run_tells_what_it_saw_and_is_refused_with_its_tables_put_aside(spark:
     assert seen["quarantined", None] == 2
     assert seen["quarantined", "column 'lat' is no double"] == 1
     assert (seen["least", "time_s"], seen["most", "time_s"]) == (0.0, 120.0)
+    assert before_s <= seen["lateness_s", None] + 120.0 <= time.time()
     strict = msgspec.structs.replace(options, fail_on=("quarantined > 10%",))
     with pytest.raises(QualityError, match=r"positions: quarantined is 40%; the tables are in .*out\.refused"):
         run(spark, strict)

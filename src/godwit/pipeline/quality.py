@@ -1,12 +1,13 @@
 """The quality of a run's data: a table of what was seen, and conditions under which the run is refused.
 
---fail-on "quarantined > 0.1%"    --fail-on "nulls(lat) > 0"    --fail-on "rows < 1000"
+--fail-on "quarantined > 0.1%"    --fail-on "nulls(lat) > 0"    --fail-on "rows < 1000"    --fail-on "lateness_s > 3600"
 """
 
 from __future__ import annotations
 
 import operator
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -18,8 +19,10 @@ from godwit.pipeline.io.counting import Counted, Figures
 from godwit.pipeline.io.writing import Output
 from godwit.pipeline.schemas import QUALITY
 
-TABLE = "quality"
+TABLE, TIME = "quality", "time_s"
 ROWS, QUARANTINED, NULLS, LEAST, MOST = "rows", "quarantined", "nulls", "least", "most"
+LATENESS = "lateness_s"
+"""From the time of the newest row to the run."""
 OPERATORS = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -28,7 +31,7 @@ OPERATORS = {
     "=": operator.eq,
 }
 _CONDITION = re.compile(
-    r"\s*(rows|quarantined|nulls|least|most)\s*(?:\(\s*([^()]+?)\s*\))?\s*(>=|<=|>|<|=)\s*(-?\d+(?:\.\d+)?)\s*(%?)\s*"
+    r"\s*(rows|quarantined|lateness_s|nulls|least|most)\s*(?:\(\s*([^()]+?)\s*\))?\s*(>=|<=|>|<|=)\s*(-?\d+(?:\.\d+)?)\s*(%?)\s*"
 )
 _VALUE_IN_REASON = r"^(column '[^']*'): .* (is no [\w<>, ]+)$"
 
@@ -104,6 +107,9 @@ def _rows(datasets: Mapping[str, Counted | Figures], quarantine: DataFrame) -> I
     for name, counted in datasets.items():
         figures = counted.figures() if isinstance(counted, Counted) else counted
         yield name, ROWS, float(figures.rows), None
+        newest_s = figures.columns[TIME].most if TIME in figures.columns else None
+        if newest_s is not None:
+            yield name, LATENESS, time.time() - newest_s, None
         for column, own in figures.columns.items():
             yield name, NULLS, float(own.nulls), column
             yield from ((name, m, float(v), column) for m, v in ((LEAST, own.least), (MOST, own.most)) if v is not None)

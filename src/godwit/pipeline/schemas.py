@@ -56,7 +56,7 @@ QUARANTINE = _table({"dataset": STRING, "reason": STRING}, {"file": STRING, "rec
 """What could not be used, and why; `record` is the row as JSON, or the line as it stood in the file."""
 
 QUALITY = _table({"dataset": STRING, "measure": STRING, "figure": DOUBLE}, {"of": STRING})
-"""What a run saw: rows, quarantined, late, and with `of` quarantined by reason, and nulls, least and most by column."""
+"""What a run saw: rows, quarantined, lateness_s; with `of` quarantined by reason, and nulls, least, most by column."""
 
 _OF_EVENTS: dict[str, DataType] = {
     "topic": STRING,
