@@ -147,6 +147,10 @@ CURED = {
     "clean-here-unheard-and-clean-elsewhere": "A client started clean at one broker, had no answer, started clean at"
     " another, came back without a token and was told that its session is new: the second ended the first, which had"
     " become the newer.",
+    "sites-two-passed-on-and-kept-back": "A session crossed while a second gateway acted. That brought an event to the"
+    " old site, which passed it on, and the gateway that the session came to had kept back the same.",
+    "sites-two-had-abroad-before-at-home": "A second gateway took an event to another site. A session brought it along"
+    " from there to a broker that had not heard of the event yet, and got it once more.",
     "rate-counted-before-the-disk": "An interval of a rate began when a delivery was taken, and not when it left: one"
     " that had waited for the disk was followed too soon.",
 }

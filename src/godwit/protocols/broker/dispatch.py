@@ -77,6 +77,8 @@ class Switch:
         self.said_to: dict[str, set[NodeId]] = {}
         """By publisher: the brokers to which something that it said here was sent."""
         self.on_published: Callable[[Publication], None] | None = None
+        self.site = ""
+        """Where this broker is, if there are several sites."""
         self.archives_matched = False
         """Whether an archive is kept of what this broker matches, and not of what its clients publish: in a ring. What
         is in the archive is then what is in the stream of its broker, here too."""
@@ -375,6 +377,9 @@ class Switch:
         pace: str = "",
     ) -> None:
         """To a session, wherever it is by now."""
+        if session.carried.passages and group is None and self._was_had(session, origin, publication):
+            self.counts.late_duplicates += 1
+            return
         if publication.passage is not None and group is None and not self._passes(session, origin, publication):
             return
         if session.plain:
@@ -418,8 +423,6 @@ class Switch:
     def _passes(self, session: Session, origin: NodeId, publication: Publication) -> bool:
         """Whether it is the first of its name that is for this session. One that stays takes what its broker does."""
         assert publication.passage is not None
-        if session.carried.passages and crossing_of(publication) in session.carried.passages:
-            return False
         if session.plain or session.standing.state is State.SHADOW or not self._takes(session, origin):
             return publication.passage not in session.carried.passages
         if not is_own(session, self.stamp, publication) or not session.passes(publication.passage):
@@ -427,6 +430,17 @@ class Switch:
         if publication.qos and session.durable:
             self.ledger.put_session(session)
         return True
+
+    def _was_had(self, session: Session, origin: NodeId, publication: Publication) -> bool:
+        """Whether the session brought it along from another site, to which a second gateway of ours had taken it before
+        this broker heard of it."""
+        passages = session.carried.passages
+        if crossing_of(publication) in passages:
+            return True
+        if not self.site or publication.passage is not None or self.stamp is None or origin == self.name:
+            return False
+        broker, number = self.fabric.passage(origin, self.stamp[1])
+        return (f"{self.site}/{broker}", number) in passages
 
     def _takes(self, session: Session, origin: NodeId) -> bool:
         """See `takes`. Of a session that crosses between sites it counts, too, over which uplink something comes."""

@@ -165,6 +165,7 @@ FABRICS: dict[str, FabricKind] = {
         promises=Promises(follows=False, outlives=False, confined=False, retains=False, ordered=False),
     ),
     "sites": FabricKind(weave=site),
+    "sites-two": FabricKind(weave=site, promises=Promises(ordered=False)),
     "sites-dht": FabricKind(
         weave=ringed_site, promises=Promises(confined=False, replicated=False, by_level=True, prompt=False)
     ),

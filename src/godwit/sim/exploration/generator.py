@@ -42,14 +42,16 @@ class _Draft:
         self.fabric = fabric
         self.dice = Streams(seed).stream("plan", fabric)
         dice = self.dice
-        self.sites = sites(dice) if fabric in ("sites", "sites-dht") else ()
+        self.sites = sites(dice) if fabric.startswith("sites") else ()
         if self.sites:
             self.brokers = tuple(sorted(broker for site in self.sites for broker in site))
         else:
             self.brokers = tuple(f"b{at}" for at in range(1, dice.randint(*BROKERS) + 1))
         self.present, self.late = self.brokers, tuple[NodeId, ...]()
         if self.sites:
-            self.links = tuple(site_links(self.sites, dice, meshed=fabric == "sites-dht"))
+            self.links = tuple(
+                site_links(self.sites, dice, meshed=fabric == "sites-dht", twofold=fabric == "sites-two")
+            )
         elif fabric == "dht":
             self.links = tuple(combinations(self.brokers, 2))
             self.present = self.brokers[: dice.randint(1, len(self.brokers))]
@@ -58,7 +60,8 @@ class _Draft:
             self.links = tuple(links(self.brokers, dice))
         self.wills = dice.random() < 0.3
         self.subscribers = [self._subscriber(f"s{n}") for n in range(1, dice.randint(1, 4) + 1)]
-        self.members = self._group() if dice.random() < 0.25 else []
+        # Where two gateways act for a site, each deals what it brings to one member of a group: see docs/sites.md.
+        self.members = self._group() if dice.random() < 0.25 and fabric != "sites-two" else []
         self.publishers = [self._publisher(f"p{n}") for n in range(1, dice.randint(1, 2) + 1)]
         self.faults = [kind for kind in p.FAULTS if dice.random() < (0.06 if kind == "wipe" else 0.35)]
         self.retains = dice.random() < 0.35
@@ -299,15 +302,23 @@ def sites(dice: Random) -> tuple[tuple[NodeId, ...], ...]:
 
 
 def site_links(
-    places: tuple[tuple[NodeId, ...], ...], dice: Random, *, meshed: bool = False
+    places: tuple[tuple[NodeId, ...], ...], dice: Random, *, meshed: bool = False, twofold: bool = False
 ) -> list[tuple[NodeId, NodeId]]:
-    """Links inside each site, and uplinks that make a tree of the sites: at one gateway of a site, or at several."""
+    """Links inside each site, and uplinks that make a tree of the sites: at one gateway of a site, or at several.
+    Twofold: a second uplink beside each, at other gateways where a site has more than one broker."""
     found = [pair for site in places for pair in (combinations(site, 2) if meshed else links(site, dice))]
     spread = dice.random() < 0.4
     for at, site in enumerate(places[1:], 1):
         other = places[dice.randrange(at)]
-        found.append((dice.choice(other) if spread else other[0], dice.choice(site) if spread else site[0]))
-    return sorted(found)
+        ends = (dice.choice(other) if spread else other[0], dice.choice(site) if spread else site[0])
+        found.append(ends)
+        if twofold:
+            found.append((_another(other, ends[0], dice), _another(site, ends[1], dice)))
+    return sorted(set(found))
+
+
+def _another(site: tuple[NodeId, ...], but: NodeId, dice: Random) -> NodeId:
+    return dice.choice([one for one in site if one != but] or [but])
 
 
 def _asks(dice: Random) -> tuple[p.Ask, ...]:

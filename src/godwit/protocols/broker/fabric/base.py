@@ -95,6 +95,9 @@ class Fabric(Medium, Protocol):
     def crossed(self, since_s: float) -> list[Passage]:
         """What bridges brought from the air and was taken here since then, by the host's time; the newest first."""
 
+    def passage(self, origin: NodeId, number: int) -> Passage:
+        """What that broker has sent under this number is called so by whoever takes it elsewhere."""
+
     @property
     def sent(self) -> int:
         """The last number in the stream of this broker, whoever got it; 0 where nobody gets any."""
@@ -157,6 +160,9 @@ class Alone:
 
     def crossed(self, since_s: float) -> list[Passage]:
         return []
+
+    def passage(self, origin: NodeId, number: int) -> Passage:
+        return origin, number
 
     @property
     def sent(self) -> int:

@@ -89,6 +89,9 @@ class Bridge:
     def crossed(self, since_s: float) -> list[Passage]:
         return self.tree.crossed(since_s)
 
+    def passage(self, origin: NodeId, number: int) -> Passage:
+        return self.tree.passage(origin, number)
+
     @property
     def sent(self) -> int:
         return self.tree.sent

@@ -205,6 +205,9 @@ class Gateway:
     def crossed(self, since_s: float) -> list[Passage]:
         return self.inner.crossed(since_s)
 
+    def passage(self, origin: NodeId, number: int) -> Passage:
+        return self.base.passage(origin, number)
+
     @property
     def sent(self) -> int:
         return self.inner.sent

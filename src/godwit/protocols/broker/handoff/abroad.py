@@ -107,6 +107,7 @@ class Abroad:
     def _learn(self) -> None:
         self.site = self.site or next((one.site for one in self.seats.values()), "")
         self.own_name = known_as(self.site, self.name) if self.site else self.name
+        self.switch.site = self.site
 
     @property
     def unfinished(self) -> int:
@@ -543,6 +544,7 @@ class Abroad:
         peer, session.standing.arriving = session.standing.arriving, ""
         self.moves.turning.forget(session)
         session.inflow.upstreams = [way for way in session.inflow.upstreams if way.source != peer]
+        self._drop_passed_on(session)
         self.moves.turning.release(session, ABROAD)
         self.switch.ledger.put_session(session)
         self.switch.audiences.changed()
@@ -551,6 +553,14 @@ class Abroad:
             self._pursue(session.client)
         elif session.outlet is None and session.standing.state is State.RESTING:
             self.moves.copying.rested(session)
+
+    def _drop_passed_on(self, session: Session) -> None:
+        """Of what was kept back: a second gateway had brought it to the old site, which has passed it on."""
+        held, had = session.inflow.held.get(ABROAD, []), session.carried.passages
+        for item in [one for one in held if crossing_of(one.label) in had]:
+            held.remove(item)
+            self.switch.ledger.delete_item(session, item)
+            self.switch.counts.late_duplicates += 1
 
     def _arriving(self, peer: NodeId) -> list[Session]:
         return [one for one in self.registry.sessions.values() if one.standing.arriving == peer]
