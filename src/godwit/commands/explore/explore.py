@@ -19,7 +19,9 @@ class ExploreOptions(msgspec.Struct, frozen=True, kw_only=True):
     seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="How many seeds.", show_default="100")] = None
     minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Seeds for so long.")] = None
     first: Annotated[int, typer.Option(min=0, metavar="SEED", help="The first seed.")] = 0
-    fabric: Annotated[str, typer.Option(help="What joins the brokers: tree, dht, adhoc, sites, sites-dht.")] = "tree"
+    fabric: Annotated[
+        str, typer.Option(help="What joins the brokers: tree, dht, adhoc, sites, sites-two, sites-dht.")
+    ] = "tree"
     worlds: Annotated[
         str, typer.Option(help="any: as seeds have them; lasting: all with questions, replays and rates.")
     ] = "any"

@@ -88,6 +88,9 @@ class Wire:
     def crossed(self, since_s: float) -> list[tuple[str, int]]:
         return []
 
+    def passage(self, origin: NodeId, number: int) -> tuple[str, int]:
+        return origin, number
+
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         receivers = list(to)
         if not receivers:
