@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,19 @@ FLAGS = (
 WAIT_MS = 30_000
 
 
+@contextmanager
+def chromium(*flags: str) -> Iterator[Browser]:
+    import pytest
+
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
 class Eyes:
     """A page that notes where it went and what it complained of."""
 
@@ -40,8 +55,17 @@ class Eyes:
         self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
 
     def see(self, view: str, text: str) -> None:
+        """Returns when the view has what the brokers have to say."""
         self.page.goto(f"{self.url}/#/{view}")
         self.page.locator("#main").get_by_text(text).first.wait_for()
+        self.page.locator("#main > .asking").wait_for(state="detached")
+
+    def confirm(self, word: str) -> None:
+        self.page.locator("dialog").get_by_role("button", name=word).click()
+
+    def told(self, text: str) -> None:
+        """Wait until the page says so in a corner."""
+        self.page.locator(".toast").get_by_text(text).first.wait_for()
 
     def shoot(self, name: str) -> None:
         OUT.mkdir(parents=True, exist_ok=True)

@@ -45,8 +45,9 @@ subscribe = ["air/# WHERE pm25 > 100"]
 class Scene:
     """Brokers north, east and south. `call` runs something in their loop and waits for it."""
 
-    def __init__(self, folder: Path, role: str = "operator") -> None:
+    def __init__(self, folder: Path, role: str = "operator", **flags: Any) -> None:
         self.folder = folder
+        self._flags = flags
         logging.getLogger("godwit").setLevel(logging.INFO)  # as `godwit serve` has it
         self.loop = asyncio.new_event_loop()
         self.servers: list[Server] = []
@@ -72,6 +73,7 @@ class Scene:
             "access__users": self.folder / "users.toml",
             "copies__places": self.folder / "places.csv",
             "extras": services.ALL,
+            **self._flags,
         }
         self.servers = await self._stack.enter_async_context(cluster(self.folder, "north", "east", "south", **flags))
         seed = f"127.0.0.1:{port(self.servers[0], 'status')}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.console.eyes import CHROMIUM, FLAGS, Eyes
+from tests.console.eyes import CHROMIUM, Eyes, chromium
 from tests.console.scene import EVIL, Scene
 from tests.net.servers import parts
 
@@ -18,7 +18,7 @@ import godwit
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = [
     pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not here"),
     pytest.mark.xdist_group("console"),
@@ -44,6 +44,13 @@ VIEWS = {
 }
 
 
+MOVING = {
+    "map": "() => Number(document.querySelector('canvas').dataset.things) >= 60",
+    "data": "() => document.querySelector('#main').innerText.includes('taxi')",
+}
+"""Views that show what is published meanwhile, and when they do."""
+
+
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     one = Scene(tmp_path_factory.mktemp("console"))
@@ -56,10 +63,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with playwright.sync_playwright() as running:
-        one = running.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+    with chromium() as one:
         yield one
-        one.close()
 
 
 @pytest.fixture
@@ -80,6 +85,10 @@ def test_every_view_shows_what_it_is_for_and_asks_no_other_host(scene: Scene, br
     eyes = Eyes(browser, scene.url, **more)
     for view, text in VIEWS.items():
         eyes.see(view, text)
+        if view in MOVING:
+            eyes.page.wait_for_timeout(1_000)  # brokers look at publications once somebody watches
+            scene.call(scene.drive(60, 1, 0.0), 120)
+            eyes.page.wait_for_function(MOVING[view])
         eyes.shoot(f"{look}-{view.replace('/', '-')}")
         width = eyes.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert width <= 0, f"{view} is wider than the screen"

@@ -18,7 +18,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from tests.brokers import START_S, Process, running
-from tests.console.eyes import CHROMIUM, FLAGS, Eyes
+from tests.console.eyes import CHROMIUM, Eyes, chromium
 from tests.net.certificates import Authority
 from typer.testing import CliRunner
 
@@ -139,12 +139,8 @@ def test_a_console_by_itself_reads_its_certificate_again_and_refuses_one_that_is
 
 
 def in_browser(url: str, *believed: Path) -> Iterator[Eyes]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    pins = f"--ignore-certificate-errors-spki-list={','.join(map(pin, believed))}"
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, pins])
+    with chromium(f"--ignore-certificate-errors-spki-list={','.join(map(pin, believed))}") as browser:
         yield Eyes(browser, url)
-        browser.close()
 
 
 def logged_in(eyes: Eyes) -> None:

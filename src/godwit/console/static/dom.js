@@ -61,11 +61,17 @@ export const head = (title, text, ...more) => h("div", { class: "head" }, h("h1"
 export const stat = (value, text, kind) => h("div", { class: `stat ${kind ?? ""}` }, h("b", null, value), h("span", null, text));
 export const link = (client) => `#/client/${encodeURIComponent(client)}`;
 
+// On a phone a row is a list, and its cells say what they are.
+function cell(name, kind, content) {
+  const nothing = content === null || content === undefined || content === false || content === "" || content.length === 0;
+  return h("td", { class: kind, "data-label": name }, nothing ? null : h("div", null, content));
+}
+
 export function table(columns, rows, nothing) {
   if (!rows.length) return nothing;
   return h("div", { class: "scroll" }, h("table", null,
     h("thead", null, h("tr", null, columns.map(([name, , kind]) => h("th", { class: kind, scope: "col" }, name)))),
-    h("tbody", null, rows.map((row) => h("tr", null, columns.map(([, cell, kind]) => h("td", { class: kind }, cell(row)))))))); 
+    h("tbody", null, rows.map((row) => h("tr", null, columns.map(([name, part, kind]) => cell(name, kind, part(row))))))));
 }
 
 export function toast(text, kind) {

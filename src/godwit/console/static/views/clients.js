@@ -26,7 +26,7 @@ function list(root) {
     const found = good.reduce((sum, [, told]) => sum + told.total, 0);
     show(body, bad.map(([broker, told]) => h("p", { class: "note bad" }, `${broker}: ${told.text}`)),
       table([["Client", (row) => h("a", { href: link(row.client), class: "mono", "data-key": row.client + row.broker }, row.client || "(no name)"), "wrap"], ["Broker", (row) => [dot(row.broker), row.broker], "nowrap"], ["State", state],
-        ["Address", (row) => row.address], ["Since", (row) => clock(row.since)], ["Filters", (row) => count(row.subscriptions), "num"], ["Waiting", (row) => count(row.waiting + row.under_way), "num"], ["Dropped", (row) => (row.dropped ? h("span", { class: "bad" }, count(row.dropped)) : "0"), "num"]],
+        ["Address", (row) => row.address, "hide-small"], ["Since", (row) => clock(row.since), "hide-small"], ["Filters", (row) => count(row.subscriptions), "num"], ["Waiting", (row) => count(row.waiting + row.under_way), "num"], ["Dropped", (row) => (row.dropped ? h("span", { class: "bad" }, count(row.dropped)) : "0"), "num"]],
         rows, empty(asked.search ? "Nobody is called that" : "No clients", asked.search ? "At no broker that answers." : "Whoever connects is shown here.")),
       found > rows.length && h("p", { class: "dim small empty" }, `${count(rows.length)} of ${count(found)} are shown: search for more of the name.`));
   };

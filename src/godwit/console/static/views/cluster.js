@@ -37,8 +37,10 @@ function drawing(rows) {
     };
     const seen = new Set();
     tops.forEach((one) => set(one, 0, seen));
-    width = 200 + deepest * 230; height = 30 + Math.max(1, leaves) * ROW;
-    for (const [name, [x, y]] of place) place.set(name, [100 + x * 230, 15 + ROW / 2 + y * ROW]);
+    // From left to right, or on a phone from above to below.
+    const narrow = matchMedia("(max-width: 44rem)").matches;
+    width = narrow ? 40 + Math.max(1, leaves) * 120 : 200 + deepest * 230; height = 30 + (narrow ? deepest + 1 : Math.max(1, leaves)) * ROW;
+    for (const [name, [x, y]] of place) place.set(name, narrow ? [80 + y * 120, 15 + ROW / 2 + x * ROW] : [100 + x * 230, 15 + ROW / 2 + y * ROW]);
   } else names.forEach((name, at) => place.set(name, [width / 2 - 40 + 120 * Math.sin((2 * Math.PI * at) / names.length), height / 2 - 120 * Math.cos((2 * Math.PI * at) / names.length)]));
   const drawn = new Set(), edges = [];
   for (const one of rows) for (const peer of one.peers) {

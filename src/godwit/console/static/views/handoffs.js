@@ -5,7 +5,7 @@ import { colour, dot } from "../app.js";
 
 export const title = "Handoffs";
 // One of each, in the words of whoever runs brokers.
-const UNDER_WAY = { shadows: "departed session", "clients that wait": "waiting client", turns: "announced move", "brokers to be asked": "open question", "ways and gates": "changing stream", "held back": "held event", memories: "older part", reservations: "reservation", crossings: "crossing" };
+const UNDER_WAY = { shadows: "departed session", "clients that wait": "waiting client", turns: "announced move", "brokers to be asked": "outstanding answer", "ways and gates": "changing stream", "held back": "held event", memories: "older part", reservations: "reservation", crossings: "crossing" };
 
 const LABELS = ["1 ms", "3", "10", "30", "100", "300", "1 s", "3 s", "10 s"];
 const quantile = (sorted, part) => (sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] : NaN);
