@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
 import subprocess
 import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
-from tests.brokers import FREE, Process, running
+from packaging.requirements import Requirement
+from tests.brokers import FREE, Process, own_ports, running
 from tools import distributions
 
 from godwit import __version__
@@ -148,3 +152,81 @@ def test_a_broker_without_arrow_says_what_an_archive_and_files_need(broker: Path
     assert (archive.returncode, archive.stderr) == (2, needs)
     match = did(broker, "-m", "godwit", "match", "events.jsonl", "subscriptions.jsonl")
     assert (match.returncode, match.stderr) == (2, "godwit: match needs pyarrow, which comes with godwit[arrow]\n")
+
+
+def test_what_a_build_imports_is_named_by_the_project(tmp_path: Path) -> None:
+    """A wheel is built where there is what `build-system` requires and nothing else, by pip or by the image."""
+    project = tomllib.loads((distributions.ROOT / "pyproject.toml").read_text())
+    named = {Requirement(line).name for line in project["build-system"]["requires"]}
+    assert named | {"uv"} == {Requirement(line).name for line in project["dependency-groups"]["build"]}
+    python = distributions.environment(distributions.needed(named), tmp_path / "build")
+    code = f"import sys; sys.path.insert(0, {str(SRC)!r}); import godwit.tables.compiled.doors, hatchling.build"
+    told = did(python, "-c", code)
+    assert told.returncode == 0, told.stderr
+
+
+IMAGE = (distributions.ROOT / "deploy" / "Dockerfile").read_text().rpartition("\nFROM ")[2]
+CHROOT = shutil.which("chroot", path="/usr/sbin:/usr/bin") or ""
+DEBIAN_PYTHON = Path("/usr/bin/python3.11")
+"""The image runs this one, on the same Debian."""
+
+
+OF_EVERY_IMAGE = ("libpthread", "libdl", "librt", "libutil", "libm", "libresolv", "libgcc_s", "libstdc++")
+"""Libraries of C and C++, which wheels may count upon."""
+
+
+def words(instruction: str) -> list[str]:
+    """The command that an instruction of the image has."""
+    (found,) = re.findall(rf"^{instruction} (\[.*\])$", IMAGE, re.MULTILINE)
+    told: list[str] = json.loads(found)
+    return told
+
+
+def bare(root: Path, site: Path) -> None:
+    """What the last stage of the image holds: Python with its libraries, and us. No shell, no other program."""
+    for place in ("usr/bin", "var/lib", "tmp"):
+        (root / place).mkdir(parents=True)
+    shutil.copy(DEBIAN_PYTHON, root / "usr" / "bin" / "python3")
+    library = Path("/usr/lib/python3.11")
+    shutil.copytree(library, root / library.relative_to("/"), ignore=shutil.ignore_patterns("test"))
+    base = [one for name in OF_EVERY_IMAGE for one in Path("/usr/lib").glob(f"*-linux-gnu/{name}.so.*[0-9]")]
+    linked = [DEBIAN_PYTHON, *library.glob("lib-dynload/*.so"), *base]
+    told = subprocess.run(["ldd", *linked], capture_output=True, text=True, check=True).stdout
+    for name in {*re.findall(r"(/\S+\.so\S*) \(", told), *map(str, base)}:
+        place = root / name.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(name, place)
+    shutil.copytree(site, root / "opt" / "godwit")
+    data = root / "var" / "lib" / "godwit"
+    data.mkdir()
+    os.chown(data, 65532, 65532)
+    root.chmod(0o755)
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not CHROOT or not DEBIAN_PYTHON.exists(), reason="only root may change its root"
+)
+def test_a_broker_runs_as_in_its_image_without_a_shell_and_without_root(broker: Path, tmp_path: Path) -> None:
+    (site,) = broker.parent.parent.glob("lib/python*/site-packages")
+    root = tmp_path / "root"
+    bare(root, site)
+    assert [one.name for one in (root / "usr" / "bin").iterdir()] == ["python3"]
+    (user,) = re.findall(r"^USER (\d+)$", IMAGE, re.MULTILINE)
+    settings = dict(re.findall(r"\b([A-Z_]+)=(\S+)", IMAGE))
+    with own_ports(2) as (clients, status):
+        settings |= {"GODWIT_LISTEN__MQTT": f"127.0.0.1:{clients}", "GODWIT_LISTEN__STATUS": f"127.0.0.1:{status}"}
+        settings |= {"GODWIT_PEERS__LISTEN": "127.0.0.1:0"}
+        inside = [CHROOT, f"--userspec={user}:{user}", str(root)]
+        serve = [*inside, *words("ENTRYPOINT"), *words("CMD")]
+        with (tmp_path / "log").open("wb") as log:
+            running = subprocess.Popen(serve, env=settings, stdout=log, stderr=log)
+        try:
+            while subprocess.run([*inside, *words("    CMD")], env=settings, capture_output=True).returncode:
+                assert running.poll() is None, (tmp_path / "log").read_text()
+            running.terminate()
+            assert running.wait(60) == 0, (tmp_path / "log").read_text()
+        finally:
+            running.kill()
+            running.wait()
+    kept = list((root / "var" / "lib" / "godwit").rglob("*"))
+    assert {one.stat().st_uid for one in kept} == {65532}

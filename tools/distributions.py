@@ -82,14 +82,21 @@ def files(one: Distribution) -> list[Path]:
 
 
 def install(wheel_names: Iterable[str], wheels: dict[str, Path], folder: Path) -> Path:
-    """An environment that holds these distributions and what they need; its Python. Files are linked, not copied."""
-    venv.create(folder, with_pip=False, symlinks=True)
-    (site,) = (folder / "lib").glob("python*/site-packages")
+    """An environment that holds these distributions and what they need; its Python."""
     names = list(wheel_names)
+    python = environment(needed(names), folder)
+    (site,) = (folder / "lib").glob("python*/site-packages")
     for name in names:
         with zipfile.ZipFile(wheels[name]) as packed:
             packed.extractall(site)
-    for one in needed(names):
+    return python
+
+
+def environment(distributions: Iterable[Distribution], folder: Path) -> Path:
+    """One that holds these and nothing else; its Python. Files are linked, not copied."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    for one in distributions:
         base = Path(str(one.locate_file("")))
         for file in files(one):
             if file.is_relative_to(base):

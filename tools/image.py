@@ -34,7 +34,8 @@ def main(folder: Path, *empty: Path) -> int:
 
 
 def exported(*selection: str) -> str:
-    command = ["uv", "export", "--quiet", "--frozen", "--no-emit-workspace", "--no-header", "--no-annotate"]
+    command = [sys.executable, "-m", "uv", "export", "--quiet", "--frozen"]
+    command += ["--no-emit-workspace", "--no-header", "--no-annotate"]
     return subprocess.run([*command, *selection], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 

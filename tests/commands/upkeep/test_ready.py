@@ -56,3 +56,9 @@ def test_one_that_becomes_ready_is_waited_for(address: str) -> None:
 def test_nobody_there_is_status_1_and_one_line() -> None:
     told = CliRunner().invoke(app, ["ready", "127.0.0.1:1"])
     assert (told.exit_code, told.stderr.count("\n")) == (1, 1)
+
+
+def test_in_a_container_it_asks_where_the_environment_tells_the_broker_to_answer(address: str) -> None:
+    Answers.told = [(200, b"ok\n")]
+    told = CliRunner(env={"GODWIT_LISTEN__STATUS": address}).invoke(app, ["ready"])
+    assert (told.exit_code, told.stdout) == (0, "ok\n")

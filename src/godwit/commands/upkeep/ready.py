@@ -15,7 +15,10 @@ ANSWER_S = 5.0
 
 class ReadyOptions(msgspec.Struct, frozen=True, kw_only=True):
     address: Annotated[
-        str, typer.Argument(metavar="HOST:PORT", help="Where a broker was told to answer with --status.")
+        str,
+        typer.Argument(
+            metavar="HOST:PORT", help="Where a broker was told to answer with --status.", envvar="GODWIT_LISTEN__STATUS"
+        ),
     ] = "127.0.0.1:9883"
     wait_s: Annotated[
         float, typer.Option("--wait", min=0, metavar="S", help="How long to wait until it is; 0: look once.")
@@ -30,6 +33,8 @@ def ready(options: ReadyOptions) -> int:
         godwit ready
 
         godwit ready north:9883 --wait 60 && systemctl restart south
+
+    Without an address it asks where the environment tells a broker to answer, as in a container.
 
     Exit status: 0 where it is ready; 1 where it is not, or does not answer.
     """
