@@ -53,6 +53,8 @@ class Place(msgspec.Struct, frozen=True, tag="place", array_like=True):
     gone: bool = False
     clean: bool = False
     claims: tuple[Claim, ...] = ()
+    source: NodeId = ""
+    """The broker that has given it to me, and need not be told."""
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch", array_like=True):

@@ -346,8 +346,11 @@ class Moves:
             return
         if session.carried.expiry_s > 0:
             session.standing.announced = True
-            place = Place(session.client, session.standing.epoch, clean=clean, claims=session.carried.claims)
-            self.directory.tell(place)
+            source = next((way.source for way in session.inflow.upstreams if way.main and not way.copy), "")
+            claims = session.carried.claims
+            self.directory.tell(
+                Place(session.client, session.standing.epoch, clean=clean, claims=claims, source=source)
+            )
             if self.abroad.gateway is not None:
                 self.abroad.claimed(session.client, at)
             if session.carried.memory is not None:

@@ -244,7 +244,7 @@ class CareOf:
                 self.fabric.send((origin,), Placed(known.broker, Place(place.client, known.epoch)))
             return
         told = self._recent(place.client)
-        if known is not None:
+        if known is not None and known.broker != place.source:
             told.add(known.broker)
         told -= {origin, self.host.name}
         self.fabric.send(sorted(one for one in told if self.fabric.is_known(one)), Placed(origin, place))
