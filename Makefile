@@ -19,7 +19,7 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 demo: $(CORE) ## three brokers, people who roam between them, one broker killed: is anything lost?
-	@$(BIN)/godwit demo
+	@$(BIN)/godwit demo $(ARGS)
 
 test: $(DEV) ## check, then all tests; PROCESSES=8 on a machine with more than two cores
 	@# The index is compiled meanwhile, once, where otherwise several tests at a time would each compile it.
