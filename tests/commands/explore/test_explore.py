@@ -66,7 +66,7 @@ def test_a_plan_is_replayed_and_drawn(tmp_path: Path) -> None:
     [
         (("--seeds", "2", "--minutes", "1"), "give one of them"),
         (("--fabric", "rope"), "--fabric rope: one of tree"),
-        (("--worlds", "dry"), "--worlds dry: one of any, lasting"),
+        (("--worlds", "dry"), "--worlds dry: one of any, lasting, apart"),
         (("--replay", "nowhere.json"), "nowhere.json: No such file"),
     ],
 )

@@ -28,6 +28,17 @@ def test_a_few_hundred_seeds_have_every_kind_of_fault_and_move() -> None:
     assert found == {*FAULTS, *MOVES} - {"since", "rate"}
 
 
+def test_worlds_apart_have_one_client_that_roams_with_its_token_among_the_same_brokers() -> None:
+    for seed in range(30):
+        for fabric in ("tree", "dht", "sites"):
+            plain, apart = drawn(seed, fabric), drawn(seed, fabric, worlds="apart")
+            assert (apart.brokers, apart.links, apart.late) == (plain.brokers, plain.links, plain.late)
+            assert [card.name for card in apart.clients if card.wishes] == ["s1"]
+            roaming = {getattr(step, "client", "") for step in apart.steps if step.kind in ("come", "twice", "vanish")}
+            assert roaming == {"s1"}
+            assert not {"none", "old", "clean"} & set(apart.kinds)
+
+
 def test_worlds_of_what_lasts_have_all_of_it_and_leave_the_rest_as_it_was() -> None:
     for seed in range(30):
         plain, lasting = drawn(seed), drawn(seed, worlds="lasting")

@@ -23,7 +23,11 @@ class ExploreOptions(msgspec.Struct, frozen=True, kw_only=True):
         str, typer.Option(help="What joins the brokers: tree, dht, adhoc, sites, sites-two, sites-dht.")
     ] = "tree"
     worlds: Annotated[
-        str, typer.Option(help="any: as seeds have them; lasting: all with questions, replays and rates.")
+        str,
+        typer.Option(
+            help="any: as seeds have them; lasting: all with questions, replays and rates; apart: one client among "
+            "brokers that are cut off."
+        ),
     ] = "any"
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Results and failures; what is there is not tried again.")

@@ -12,6 +12,7 @@ import msgspec
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.roamer import Token
 from godwit.sim.exploration import plan as p
+from godwit.sim.exploration.generator_apart import estranged
 from godwit.sim.exploration.generator_lasting import THINGS, enriched
 from godwit.sim.streams import Streams
 
@@ -26,13 +27,16 @@ PAUSES_S = (0.0, 0.01, 0.1, 0.5, 1.5)
 WAITS_S = (0.3, 1.0, 4.0, 10.0)
 
 
-WORLDS = ("any", "lasting")
-"""By the name that `--worlds` takes: `lasting` has things, questions, the past and bounded rates in every world."""
+WORLDS = ("any", "lasting", "apart")
+"""By the name that `--worlds` takes: `lasting` has things, questions, the past and bounded rates in every world;
+`apart` has one client that goes to and fro between brokers that are cut off."""
 
 
 def drawn(seed: int, fabric: str = "tree", worlds: str = "any") -> p.Plan:
     """The plan of a seed; adding a kind of fault changes the plans of all seeds, which is why they are saved whole."""
     plan = _Draft(seed, fabric).plan()
+    if worlds == "apart":
+        return estranged(plan)
     return enriched(plan) if worlds == "lasting" else plan
 
 
