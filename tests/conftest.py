@@ -43,11 +43,12 @@ os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file '{SETTINGS}' pyspark-she
 
 
 SPARK = {
-    "spark-jobs": [f"pipeline/{room}" for room in ("audit", "gathering", "io", "match", "mobility")],
+    "spark-drivers": ["docs", "pipeline/streaming/test_queries.py", "pipeline/test_session_cluster.py"],
     "spark": [""],
 }
-"""Where tests are that share a session, the first that fits. Spark computes where other tests wait: with as many
-sessions as a small machine has cores, and workers for other tests beside them, neither is idle."""
+"""Where tests are that share a session, the first that fits: what starts drivers, clusters and brokers of its own and
+waits for them, and all else. Spark computes where other tests wait: with as many sessions as a small machine has cores,
+and workers for other tests beside them, neither is idle."""
 FIRST = (*SPARK, "tests/test_distributions.py", "console", "hosts", "checked")
 """Groups that take longest: whoever begins with them is not waited for at the end."""
 WAITING = ("client", "commands", "console", "docs", "net")
