@@ -177,7 +177,8 @@ def test_whoever_pings_without_reading_the_answers_is_not_read_either(broker: Se
 def framed(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Opcode and content of each frame of a server."""
     while data:
-        size, start = (data[1], 2) if data[1] < 126 else (int.from_bytes(data[2:4], "big"), 4)
+        start = {126: 4, 127: 10}.get(data[1], 2)
+        size = int.from_bytes(data[2:start], "big") if start > 2 else data[1]
         yield data[0] & 15, data[start : start + size]
         data = data[start + size :]
 
@@ -223,3 +224,38 @@ def test_who_talks_on_after_its_mistake_hears_why_it_is_hung_up_on(broker: Serve
     assert found[0] == 0x82
     assert found[2] == 0xE0
     assert found[-4:-2] == b"\x88\2"
+
+
+@pytest.mark.parametrize("over", ["tcp", "websocket"])
+def test_who_read_nothing_before_its_mistake_still_hears_why_it_is_hung_up_on(broker: Served, over: str) -> None:
+    """So much waits for it that the transport takes no more; it is read once its client begins to read."""
+    framed_as = masked if over == "websocket" else lambda opcode, data: data
+    wanted = mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("much/#", max_qos=mqtt5.QoS.AT_MOST_ONCE)]).write()
+    much = mqtt5.PublishPacket("much/1", bytes(60_000)).write()
+    with socket.create_connection(
+        ("127.0.0.1", broker.websocket_port if over == "websocket" else broker.port), 60
+    ) as wire:
+        wire.sendall(UPGRADE * (over == "websocket") + framed_as(2, HELLO) + framed_as(2, wanted))
+        broker.until(lambda: "web" in broker.broker.sessions and bool(broker.broker.sessions["web"].subscriptions))
+        with Raw(broker.port) as other:
+            other.connect("other")
+            while not any(one.held_bytes for one in broker.front.connections):
+                other.send(much)
+                other.send(b"\xc0\0")
+                other.packet()
+        wire.sendall(framed_as(2, b"\xf0\0"))
+        if over == "tcp":  # over a WebSocket it is not even heard before it reads
+            gone = broker.broker.sessions["web"]
+            broker.until(lambda: gone.outlet is None)
+        found = b""
+        while data := wire.recv(1 << 20):
+            found += data
+    if over == "websocket":
+        found = b"".join(data for opcode, data in framed(found.partition(b"\r\n\r\n")[2]) if opcode == 2)
+    kinds = []
+    while found:
+        packet, size = mqtt5.read(memoryview(found))
+        kinds.append(type(packet).__name__)
+        found = found[size:]
+    assert kinds[-1] == "DisconnectPacket"
+    assert kinds.count("PublishPacket") > 3

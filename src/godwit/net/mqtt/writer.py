@@ -187,8 +187,9 @@ class Output(asyncio.Protocol):
         if not at_once and (self._hanging_up or not self.ended):
             self._hanging_up = False
             self.flush()
-            # What the transport does not take any more would keep the connection open for a client that does not read.
-            at_once = self.paused
+            # Who says no more and does not read is not there. Anybody else may yet read why it is hung up on.
+            at_once = self.paused and self._last
+            self._pour()
         self.ended = True
         if at_once:
             self.transport.abort()
@@ -199,6 +200,15 @@ class Output(asyncio.Protocol):
             self.go_on_listening()
         else:
             self.transport.close()
+
+    def _pour(self) -> None:
+        """All that waits, into the transport, though that has enough: it is the last."""
+        held, self._held = self._held, []
+        for data in held:
+            self._release(len(data))
+            self.front.counts.bytes_out += len(data)
+            if self.transport is not None and not self.transport.is_closing():
+                self.transport.write(data)
 
     def go_on_listening(self) -> None:
         """Nothing that is said from now on counts; but it must be read."""
