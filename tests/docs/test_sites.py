@@ -55,6 +55,10 @@ class Shell:
     def said(self, log: str) -> str:
         return (self.folder / log).read_text()
 
+    def metrics(self, port: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[port]}/metrics", timeout=60) as answer:
+            return str(answer.read().decode())
+
     def uplink(self, port: str) -> dict[str, object]:
         """What a gateway says of its uplink; nothing where it does not answer yet."""
         try:
@@ -111,7 +115,12 @@ def test_the_page_leads_from_two_sites_to_a_bridge(tmp_path: Path) -> None:
         hq = made.start(serve_hq, "hq.log")
         until(lambda: 'line/press {"celsius": 72}' in made.said("office"))
         (top,) = commands(2)
-        assert "site plant" in made.run(f"{top} --once")
+        shown = made.run(f"{top} --once")
+        assert "site plant" in shown
+        assert "bytes" in shown
+        sent = re.search(r'godwit_uplink_wire_out_bytes\w*\{[^}]*peer="hq/\w+"[^}]*\} (\d+)', made.metrics("9883"))
+        assert sent is not None, "metrics do not say what an uplink costs"
+        assert int(float(sent[1])) > len('line/press {"celsius": 71}')
 
         (mosquitto,) = commands(3)
         made.start(mosquitto, "mosquitto.log")
