@@ -3,7 +3,8 @@
 Each fence is a lasting subscription, each position a retained publication at QoS 0 from a client of the broker. The
 broker runs whole, without a network and a disk: content is read, matched, compared with what each client was told, and
 changes are delivered and acknowledged. The baseline of the same run is shapely's STRtree with the same boxes: all
-fences of each position, and the difference to those of the position before. Both must tell the same changes.
+fences of each position, and the difference to those of the position before. Both must tell the same changes. Times
+are those of the processor: nothing waits here.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def by_tree(boxes: Floats, rounds: list[Floats]) -> tuple[Counter[str], float]:
     began = 0.0
     for number, at in enumerate(rounds):
         if number == 1:
-            began = time.perf_counter()
+            began = time.process_time()
         for first in range(0, len(at), TOGETHER):
             part = at[first : first + TOGETHER]
             things, found = tree.query(shapely.points(part[:, 1], part[:, 0]), predicate="intersects")
@@ -67,12 +68,12 @@ def by_tree(boxes: Floats, rounds: list[Floats]) -> tuple[Counter[str], float]:
                 told["+"] += len(now - before)
                 told["-"] += len(before - now)
                 known[thing] = now
-    return told, time.perf_counter() - began
+    return told, time.process_time() - began
 
 
 def by_broker(boxes: Floats, rounds: list[Floats]) -> tuple[Counter[str], float, float]:
     world = World(disk_s=0.0)
-    began = time.perf_counter()
+    began = time.process_time()
     limits = Limits(subscriptions_max=OF_ONE)
     askers = []
     for first in range(0, len(boxes), OF_ONE):
@@ -85,17 +86,17 @@ def by_broker(boxes: Floats, rounds: list[Floats]) -> tuple[Counter[str], float,
             )
         askers.append(client)
     world.run(0.01)
-    asked_s = time.perf_counter() - began
+    asked_s = time.process_time() - began
     publisher = Client(world, "says").connect("b1", clean=True, expiry_s=0.0)
     world.run(0.01)
     for number, at in enumerate(rounds):
         if number == 1:
-            began = time.perf_counter()
+            began = time.process_time()
         for first in range(0, len(at), TOGETHER):
             for thing, (lat, lon) in enumerate(at[first : first + TOGETHER].tolist(), first):
                 publisher.publish(f"vans/{thing}", msgspec.json.encode({"lat": lat, "lon": lon}), 0, retain=True)
             world.run(0.001)
-    taken_s = time.perf_counter() - began
+    taken_s = time.process_time() - began
     signs = (dict(one.publication.properties.user)["lasting"] for client in askers for one in client.got)
     return Counter(signs), taken_s, asked_s
 
