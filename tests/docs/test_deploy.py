@@ -24,6 +24,8 @@ from godwit.net.config import load
 
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "godwit"
+HELM = Path(sys.executable).with_name("helm")
+needs_helm = pytest.mark.skipif(not HELM.exists(), reason="helm could not be had")
 DCLINT = NODE_MODULES / ".bin" / "dclint"
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 
@@ -132,9 +134,36 @@ def test_settings_of_the_composition_are_settings_of_a_broker(tmp_path: Path) ->
         assert what["file"].startswith("./")
 
 
-@pytest.mark.parametrize("more", [{}, {"secrets": {"cluster": "c", "users": "", "tls": ""}},
-                                  {"secrets": {"cluster": "c", "users": "u", "tls": "t"}, "replicas": 20,
-                                   "storage": {"size": "1Gi", "className": "fast"}, "settings": {}}])  # fmt: skip
+VALUES: list[dict[str, Any]] = [
+    {},
+    {"secrets": {"cluster": "c", "users": "", "tls": ""}},
+    {
+        "secrets": {"cluster": "c", "users": "u", "tls": "t"},
+        "replicas": 20,
+        "storage": {"size": "1Gi", "className": "fast"},
+        "settings": {},
+    },
+]
+
+
+@needs_helm
+@pytest.mark.parametrize("more", VALUES)
+def test_helm_finds_nothing_wrong_with_the_chart_and_makes_of_it_what_these_tests_do(
+    more: dict[str, Any], tmp_path: Path
+) -> None:
+    """Its own linter; and what is known here of templates is an oracle for nothing unless Helm agrees."""
+    told = tmp_path / "values.json"
+    more = {name: value for name, value in more.items() if value}  # Helm adds the defaults to an empty table
+    told.write_text(json.dumps(values(**more)))
+    checked = subprocess.run([HELM, "lint", "--strict", "--values", told, CHART], capture_output=True, text=True)
+    assert (checked.returncode, "0 chart(s) failed" in checked.stdout) == (0, True), checked.stdout
+    command: list[str | Path] = [HELM, "template", "fleet", CHART, "--namespace", "brokers", "--values", told]
+    made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    ours = {one["kind"] + one["metadata"]["name"]: one for one in documents(CHART, values(**more), "fleet", "brokers")}
+    assert {one["kind"] + one["metadata"]["name"]: one for one in yaml.safe_load_all(made) if one} == ours
+
+
+@pytest.mark.parametrize("more", VALUES)
 def test_the_chart_makes_what_kubernetes_takes(more: dict[str, Any]) -> None:
     told = values(**more)
     jsonschema.validate(told, json.loads((CHART / "values.schema.json").read_text()))
