@@ -146,29 +146,15 @@ class Secured(asyncio.Protocol):
             self._timer = None
 
 
-class Within(asyncio.Transport):
-    """What the protocol inside takes for its transport."""
+class Layer(asyncio.Transport):
+    """What a protocol that is served inside another takes for its transport: that of the other, and what it adds."""
 
-    def __init__(self, outside: Secured, transport: asyncio.Transport, tls: ssl.SSLObject) -> None:
+    def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__()
-        self._outside = outside
         self._transport = transport
-        self._tls = tls
-
-    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        self._outside.write(bytes(data))
 
     def can_write_eof(self) -> bool:
         return self._transport.can_write_eof()
-
-    def write_eof(self) -> None:
-        """The client may go on talking, to nobody; it hears the end all the same."""
-        self._outside.say_goodbye()
-        self._transport.write_eof()
-
-    def close(self) -> None:
-        self._outside.say_goodbye()
-        self._transport.close()
 
     def abort(self) -> None:
         self._transport.abort()
@@ -186,4 +172,28 @@ class Within(asyncio.Transport):
         self._transport.set_write_buffer_limits(high, low)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._tls if name == "ssl_object" else self._transport.get_extra_info(name, default)
+        return self._transport.get_extra_info(name, default)
+
+
+class Within(Layer):
+    """Inside TLS."""
+
+    def __init__(self, outside: Secured, transport: asyncio.Transport, tls: ssl.SSLObject) -> None:
+        super().__init__(transport)
+        self._outside = outside
+        self._tls = tls
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        self._outside.write(bytes(data))
+
+    def write_eof(self) -> None:
+        """The client may go on talking, to nobody; it hears the end all the same."""
+        self._outside.say_goodbye()
+        self._transport.write_eof()
+
+    def close(self) -> None:
+        self._outside.say_goodbye()
+        self._transport.close()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._tls if name == "ssl_object" else super().get_extra_info(name, default)

@@ -19,6 +19,7 @@ from websockets.typing import Subprotocol
 
 from godwit.net.mqtt.connection import CLOSE_WAIT_S, CONNECT_BYTES_MAX, HELD_BYTES_MAX, Connection
 from godwit.net.mqtt.front import Front
+from godwit.net.mqtt.secure import Layer
 
 log = logging.getLogger("godwit.mqtt")
 
@@ -59,14 +60,13 @@ def _is_number(host: str) -> bool:
     return True
 
 
-class Inside(asyncio.Transport):
-    """What a connection takes for its transport: one binary frame for each write."""
+class Inside(Layer):
+    """Inside WebSocket: one binary frame for each write."""
 
     def __init__(self, outside: WebSocket) -> None:
-        super().__init__()
-        self._outside = outside
         assert outside.transport is not None
-        self._transport = outside.transport
+        super().__init__(outside.transport)
+        self._outside = outside
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         self._outside.write(bytes(data))
@@ -74,29 +74,14 @@ class Inside(asyncio.Transport):
     def close(self) -> None:
         self._outside.end()
 
-    def can_write_eof(self) -> bool:
-        return self._transport.can_write_eof()
-
     def write_eof(self) -> None:
         self._outside.end()
-
-    def abort(self) -> None:
-        self._transport.abort()
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    def pause_reading(self) -> None:
-        self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         self._outside.resume_reading()
 
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._transport.set_write_buffer_limits(high, low)
-
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return True if name == "websocket" else self._transport.get_extra_info(name, default)
+        return True if name == "websocket" else super().get_extra_info(name, default)
 
 
 class WebSocket(asyncio.Protocol):
