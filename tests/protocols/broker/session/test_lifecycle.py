@@ -19,6 +19,7 @@ from godwit.protocols.broker.messages import (
     Content,
     Copy,
     Crossed,
+    Dealt,
     Divided,
     Dividing,
     Drop,
@@ -50,6 +51,7 @@ from godwit.protocols.broker.messages import (
     Said,
     Seated,
     Seek,
+    Share,
     Sought,
     Standin,
     Summon,
@@ -195,6 +197,7 @@ LATE: tuple[Content, ...] = (
     Placed("b3", Place("s", OLD)),
     Recall("s", "a/#", 1, 0.0, ("", 0), "a/#", "", 0),
     Recalled("s", "a/#", 1, ((1, PUBLICATION),), ("f", 1), 0.0, live=True),
+    Dealt(PUBLICATION, Share(("g", "z/#", ""))),
 )
 
 
