@@ -113,10 +113,11 @@ def wait_for_starts(log: Path, count: int) -> None:
 def console(*brokers: str) -> Iterator[str]:
     command = [sys.executable, "-m", "godwit", "console", "--listen", "127.0.0.1:0", "--brokers", ",".join(brokers)]
     told = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    one = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=told)
+    one = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=told)
     try:
         assert one.stdout is not None
         yield one.stdout.readline().split()[3].rstrip(";")
+        assert one.poll() is None, one.stdout.read()
     finally:
         one.terminate()
         one.communicate(timeout=START_S)

@@ -68,7 +68,10 @@ class Hosted:
         self._socket = socket.create_server(at[:2], family=family)
         self.where = Address(self.where.host, self._socket.getsockname()[1])
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
-        while not self._server.started and not self._task.done():
+        while not self._server.started:
+            if self._task.done():
+                await self._task
+                raise OSError("the web server has ended before it began")
             await asyncio.sleep(0.01)
 
     async def stop(self) -> None:

@@ -243,9 +243,9 @@ def test_who_read_nothing_before_its_mistake_still_hears_why_it_is_hung_up_on(br
                 other.send(much)
                 other.send(b"\xc0\0")
                 other.packet()
+        gone = broker.broker.sessions["web"]
         wire.sendall(framed_as(2, b"\xf0\0"))
         if over == "tcp":  # over a WebSocket it is not even heard before it reads
-            gone = broker.broker.sessions["web"]
             broker.until(lambda: gone.outlet is None)
         found = b""
         while data := wire.recv(1 << 20):
