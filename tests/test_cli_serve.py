@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,16 @@ ANSWER_S = 60
 needs_mosquitto = pytest.mark.skipif(
     not (shutil.which("mosquitto_pub") and shutil.which("mosquitto_sub")), reason="mosquitto's clients are not here"
 )
+
+TELLS_COLLECTIONS = f"""#!{sys.executable}
+import atexit, gc, sys
+from godwit.cli import main
+
+atexit.register(lambda: print("collections", gc.get_threshold(), file=sys.stderr))
+sys.argv[:3] = ["godwit"]
+main()
+"""
+"""In the place of `python -m godwit`: it says at its end when it looked for garbage."""
 
 
 def subscriber(broker: Process, count: int, *more: str) -> subprocess.Popen[str]:
@@ -233,3 +244,13 @@ def test_a_broker_that_fills_up_is_not_held_by_full_collections_of_garbage() -> 
         gc.set_threshold(*before)
     assert len(kept) == 500_000
     assert full == 0
+
+
+def test_a_served_broker_looks_for_garbage_as_rarely_as_that(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(TELLS_COLLECTIONS)
+    python.chmod(0o755)
+    one = Process(tmp_path, "a", *FREE, python=python)
+    with running(one):
+        assert one.end() == 0
+    assert f"collections {COLLECTIONS}" in one.log.read_text()

@@ -91,7 +91,8 @@ def contents(wheel: Path) -> list[str]:
 
 
 def did(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([python, *arguments], capture_output=True, text=True, cwd=python.parent, timeout=120)
+    # Whatever PYTHONPATH leads to is not what the environment holds.
+    return subprocess.run([python, "-E", *arguments], capture_output=True, text=True, cwd=python.parent, timeout=120)
 
 
 def test_every_file_of_the_tree_is_in_exactly_one_of_them(wheels: dict[str, Path]) -> None:
