@@ -17,7 +17,7 @@ from tests.protocols.fleet import on_air, wired
 from tests.protocols.graphs import Edge, distances
 from tests.protocols.overlay import Broker, Overlay, event, mft, recursive, topic
 
-from godwit.lab.convergence import MIXES, PROTOCOLS, Model, Protocol
+from godwit.lab.convergence.trials import MIXES, PROTOCOLS, Model, Protocol
 from godwit.protocols.host import Message, NodeId
 from godwit.protocols.routing.messages import Bmig, Bsub, Btab, Fmig, Mig, Pub, Sub, Uns
 from godwit.protocols.routing.mft import UNKNOWN, MftBroker

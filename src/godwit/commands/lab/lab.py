@@ -22,11 +22,12 @@ from godwit.commands.lab.experiments import (
     SparkOptions,
 )
 from godwit.commands.pipeline.sweeping import INTERRUPTED, Where, opened, swept
-from godwit.lab import convergencetable, pages
+from godwit.lab import pages
 from godwit.lab.adhoc import plan as adhoc_plan
 from godwit.lab.adhoc import report as adhoc_report
 from godwit.lab.adhoc import runs as adhoc_runs
 from godwit.lab.adhoc.evidence import Evidence as AdhocEvidence
+from godwit.lab.convergence import table as convergence_table
 from godwit.lab.deployed import evaluation
 from godwit.lab.handoff import grid as handoff_grid
 from godwit.lab.handoff import racetable
@@ -84,16 +85,16 @@ def compare_trees(options: CompareTreesOptions) -> int:
 
 def convergence(options: ConvergenceOptions) -> int:
     seeds = options.seeds
-    wanted = convergencetable.batches(seeds)
+    wanted = convergence_table.batches(seeds)
     sweep = _sweeping(
-        wanted, convergencetable.count, options.where.where, named=lambda one: f"{one.protocol}, {one.mix}"
+        wanted, convergence_table.count, options.where.where, named=lambda one: f"{one.protocol}, {one.mix}"
     )
 
-    def kept(path: Path) -> AnyResults[convergencetable.Batch, convergencetable.Counted]:
-        return AnyResults(path, convergencetable.Batch, convergencetable.Counted)
+    def kept(path: Path) -> AnyResults[convergence_table.Batch, convergence_table.Counted]:
+        return AnyResults(path, convergence_table.Batch, convergence_table.Counted)
 
     return _tabled(
-        options, "convergence", kept, sweep, lambda done: convergencetable.page(seeds, _results(done, wanted))
+        options, "convergence", kept, sweep, lambda done: convergence_table.page(seeds, _results(done, wanted))
     )
 
 

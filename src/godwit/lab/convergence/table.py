@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from godwit.lab.convergence import MIXES, PROTOCOLS, trial
+from godwit.lab.convergence.trials import MIXES, PROTOCOLS, trial
 from godwit.lab.pages import Page, Table
 
 SEEDS_AT_ONCE = 50

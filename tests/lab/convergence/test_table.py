@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from godwit.lab import convergencetable, pages
-from godwit.lab.convergence import MIXES, PROTOCOLS
-from godwit.lab.convergencetable import SEEDS_AT_ONCE, Batch, Counted, batches, page
+from godwit.lab import pages
+from godwit.lab.convergence import table
+from godwit.lab.convergence.table import SEEDS_AT_ONCE, Batch, Counted, batches, page
+from godwit.lab.convergence.trials import MIXES, PROTOCOLS
 
 
 @pytest.mark.feature("mft-pubsub F24")
@@ -32,5 +33,5 @@ def test_published_figures_stand_beside_the_counted_ones() -> None:
 @pytest.mark.feature("mft-pubsub F24")
 def test_a_batch_counts_the_trials_that_fail() -> None:
     published, mix = PROTOCOLS[1].name, MIXES[1].name
-    assert 0 < convergencetable.count(Batch(published, mix, True, False, 0, 10)).failures <= 10
-    assert convergencetable.count(Batch(PROTOCOLS[-1].name, mix, True, False, 0, 10)).failures == 0
+    assert 0 < table.count(Batch(published, mix, True, False, 0, 10)).failures <= 10
+    assert table.count(Batch(PROTOCOLS[-1].name, mix, True, False, 0, 10)).failures == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from godwit.lab.convergence import MIXES, PROTOCOLS, Mix, Protocol, trial
+from godwit.lab.convergence.trials import MIXES, PROTOCOLS, Mix, Protocol, trial
 
 FIRST, PUBLISHED, PRINTED, NINE, HARDENED = PROTOCOLS
 SEEDS = range(40)
