@@ -21,6 +21,8 @@ R = TypeVar("R", bound=msgspec.Struct)
 RECENT_SHARE = 1 / 50
 """Of all rows, those that may stand beside the Parquet file: to write it whole for each row of a large sweep would take
 longer than the runs."""
+TIMED = frozenset({"wall_s", "cpu_s", "took_s"})
+"""Results that are the machine's: how long a run took."""
 
 
 class Row(msgspec.Struct, Generic[C, R], frozen=True):
@@ -48,6 +50,8 @@ class Results(Generic[C, R]):
         self.made = made or provenance.of(configuration.__module__)
         self.any_code = False
         """Set by whoever goes on from rows that other code has left, or reports on them, and says so."""
+        self.vouched: frozenset[str] = frozenset()
+        """Other codes whose rows count as ours (`lab.vouchers`)."""
         self.configuration = configuration
         self.result = result
         self._schema = _schema(configuration, result)
@@ -93,12 +97,24 @@ class Results(Generic[C, R]):
         """Rows of other code, which no later run takes for its own."""
         return [row for row in self.rows if not self._is_own(row)]
 
+    def foreign_runs(self, wanted: Iterable[C]) -> dict[str, list[C]]:
+        """Of these, what other code has run and this one has not, by the code that did it last."""
+        missing = set(self.missing(wanted))
+        last = {row.configuration: row.made.code for row in self.foreign if row.configuration in missing}
+        return {code: [one for one, own in last.items() if own == code] for code in dict.fromkeys(last.values())}
+
+    def is_equal(self, code: str, one: C, result: R) -> bool:
+        """Whether this is what that code has left, to the last digit, but for the time that it took."""
+        left = [row.result for row in self.rows if row.made.code == code and row.configuration == one]
+        return bool(left) and _without_times(left[-1]) == _without_times(result)
+
     def table(self) -> pa.Table:
         """The rows of this code, as they stand in the file."""
         return self._table(row for row in self.rows if self._is_own(row))
 
     def _is_own(self, row: Row[C, R]) -> bool:
-        return (row.made.code, row.made.version) == (self.made.code, self.made.version)
+        own = (row.made.code, row.made.version) == (self.made.code, self.made.version)
+        return own or row.made.code in self.vouched
 
     def _table(self, rows: Iterable[Row[C, R]]) -> pa.Table:
         return pa.Table.from_pylist([_flat(row) for row in rows], schema=self._schema)
@@ -157,6 +173,12 @@ def _batched(path: Path, schema: pa.Schema) -> Iterator[dict[str, Any]]:
                 yield from pa.Table.from_batches([batch]).select(schema.names).to_pylist()
         except (OSError, KeyError, pa.ArrowException):
             return
+
+
+def _without_times(result: msgspec.Struct) -> dict[str, Any]:
+    """As JSON has it, where what is not a number equals itself."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
+    return {name: value for name, value in plain.items() if name not in TIMED}
 
 
 def _flat(row: Row[C, R]) -> dict[str, Any]:

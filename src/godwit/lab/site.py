@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 
+from godwit.lab import vouchers
 from godwit.lab.claims import Finding, Verdict
 from godwit.lab.pages import STYLE, class_of, curves, html_table, markdown_table
 from godwit.lab.studies import SIZES, Awaited, Outcome, Study, origins
+from godwit.lab.vouchers import Voucher
 
 TITLE = "Godwit: every published claim, measured again"
 MEANINGS = {
@@ -41,6 +43,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     wanted: int
     smaller: Told | None = None
     """The next smaller size that has rows, if claims were taken from there."""
+    vouchers: Sequence[Voucher] = ()
+    """What is known of rows of several codes beside one another."""
 
     @property
     def command(self) -> str:
@@ -76,18 +80,24 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         codes = ", ".join(dict.fromkeys(one.code for one in found))
         machines = "; ".join(dict.fromkeys(one.machine for one in found))
         mixed = " Rows of several codes are mixed here." if len({one.code for one in found}) > 1 else ""
-        return f"commits {commits}; code {codes}; {machines}.{mixed}"
+        vouched = "".join(f" {one}" for one in self.vouchers if one.code in {own.code for own in found})
+        return f"commits {commits}; code {codes}; {machines}.{mixed}{vouched}"
 
 
 def told(study: Study, kept: Any, size: str) -> Told | None:
     """Each claim from the largest size up to this one that decides it; None where no run of any is there."""
+    own = _told(study, kept, size)
+    return msgspec.structs.replace(own, vouchers=vouchers.read(kept.path.parent)) if own is not None else None
+
+
+def _told(study: Study, kept: Any, size: str) -> Told | None:
     place = SIZES.index(size)
     wanted = study.runs(size)
     rows = kept.of(wanted)
     if not rows:
-        return told(study, kept, SIZES[place - 1]) if place else None
+        return _told(study, kept, SIZES[place - 1]) if place else None
     own = Told(study=study, rows=rows, outcome=study.outcome(rows, size), size=size, wanted=len(wanted))
-    smaller = told(study, kept, SIZES[place - 1]) if place and own.counts[Verdict.NOT_DECIDABLE] else None
+    smaller = _told(study, kept, SIZES[place - 1]) if place and own.counts[Verdict.NOT_DECIDABLE] else None
     return _with_smaller(own, smaller) if smaller is not None else own
 
 

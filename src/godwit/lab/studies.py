@@ -26,7 +26,9 @@ class Kept(Protocol):
     """Where a study's results are: `lab.results.Results` or anything that does the same."""
 
     path: Path
+    made: Provenance
     any_code: bool
+    vouched: frozenset[str]
 
     def missing(self, wanted: Iterable[Any]) -> list[Any]: ...
 
@@ -35,6 +37,10 @@ class Kept(Protocol):
     def settle(self) -> None: ...
 
     def of(self, wanted: Sequence[Any]) -> list[Any]: ...
+
+    def foreign_runs(self, wanted: Iterable[Any]) -> dict[str, list[Any]]: ...
+
+    def is_equal(self, code: str, one: Any, done: Any, /) -> bool: ...
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -81,6 +87,11 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     named: Callable[[Any], str] = str
     ran: Callable[[Any], Any] = attrgetter("configuration")
     """The configuration of a row; several rows may be of one run."""
+
+
+def up_to(study: Study, size: str) -> list[Any]:
+    """All runs that a page of this size may speak of: what it leaves open is taken from smaller ones."""
+    return list(dict.fromkeys(one for own in reversed(SIZES[: SIZES.index(size) + 1]) for one in study.runs(own)))
 
 
 def reported(

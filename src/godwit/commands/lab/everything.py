@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from godwit.commands.console import InputError, Reports, print_json
 from godwit.commands.lab.experiments import EverythingOptions
 from godwit.commands.pipeline.sweeping import INTERRUPTED, RESULTS, alone_in, swept
-from godwit.lab import site
+from godwit.lab import site, vouchers
 from godwit.lab.catalogue import AWAITED, STUDIES
 from godwit.lab.results import ResultsError
 from godwit.lab.site import Told
 from godwit.lab.structures.rows import StoreError
-from godwit.lab.studies import SIZES, Kept, Study
+from godwit.lab.studies import SIZES, Kept, Study, up_to
 
 HOUR_S, MINUTE_S = 3600.0, 60.0
 
@@ -29,7 +30,7 @@ def everything(options: EverythingOptions) -> int:
     folder, reports = Path(options.out), Reports()
     try:
         if not report_only:
-            _announce(studies, size, folder, reports, options.any_code)
+            _announce(studies, size, folder, reports, options)
         if options.plan:
             return 0
         _check_libraries()
@@ -60,16 +61,32 @@ def _chosen(only: list[str] | None) -> list[str]:
     return list(dict.fromkeys(only or STUDIES))
 
 
-def _announce(studies: Sequence[Study], size: str, folder: Path, reports: Reports, any_code: bool) -> None:
+def _announce(studies: Sequence[Study], size: str, folder: Path, reports: Reports, options: EverythingOptions) -> None:
     """What is missing and how much processor time it will take, before any of it is spent."""
     total_s = 0.0
     for one in studies:
         wanted = one.runs(size)
-        missing = _kept(one, folder, any_code).missing(wanted)
+        kept = _kept(one, folder, options.any_code)
+        if options.vouch:
+            total_s += _announce_samples(one, kept, up_to(one, size), reports)
+        missing = kept.missing(wanted)
         cost_s = sum(map(one.cost_s, missing))
         total_s += cost_s
         reports.say(f"{one.name}: {len(missing)} of {len(wanted)} runs are missing, about {duration(cost_s)} of a core")
     reports.say(f"all: about {duration(total_s)} of a core; the same command goes on where it was interrupted")
+
+
+def _announce_samples(one: Study, kept: Kept, wanted: Sequence[Any], reports: Reports) -> float:
+    """What would be run again, and its cost; `kept` then is as it will be if all comes out equal."""
+    samples = vouchers.samples(one, kept, wanted)
+    again = [run for own in samples.values() for run in own]
+    cost_s = sum(map(one.cost_s, again))
+    for code, own in samples.items():
+        reports.say(f"{one.name}: {len(own)} runs of code {code} will be run again")
+    if again:
+        reports.say(f"{one.name}: that is about {duration(cost_s)} of a core; if all are equal,")
+    kept.vouched |= samples.keys()
+    return cost_s
 
 
 def duration(seconds: float) -> str:
@@ -81,6 +98,7 @@ def duration(seconds: float) -> str:
 def _kept(one: Study, folder: Path, any_code: bool) -> Kept:
     kept: Kept = one.kept(folder / one.name / RESULTS)
     kept.any_code = any_code
+    vouchers.admit(kept, vouchers.read(folder / one.name))
     return kept
 
 
@@ -89,11 +107,18 @@ def _run(studies: Sequence[Study], size: str, folder: Path, options: EverythingO
     for one in studies:
         with alone_in(folder / one.name):
             kept = _kept(one, folder, options.any_code)
+            if options.vouch:
+                _vouch(one, kept, size)
             status = swept(one.runs(size), kept, one.work, options.where.where, cost=one.cost_s, named=one.named)
         if status == INTERRUPTED:
             return status
         worst = max(worst, status)
     return worst
+
+
+def _vouch(one: Study, kept: Kept, size: str) -> None:
+    for voucher in vouchers.vouch(one, kept, up_to(one, size)):
+        Reports().say(f"{one.name}: {voucher}")
 
 
 def _told(one: Study, size: str, folder: Path, reports: Reports, any_code: bool) -> Told | None:

@@ -66,6 +66,10 @@ class EverythingOptions(msgspec.Struct, frozen=True, kw_only=True):
     any_code: Annotated[
         bool, typer.Option("--any-code", help="Rows that other code left count too; the pages say which code it was.")
     ] = False
+    vouch: Annotated[
+        bool,
+        typer.Option("--vouch", help="Run some rows of other code again; where all are equal, its other rows count."),
+    ] = False
     documents: Annotated[
         str | None, typer.Option(metavar="DIR", help="Also write the pages as Markdown, as in docs/results.")
     ] = None
@@ -84,9 +88,11 @@ def everything(options: EverythingOptions) -> int:
 
         godwit lab all --only handoff --size published --master spark://host:7077
 
+        godwit lab all --size published --vouch --out results
+
     DIR gets index.html with every claim and its verdict, a page for each study, and STUDY/results.parquet with one row
-    for each run. The same command goes on where an interrupted one stopped; rows of other code are not reused unless
-    --any-code asks for it.
+    for each run. The same command goes on where an interrupted one stopped. Rows of other code are not reused, unless
+    --vouch has found them equal to what this code gives, or --any-code asks for them as they are.
 
     Exit status: 0, whatever the verdicts are; 1 where runs failed; 2 for bad options; 130 after Ctrl-C.
     """

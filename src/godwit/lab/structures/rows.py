@@ -80,6 +80,8 @@ class Store:
         self.path = path
         self.made = made or provenance.of("godwit.lab.structures.experiments")
         self.any_code = False
+        self.vouched: frozenset[str] = frozenset()
+        """Other codes whose rows count as ours (`lab.vouchers`)."""
         self._rows: dict[Setting, list[Row]] = {}
         for row in _read(path) if path.exists() else ():
             self._rows.setdefault(row.setting, []).append(row)
@@ -105,8 +107,21 @@ class Store:
             row
             for setting in settings
             for row in self._rows.get(setting, ())
-            if self.any_code or row.made.code == self.made.code
+            if self.any_code or row.made.code == self.made.code or row.made.code in self.vouched
         ]
+
+    def foreign_runs(self, wanted: Iterable[Setting]) -> dict[str, list[Setting]]:
+        """Of these, what other code has run and this one has not, by that code."""
+        found: dict[str, list[Setting]] = {}
+        for setting in self.missing(wanted):
+            for row in self._rows.get(setting, ())[:1]:
+                found.setdefault(row.made.code, []).append(setting)
+        return found
+
+    def is_equal(self, code: str, setting: Setting, rows: list[Row]) -> bool:
+        """Whether these are what that code has left."""
+        left = [(row.structure, row.measures) for row in self._rows.get(setting, ()) if row.made.code == code]
+        return left == [(row.structure, row.measures) for row in rows]
 
 
 def _cells(row: Row) -> tuple[object, ...]:
