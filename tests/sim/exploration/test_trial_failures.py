@@ -110,6 +110,10 @@ CURED = {
     " shown to whoever had just been told of the newer.",
     "sites-older-comes-back-from-another-site": "A newer session had forgotten what it had when the older one, which"
     " was cut off on its way to another site, came back into it.",
+    "sites-newer-while-the-older-is-on-its-way": "A client's older session was on its way from another site when its"
+    " broker gave it a newer one. The gateway let the older one go back, and the newer waited for it for ever.",
+    "sites-newer-unheard-of-and-older-used": "A newer session began of which its client never heard. The client had"
+    " shown a newer token in the other site since, so the older one was not given, and the newer stayed for ever.",
     "sites-two-sites-want-it": "Two gateways of a site each wanted the session for another site, and took it from one"
     " another for ever: neither had it long enough to send it.",
     "adhoc-calendar-set-back-in-the-first-minute": "A node of the air crashed in its first minute after its calendar"

@@ -299,7 +299,8 @@ class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):
     at: NodeId = ""
     since: Count = 0
     denied: str | None = None
-    """I have one, but not for another site that has shown this as its proof."""
+    """I have one, but not for another site that has shown this as its proof. Or another site has one, and the client
+    has shown a newer proof there since."""
 
 
 class Sought(msgspec.Struct, frozen=True, tag="sought", array_like=True):
@@ -535,6 +536,8 @@ class Astray(msgspec.Struct, frozen=True, tag="astray", array_like=True):
     taken: bool = False
     proof: str = ""
     """That of the `Summon` which this answers: the client may have shown another since."""
+    outdated: bool = False
+    """That is why: it has, to whoever has the session."""
 
 
 # Only where brokers own cells (docs/ring.md): who matches what, and how a cell changes hands.

@@ -168,6 +168,8 @@ class Abroad:
                 self._chase(client, _chase_of(fetch, origin, fetch.abroad, fetch.since))
             return bool(session.standing.arriving)
         known, waiting = self.moves.places.known.get(client), self.moves.waiting.get(client)
+        if known is not None and fetch.abroad and known.broker == origin:
+            known = None  # it has one, and its client shows that it was in another since
         asks_homes = waiting is not None and not waiting.source
         if waiting is not None and not self.is_chased(client) and not (fetch.abroad and asks_homes):
             return False
@@ -197,9 +199,15 @@ class Abroad:
             return
         if chase is None:
             self._chase(client, Chase(away.at.broker, away.at.epoch, at.broker, unites=True))
-        elif chase.unites:
-            chase.by = at.broker
+        elif chase.unites or chase.by == at.broker:
+            # Whoever asked for the older one did not wait for it.
+            chase.by, chase.unites = at.broker, True
             self._put(client, chase)
+
+    def vacated(self, client: str) -> None:
+        """No broker of our site has a session of this client: the one that left is the last."""
+        if client in self.away and client not in self.moves.places.known:
+            self.moves.places.put(client, self.away[client].at)
 
     def is_awaited(self, client: str) -> bool:
         """Whether a session of this client may still come from another site."""
@@ -386,7 +394,10 @@ class Abroad:
         """What was shown is no proof, or not any more: a client that has a newer token asks again with that."""
         self._done(client, chase)
         if chase.outside:
-            self.moves.fabric.send((chase.by,), Astray(client, taken=bool(chase.proof), proof=chase.proof))
+            shown = bool(chase.proof)
+            self.moves.fabric.send((chase.by,), Astray(client, taken=shown, proof=chase.proof, outdated=shown))
+        elif chase.by == self.name:
+            self.moves.end_unheard(client)
         else:
             self.moves.fabric.send((chase.by,), Nothing(client, chase.epoch, denied=chase.proof))
 
@@ -428,8 +439,12 @@ class Abroad:
         for chase in [self.chases.get((client, outside)) for outside in (False, True)]:
             if chase is None or (chase.called, chase.proof) != (peer, astray.proof):
                 continue
-            if taken and chase.unites:
+            if chase.unites and astray.outdated:
+                # The client is in the older one, and has not heard of the newer: else it would show that one's token.
+                self._deny(client, chase)
+            elif taken and chase.unites:
                 chase.called = ""  # ask again
+                self._put(client, chase)
             elif taken:
                 self._done(client, chase)
                 self._refuse(client, chase)

@@ -206,6 +206,8 @@ class Moves:
         shown = self._told(opening)
         if shown is None or not (self.fabric.is_known(shown.broker) or self.abroad.leads_to(shown.broker)):
             return False
+        if is_abroad(shown.broker) and _is_unheard_of(session, opening):
+            return True
         return At(session.standing.epoch, self.name) < shown or self.taking.was_in_vain(session, shown, opening.token)
 
     def _has_newer(self, session: Session, opening: Opening) -> bool:
@@ -518,12 +520,24 @@ class Moves:
         """Another site gets no session without proof. But somebody else may have asked here since: ask for that one."""
         waiting = self.waiting.get(client)
         self.abroad.denied(client, proof)
+        self.end_unheard(client)
         if waiting is None or waiting.source != origin:
             return
         if waiting.outlet is not None or waiting.wanted_by is not None or self.abroad.is_chased(client):
             self._fetch(client, origin)
         else:
             self.stop_waiting(client)
+
+    def end_unheard(self, client: str) -> None:
+        """The client has shown in another site that it is in its older session, so it has not heard of the one that
+        began here meanwhile. There is nothing in that, since nobody has subscribed."""
+        session = self.registry.sessions.get(client)
+        memory = session.carried.memory if session is not None else None
+        if session is None or memory is None or session.subscriptions:
+            return
+        if not (session.standing.answered or memory.known):
+            self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected in another site")
+            self.registry.end(session)
 
     def on_heard(self, heard: Heard) -> None:
         for shadow in list(self.registry.shadows.get(heard.client, {}).values()):
@@ -573,6 +587,7 @@ class Moves:
             self.abroad.claimed(place.client, at)
         if place.gone:
             self.places.forget(place.client, at)
+            self.abroad.vacated(place.client)
         elif session is None or At(session.standing.epoch, self.name) < at:
             self.places.put(place.client, at)
         waiting = self.waiting.get(place.client)
@@ -713,6 +728,12 @@ def _is_good(copy: Copy, opening: Opening) -> bool:
     that shows nothing may have had elsewhere what is in the copy, and only its source can tell."""
     token = opening.token.removeprefix(UNSURE)
     return copy.session.standing.state is State.COMMITTED and bool(token) and token == copy.session.carried.token
+
+
+def _is_unheard_of(session: Session, opening: Opening) -> bool:
+    """Whether the client shows the proof of another session, and has not heard of this one, as far as is known."""
+    proof = proof_of(opening.token)
+    return session.carried.strange and bool(proof) and not is_proven(session.carried, proof)
 
 
 def _is_valid(claim: Claim, session: Session) -> bool:
