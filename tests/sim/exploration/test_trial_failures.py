@@ -151,6 +151,10 @@ CURED = {
     "clean-here-unheard-and-clean-elsewhere": "A client started clean at one broker, had no answer, started clean at"
     " another, came back without a token and was told that its session is new: the second ended the first, which had"
     " become the newer.",
+    "without-token-to-the-older-of-two": "A client that had begun anew elsewhere came back without a token to its older"
+    " session, and showed the token that it was given there. What it got then went into the newer one unnamed.",
+    "without-token-and-clean-elsewhere": "The same where it had started clean elsewhere: its older session, with all"
+    " that it had had there, ended when that was heard of.",
     "sites-two-passed-on-and-kept-back": "A session crossed while a second gateway acted. That brought an event to the"
     " old site, which passed it on, and the gateway that the session came to had kept back the same.",
     "sites-two-had-abroad-before-at-home": "A second gateway took an event to another site. A session brought it along"

@@ -269,7 +269,7 @@ class Broker:
         if session is not None:
             self._take_over(session, opening, ends=ends)
             if not ends:
-                self._moves.begin_again(session, opening)
+                self._moves.return_to(session, opening)
                 self._registry.attach(session, opening, outlet, present=True)
                 self._moves.announce(session)
                 return

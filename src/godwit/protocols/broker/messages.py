@@ -175,6 +175,10 @@ class Memory(msgspec.Struct, array_like=True):
     vain by this one, or by one that has gone into this."""
     known: bool = False
     """The client has answered in it at an earlier place, so it knows of it."""
+    continued: set[Line] = msgspec.field(default_factory=set)
+    """Under which it was known at this place before it began to remember: some brokers turn to it under these yet."""
+    stays: bool = False
+    """It began as a copy. That its source says that this is the session is not enough: see `Carried.unproven`."""
 
 
 class Carried(msgspec.Struct, array_like=True):
@@ -212,6 +216,9 @@ class Carried(msgspec.Struct, array_like=True):
     """By subscription that has not had all yet of what it wants of the past."""
     proofs: tuple[str, ...] = ()
     """Of the tokens that the client may show, the oldest first: secrets, without which no other site gets it."""
+    unproven: bool = False
+    """The client has come back to it without a token, and has shown none since. It may have had another session before,
+    of which nobody here has heard yet."""
 
 
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):

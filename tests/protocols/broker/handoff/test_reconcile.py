@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -240,3 +241,58 @@ def test_nothing_is_lost_by_a_hurried_return_between_pubrec_and_pubrel(handoff: 
         world.heal_all()
         world.run(60)
         assert set(away.published) == set(subscriber.payloads), f"world {seed}"
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("back_at", ["b1", "b2", "b4"])
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+def test_who_came_back_without_a_token_gets_once_all_that_comes_after_it_shows_one(
+    handoff: Handoff, back_at: str, clean: bool
+) -> None:
+    """It has another session at b3, of which b1 has not heard, and is let into the old one there. Nobody can know then
+    what it has had. From when it shows the token that it was given, brokers can."""
+    away = Away(7, handoff)
+    subscriber, world = away.subscriber, away.world
+    for other in ("b1", "b2", "b4"):
+        world.cut("b3", other)
+    subscriber.drop().connect("b3", clean=clean)
+    world.run(4)
+    subscriber.subscribe("a/#", qos=2).subscribe("b/#", qos=2)
+    away.publish()
+    subscriber.drop().connect("b1")
+    world.run(1)
+    assert subscriber.presents == [False, False, True]
+    away.publish()
+    before = len(away.published)
+    subscriber.drop()
+    world.run(2)  # so that others may hold copies
+    subscriber.connect(back_at, token=subscriber.token)
+    world.run(1)
+    away.publish()
+    world.heal_all()
+    away.publish()
+    for _ in range(8):
+        if subscriber.connection is None:  # its session has gone to b3, and comes from there
+            subscriber.connect(back_at, token=subscriber.token)
+        world.run(10)
+    came = Counter(subscriber.payloads)
+    assert {one: came[one] for one in away.published[before:]} == dict.fromkeys(away.published[before:], 1)
+    assert not [one.broker.unfinished for one in world.sites.values() if any(one.broker.unfinished.values())]
+
+
+def test_who_comes_back_without_a_token_costs_the_others_nothing_until_it_shows_one() -> None:
+    away = Away()
+    subscriber, world = away.subscriber, away.world
+    session = subscriber.session
+
+    def comes_back(**more: str) -> int:
+        before = [site.fabric.sent for site in world.sites.values()]
+        subscriber.drop().connect("b1", **more)
+        world.run(5)
+        assert session.carried.memory is None
+        return sum(site.fabric.sent for site in world.sites.values()) - sum(before)
+
+    assert comes_back() == 0
+    assert comes_back() == 0
+    assert comes_back(token=subscriber.token) > 0, "it is asked now whether somebody has another one"
+    assert comes_back(token=subscriber.token) == 0

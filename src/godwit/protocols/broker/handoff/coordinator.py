@@ -226,16 +226,29 @@ class Moves:
         born = At(*carried.age) if carried.age[0] == carried.started else At(carried.started, "")
         return shown > At(session.standing.epoch, self.name) or (carried.started > 0 and shown < born)
 
-    def begin_again(self, session: Session, opening: Opening) -> None:
-        """Its client has started it clean, has not heard so, and may have started clean elsewhere since. It is told
-        once more that its session is new: so that is as old as this knock, and remembers what it has from now on."""
+    def return_to(self, session: Session, opening: Opening) -> None:
+        """Its client comes back to it. A client without a token may have had another session since, of which nobody
+        here has heard: as soon as it shows one again it must not get again what it gets from then on. So the session
+        is as old as this knock, and remembers what it has until all others have answered.
+
+        The same holds at once for one that has started it clean, has not heard so, and may have started clean elsewhere
+        since: it is told once more that its session is new."""
         carried = session.carried
-        if not (carried.strange and carried.started) or carried.memory is not None or opening.token or not self.follows:
+        if not self.follows or opening.expiry_s == 0:
+            return
+        if not opening.token:
+            carried.unproven = True
+            if not (carried.strange and carried.started) or carried.memory is not None:
+                return
+        elif not carried.unproven:
+            return
+        else:
+            carried.unproven = False
+        if session.inflow.is_unconfirmed and carried.memory is not None:
+            carried.memory.stays = True  # it began at this knock, and others hear of it when its source has spoken
             return
         session.standing.epoch, session.standing.announced = self.new_epoch(opening), False
-        carried.age = (session.standing.epoch, self.name)
-        self.registry.reunion.begin(session, "", 0)
-        self.registry.reunion.claim_all(session)
+        self.registry.reunion.begin_again(session)
 
     def send_after(self, session: Session, opening: Opening) -> None:
         """To where its client was let in since, so that the newer session there is the one that goes on; unless nobody,
@@ -431,7 +444,10 @@ class Moves:
             self.leaving.transfer(session, waiting.wanted_by[1])
         elif waiting is not None and waiting.outlet is not None:
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
+            if present:
+                self.return_to(session, waiting.opening)
             self.registry.attach(session, waiting.opening, waiting.outlet, present)
+            self.announce(session)
         else:
             session.standing.left = self.switch.steady()
             self.registry.rest(session)
@@ -483,6 +499,8 @@ class Moves:
             return
         if waiting is not None:
             session.outlive(waiting.opening.expiry_s or session.carried.expiry_s)
+        if waiting is not None and waiting.outlet is not None:
+            self.return_to(session, waiting.opening)
         self.announce(session)
         self.let_in(session, waiting, present=True)
         self.abroad.settled(session)

@@ -97,7 +97,7 @@ class Turning:
     def _begins(self, session: Session, turned: Turned) -> bool:
         if turned.copy:
             return (turned.epoch, turned.copy) == (session.standing.entered, self.name)
-        return turned.epoch >= session.standing.entered and session.line in turned.lines
+        return turned.epoch >= session.standing.entered and session.goes_under(turned.lines)
 
     def on_through(self, origin: NodeId, through: Through) -> None:
         for session in self.all_of(through.client):

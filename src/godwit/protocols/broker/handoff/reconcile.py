@@ -17,7 +17,7 @@ from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Name, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS, State
-from godwit.protocols.broker.session.memory import had_without, is_same
+from godwit.protocols.broker.session.memory import had_without, is_same, note
 from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
@@ -54,6 +54,24 @@ class Reunion:
         session.queue.count_from(session.standing.epoch)
         self._write(session)
 
+    def begin_again(self, session: Session) -> None:
+        """From now on it remembers what it has: another session of the client may turn up of which nobody has heard
+        here. It is as old as its epoch, of which the others are to be told next."""
+        carried, before = session.carried, session.line
+        if carried.memory is None:
+            carried.passages = dict.fromkeys(self.switch.had(session))
+            carried.memory = self._memory(session, "", 0)
+            self.claim_all(session)
+        memory = carried.memory
+        memory.born = carried.age = (session.standing.epoch, self.switch.name)
+        memory.continued.add(before)
+        memory.lines.add(before)
+        note(memory, session.queue.names())
+        session.queue.count_from(session.standing.epoch)
+        for broker in self.fabric.sources(ANYTHING):
+            self._doubt(memory, broker)
+        self._write(session)
+
     def claim_all(self, session: Session) -> None:
         """Whatever is sent to it is its own: everybody has turned to it before."""
         if session.carried.memory is not None:
@@ -80,7 +98,9 @@ class Reunion:
     def confirmed(self, session: Session, source: NodeId) -> None:
         """The copy that this source had made is the session, and nobody else has an older one."""
         memory = session.carried.memory
-        if memory is not None and memory.source == source:
+        if memory is not None and memory.source == source and memory.stays:
+            memory.original, memory.stays = None, False  # somebody else may have a newer one
+        elif memory is not None and memory.source == source:
             session.carried.memory, session.inflow.since = None, self.switch.host.now()
             session.carried.age = memory.original or session.carried.age
 
@@ -274,7 +294,9 @@ class Reunion:
             return None
         had = had_without(memory, session.queue.names())
         known = memory.known or session.standing.answered
-        return msgspec.structs.replace(memory, had=had, marks={}, passed={}, counts_from={}, known=known)
+        return msgspec.structs.replace(
+            memory, had=had, marks={}, passed={}, counts_from={}, known=known, continued=set()
+        )
 
     def _write(self, session: Session) -> None:
         self.switch.ledger.put_session(session)

@@ -240,6 +240,7 @@ class Taking:
         session = self._take_up(copy, epoch)
         self.switch.fabric.send((copy.source,), Fetch(opening.client, epoch, copy.epoch, held=True))
         self.expect(session)
+        self.moves.return_to(session, opening)
         self.registry.attach(session, opening, outlet, present=True)
 
     def take_reserved(self, copy: Copy, opening: Opening, outlet: Outlet) -> None:
@@ -249,6 +250,7 @@ class Taking:
             item.safe = True
         session = self._take_up(copy, copy.asked_epoch)
         self.expect(session)
+        self.moves.return_to(session, opening)
         self.registry.attach(session, opening, outlet, present=True)
 
     def claim(self, copy: Copy, opening: Opening) -> Session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -431,6 +432,12 @@ class Session:
         """Tells its places from those of other sessions of the client."""
         memory = self.carried.memory
         return memory.born if memory is not None else FIRST
+
+    def goes_under(self, lines: Iterable[Line]) -> bool:
+        """Whether one of these is its own, now or when brokers were asked to turn to this place."""
+        memory = self.carried.memory
+        own = {self.line} if memory is None else {self.line, *memory.continued}
+        return not own.isdisjoint(lines)
 
     def passes(self, passage: tuple[str, int]) -> bool:
         """Whether it is the first of its name that this session takes; it is remembered."""
