@@ -12,6 +12,8 @@ from godwit.sim.exploration.trial import Trial
 FAILURES = Path(__file__).parent / "failures"
 
 CURED = {
+    "ring-stood-in-before-what-it-had-sent": "A broker stood in for another and matched at once what came to it, while"
+    " what it had sent to the other before was still under way: the earlier was retained in place of the later.",
     "ring-second-ring-of-one-that-left": "A broker left the ring, lost its disk, began a ring of its own, and did not"
     " believe those who were in the older one.",
     "ring-left-with-its-last-cell": "A broker that left waited for ever for its holders: they had nothing to keep any"

@@ -93,6 +93,13 @@ class Atlas:
             return self.owner(reach) is not None
         return complete(reach, (region.cell for region in self.regions.values()), exact=True)
 
+    def since(self, given: Region) -> list[Region]:
+        """What has become of a cell that was another's once, as far as that is known here; or that one."""
+        prefix = given.prefix
+        met = [one for one in self.regions.values() if one.prefix.startswith(prefix) or prefix.startswith(one.prefix)]
+        newer = [one for one in met if one.term > given.term and one.owner != self.name]
+        return newer or [given]
+
     def contacts(self, prefix: str) -> list[NodeId]:
         """Others that own something within the cells that begin so."""
         return sorted({one.owner for one in self.regions.values() if one.prefix.startswith(prefix)} - {self.name})

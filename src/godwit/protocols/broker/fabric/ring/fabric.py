@@ -480,7 +480,8 @@ class RingFabric:
         mine = [one for one in self.atlas.own if one.prefix.startswith(prefix) or prefix.startswith(one.prefix)]
         if not mine or any(one.term >= region.term for one in mine):
             return True
-        stands_in = region.owner in self.replicas.holders and self.atlas.regions.get(prefix) in mine
+        holders = {*self.replicas.holders, *self.replicas.former}
+        stands_in = region.owner in holders and self.atlas.regions.get(prefix) in mine
         # Who told a broker without a disk what its cells are may not have known all of it. And one that is alone may
         # have begun a ring of its own for that reason.
         if stands_in or self.replicas.was_lost or not mine[0].prefix:
@@ -505,6 +506,11 @@ class RingFabric:
         elif old.owner not in (said_by, new.owner):
             self.statements.late(old.owner)
         self.on_rehome(new.cell)
+
+    def wait_for(self, old: NodeId, region: Region) -> None:
+        """A cell is this broker's now: what it has sent to the old owner goes first."""
+        if old in self._routed_to:
+            self._pass(old, region)
 
     def _pass(self, old: NodeId, region: Region) -> None:
         """What was sent to the old owner goes first."""
@@ -690,7 +696,8 @@ class RingFabric:
     def _note(self, broker: NodeId, statement: int) -> None:
         reaches = self.targets.of_filters(self.interests.get(broker, ()))
         given = [one for one in self._given.values() if any(meets(one.cell, reach) for reach in reaches)]
-        self.send((broker,), Noted(statement, (*self.atlas.own, *given)))
+        now = dict.fromkeys(after for one in given for after in self.atlas.since(one))
+        self.send((broker,), Noted(statement, (*self.atlas.own, *now)))
 
     def note_all(self) -> None:
         """Everybody in the book whose last statement may have stayed without an answer."""

@@ -304,6 +304,7 @@ class Membership:
                 fabric.inherit(entry)
         fabric.statements.late(owner)
         fabric.send(sorted({*division.asked, owner} - {self.host.name}), Divided(division.ticket, (given,)))
+        fabric.wait_for(owner, given)
         self.host.trace(Record("assumed", peer=owner, note=given.prefix))
         fabric.on_change()
         fabric.on_rehome(given.cell)

@@ -33,6 +33,8 @@ class Appointed(msgspec.Struct, frozen=True, array_like=True):
     version: int
     holders: tuple[NodeId, ...] = ()
     regions: tuple[Region, ...] = ()
+    former: tuple[NodeId, ...] = ()
+    """Holders that were replaced, while those who stay may not know it: together they may still stand in."""
 
 
 class Replicas:
@@ -48,9 +50,7 @@ class Replicas:
         # Another disk counts from elsewhere: what was kept of the last one is never taken for what is kept of this.
         begin = Appointed(fabric.host.random.getrandbits(40))
         self._row = begin if row is None else msgspec.msgpack.decode(row, type=Appointed)
-        self._trusted = self._row.holders
-        """Whose word counts: of holders that were replaced only those who know it."""
-        self._appointed = 0
+        self._appointed = self._row.version if self._row.former else 0
         self._seek_at_s = 0.0
         self._confirmed: dict[NodeId, int] = {}
         self._pending: deque[tuple[int, Callable[[], None]]] = deque()
@@ -63,6 +63,15 @@ class Replicas:
     @property
     def holders(self) -> tuple[NodeId, ...]:
         return self._row.holders
+
+    @property
+    def former(self) -> tuple[NodeId, ...]:
+        return self._row.former
+
+    @property
+    def _trusted(self) -> tuple[NodeId, ...]:
+        """Whose word counts: where a holder was replaced only that of the one who stays, until it knows the other."""
+        return self.holders[:1] if self.former else self.holders
 
     @property
     def safe(self) -> int:
@@ -149,14 +158,14 @@ class Replicas:
         return -common, distance(name, self.host.name), name
 
     def appoint(self, holders: tuple[NodeId, ...]) -> None:
-        """From now on these keep it. Where one stays, its word alone counts until it knows the other."""
+        """From now on these keep it. Where one is replaced, the one that stays comes first."""
         old = self.holders
-        stay = tuple(name for name in holders if name in old)
-        self._trusted = stay if len(old) == HOLDERS and stay else holders
-        self._dismiss(name for name in old if name not in holders)
+        gone = tuple(name for name in old if name not in holders)
+        self._dismiss(gone)
         for name in holders:
             for region in self.atlas.own if name not in old else ():
                 self.fabric.on_cede(name, region.cell)
+        self._row = msgspec.structs.replace(self._row, former=gone)
         self._put(self.version, holders)
         self._tell_all(tuple(self.atlas.own))
         self._appointed = self.version
@@ -166,10 +175,11 @@ class Replicas:
             self.fabric.send((name,), Replica(self.host.name, self.version, (), (), ()))
 
     def replace(self, silent: NodeId) -> None:
-        """A holder has said nothing for long: another one takes its place, if there is one."""
+        """A holder has said nothing for long: another one takes its place, if there is one. One after the other: two
+        who do not know that they were replaced would stand in with an old book."""
         others = self._others()
         stay = tuple(name for name in self.holders if name != silent)
-        if silent in self.holders and others and stay:
+        if silent in self.holders and others and stay and not self.former:
             self.host.trace(Record("replaced", peer=silent, note=others[0]))
             self.appoint((*stay, others[0]))
 
@@ -185,7 +195,8 @@ class Replicas:
         self, version: int, holders: tuple[NodeId, ...] | None = None, regions: tuple[Region, ...] | None = None
     ) -> None:
         holders = self.holders if holders is None else holders
-        self._row = Appointed(version, holders, self._row.regions if regions is None else regions)
+        regions = self._row.regions if regions is None else regions
+        self._row = Appointed(version, holders, regions, self.former if holders else ())
         self.fabric.store.put(TABLE, REPLICAS, 0, msgspec.msgpack.encode(self._row))
 
     def on_watched(self, origin: NodeId, watched: Watched) -> None:
@@ -202,8 +213,9 @@ class Replicas:
         if version > self.version:
             return
         self._confirmed[holder] = max(version, self._confirmed.get(holder, 0))
-        if holder in self._trusted and version >= self._appointed:
-            self._trusted = self.holders
+        if self.former and holder in self._trusted and version >= self._appointed:
+            self._row = msgspec.structs.replace(self._row, former=())
+            self._put(self.version)
         self._look()
         self.fabric.statements.look()
 

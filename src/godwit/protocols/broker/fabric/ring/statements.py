@@ -67,6 +67,9 @@ class Statements:
         self.filters: tuple[Filter, ...] = ()
         self.stated: dict[NodeId, Stated] = {}
         self.noted: dict[NodeId, int] = {}
+        self._certain: dict[str, Region] = {}
+        """By prefix: cells whose owners have said themselves that they have them, with this broker in their books. They
+        tell it when they give them away."""
         self._expected: list[Expected] = []
         for owner, _, row in store.load(TABLE):
             if owner.startswith(ROWS):
@@ -140,6 +143,7 @@ class Statements:
                 continue
             self._state(broker, wanted)
             if not wanted:
+                self._doubt(broker)
                 del self.stated[broker]
                 self.store.delete(TABLE, ROWS + broker, 0)
 
@@ -147,23 +151,38 @@ class Statements:
         self.store.put(TABLE, ROWS + broker, 0, msgspec.msgpack.encode(self.stated[broker]))
 
     def before_turn(self, broker: NodeId, statement: int) -> None:
-        """A broker is to turn to a session: it must know of this statement, whatever cells it has."""
+        """A broker is to turn to a session: it must know of this statement, whatever cells it has. It may have more
+        cells than this broker has heard of: then it is told all, until that is certain."""
         before = self.stated.get(broker)
-        if before is None:
+        if before is None or (before.filters != self.filters and not self._is_certain()):
             self._state(broker, self.filters)
         elif before.statement < statement:
             self.stated[broker] = msgspec.structs.replace(before, statement=statement)
             self._keep(broker)
             self.say(broker, Wanted(statement, None))
 
+    def _is_certain(self) -> bool:
+        """Whether all owners of what is wanted are known by their own word."""
+        reaches = self.reaches()
+        known = [one for reach in reaches for one in self.atlas.meeting(reach) if one.owner != self.atlas.name]
+        return not self.missing() and all(
+            self._certain.get(one.prefix) == one and one.owner in self.stated for one in known
+        )
+
+    def _doubt(self, broker: NodeId) -> None:
+        """It may give away a cell without telling this broker."""
+        self._certain = {prefix: one for prefix, one in self._certain.items() if one.owner != broker}
+
     def on_noted(self, broker: NodeId, noted: Noted) -> None:
         self.noted[broker] = max(self.noted.get(broker, 0), noted.statement)
+        self._certain.update((one.prefix, one) for one in noted.regions if one.owner == broker)
         self._withdraw()
         self.look()
 
     def lost(self, broker: NodeId) -> None:
         """It has lost its disk, and with it what it was told."""
         self.noted.pop(broker, None)
+        self._doubt(broker)
         self.settled(broker)
         before = self.stated.get(broker)
         if before is not None:
