@@ -70,7 +70,7 @@ def read(port: int, count: int, clean: bool, slow: bool, ready: Event) -> None:
     clients = [mqttload.Client(port, f"{name}-{i}", 5, clean=clean, receive_max=65_535) for i in range(count)]
     waiting = selectors.DefaultSelector()
     for client in clients:
-        client.subscribe("flow", 1)
+        client.subscribe("flow", qos=1)
         client.socket.setblocking(False)
         waiting.register(client.socket, selectors.EVENT_READ)
     ready.set()

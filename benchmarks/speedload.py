@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 import mqtt5
 import numpy as np
 
-from mqttload import ANSWER_S, CONNECT_FIVE, GIVEN_UP_S, PAYLOAD_B, Client, pumped, to_and_fro
+from mqttload import ANSWER_S, CONNECT_FIVE, GIVEN_UP_S, PAYLOAD_B, Client, Spent, pumped, to_and_fro
 
 NATS = 0
 """Given instead of a version of MQTT."""
@@ -33,7 +33,7 @@ class NatsClient:
         self.socket.sendall(b'CONNECT {"verbose":false,"name":"' + name.encode() + b'"}\r\n')
         self._until_there()
 
-    def subscribe(self, topics: str, qos: int) -> None:
+    def subscribe(self, topics: str, qos: int = 0) -> None:
         subject = topics.replace("/", ".").replace("+", "*").replace("#", ">")
         self.socket.sendall(b"SUB " + subject.encode() + b" 1\r\n")
         self._until_there()
@@ -58,7 +58,7 @@ def peer(port: int, name: str, version: int) -> Client | NatsClient:
 def in_turn(port: int, version: int, topics: int, count: int, window: int) -> dict[str, float]:
     """QoS 0, one to one, each publication on another topic than the last."""
     subscriber, publisher = peer(port, "s", version), peer(port, "p", version)
-    subscriber.subscribe("bench/#", 0)
+    subscriber.subscribe("bench/#")
     packets = [publisher.publication(f"bench/{n:06}", bytes(PAYLOAD_B)) for n in range(topics)]
     out = b"".join(packets) * (count // topics)
     size = len(packets[0]) + (NATS_MORE_B if version == NATS else 0)
@@ -71,7 +71,7 @@ def crowd(port: int, version: int, clients: int, topics: int, count: int, window
     """QoS 0, as many publishers as subscribers, each of whom wants its part of the topics by a wildcard."""
     subscribers = [peer(port, f"s{number}", version) for number in range(clients)]
     for number, client in enumerate(subscribers):
-        client.subscribe(f"bench/{number:04}/+", 0)
+        client.subscribe(f"bench/{number:04}/+")
     publishers = [peer(port, f"p{number}", version) for number in range(clients)]
     names = [f"bench/{n % clients:04}/{n // clients:06}" for n in range(topics)]
     packets = [publishers[0].publication(name, bytes(PAYLOAD_B)) for name in names]
@@ -93,6 +93,7 @@ def shovelled(
         by_number[number].setblocking(False)
         poll.register(number, select.EPOLLIN)
     buffer, got, sent, total = bytearray(1 << 20), 0, 0, sum(map(len, parts))
+    Spent.begin()
     start = last = time.perf_counter()
     for at in range(0, len(parts[0]), window_b):
         for one, part in zip(publishers, parts, strict=True):
@@ -105,12 +106,13 @@ def shovelled(
                 last = time.perf_counter()
             if time.perf_counter() - last > GIVEN_UP_S:
                 return last - start, got
+    Spent.end()
     return last - start, got
 
 
 def round_trips(port: int, version: int, payload_b: int, count: int) -> dict[str, float]:
     subscriber, publisher = peer(port, "s", version), peer(port, "p", version)
-    subscriber.subscribe("bench/topic", 0)
+    subscriber.subscribe("bench/topic")
     return to_and_fro(
         publisher.socket, publisher.publication("bench/topic", bytes(payload_b)), subscriber.packet, count
     )
@@ -119,7 +121,7 @@ def round_trips(port: int, version: int, payload_b: int, count: int) -> dict[str
 def stored(port: int, version: int, payload_b: int, count: int, window: int, name: str) -> dict[str, float]:
     """QoS 1 to a session that is kept though its client is away: every acknowledged message must be kept too."""
     with closing((away := Client(port, name, version, clean=False)).socket):
-        away.subscribe(f"{name}/topic", 1)
+        away.subscribe(f"{name}/topic", qos=1)
     publisher = Client(port, "p", version)
     packets = [publisher.publication(f"{name}/topic", bytes(payload_b), 1, 1 + n) for n in range(min(count, 60_000))]
     answer_b = len(mqtt5.PubAckPacket(1).write())
@@ -151,7 +153,7 @@ class Receipts:
 def connected(port: int, version: int, topics: int, count: int, window: int) -> dict[str, float]:
     """QoS 1 to a client that is there and acknowledges. No more than the window is on the way."""
     subscriber = Client(port, "s", version, receive_max=65_535)
-    subscriber.subscribe("bench/#", 1)
+    subscriber.subscribe("bench/#", qos=1)
     publisher = Client(port, "p", version)
     names = [f"bench/{n:06}" for n in range(topics)]
     packets = [publisher.publication(names[n % topics], bytes(PAYLOAD_B), 1, 1 + n % 60_000) for n in range(60_000)]
@@ -169,6 +171,7 @@ def _exchanged(
     ours.setblocking(False)
     for one in (ours, theirs):
         poll.register(one.fileno(), select.EPOLLIN)
+    Spent.begin()
     start = last = time.perf_counter()
     while receipts.count < count or answered < 4 * count:
         room = (min(answered // 4, receipts.count) + window) * size - sent
@@ -183,6 +186,7 @@ def _exchanged(
             last = time.perf_counter()
         if time.perf_counter() - last > GIVEN_UP_S:
             break
+    Spent.end()
     return {"per_s": receipts.count / (last - start), "arrived": receipts.count / count}
 
 
@@ -232,7 +236,7 @@ def exactly_once(port: int, sessions: int, topics: int, count: int, window: int)
     names = [f"bench/{n % sessions:04}/{n // sessions:06}" for n in range(topics)]
     subscribers = [Client(port, f"s{number}", 4) for number in range(sessions)]
     for number, client in enumerate(subscribers):
-        client.subscribe(f"bench/{number:04}/#", 2)
+        client.subscribe(f"bench/{number:04}/#", qos=2)
     publisher = Client(port, "p", 4)
     packets = [publisher.publication(names[n % topics], bytes(PAYLOAD_B), 2, 1 + n % 60_000) for n in range(count)]
     size = len(packets[0])
@@ -242,6 +246,7 @@ def exactly_once(port: int, sessions: int, topics: int, count: int, window: int)
     takers.update((step.client.socket.fileno(), step) for step in steps)
     for number in takers:
         poll.register(number, select.EPOLLIN)
+    Spent.begin()
     start = last = time.perf_counter()
     while done < count and time.perf_counter() - last < GIVEN_UP_S:
         if sent < count and sent - done < window:
@@ -251,6 +256,7 @@ def exactly_once(port: int, sessions: int, topics: int, count: int, window: int)
             takers[number].take(takers[number].client.socket.recv(1 << 20))
             last = time.perf_counter()
         done = min(releases.count, sum(step.count for step in steps))
+    Spent.end()
     return {"per_s": done / (last - start), "arrived": done / count}
 
 
@@ -264,7 +270,9 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=1000)
     parser.add_argument("--payload", type=int, default=PAYLOAD_B)
     parser.add_argument("--session", default="bench", help="for whom messages are stored")
+    parser.add_argument("--pid", type=int, default=0, help="of the broker, whose processor time is then told")
     given = parser.parse_args()
+    Spent.pid = given.pid
     port, version, count = given.port, given.version, given.count
     match given.what:
         case "in-turn":
@@ -280,7 +288,7 @@ def main() -> None:
             result = connected(port, version, given.topics, count, 250)
         case _:
             result = exactly_once(port, given.clients, given.topics, count, 500)
-    print(json.dumps(result))
+    print(json.dumps(Spent.told(result)))
 
 
 if __name__ == "__main__":

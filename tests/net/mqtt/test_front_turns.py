@@ -8,14 +8,25 @@ from collections.abc import Callable, Container, Mapping, Sequence
 
 import mqtt5
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.net.mqtt.saying import codes, connected, subscribe, text
 from tests.net.mqtt.serving import lone_broker, served
 
 from godwit.events import Value
-from godwit.net.mqtt.connection import SHARE_FIRST, TURN_BYTES_MAX, Connection
+from godwit.net.mqtt.connection import (
+    GATHERED_MIN,
+    GATHERED_S,
+    SHARE_FIRST,
+    SHARE_MAX,
+    TURN_BYTES_MAX,
+    Connection,
+    share_after,
+)
 from godwit.net.mqtt.front import SHARE_S, Front
 from godwit.net.mqtt.options import Options
 from godwit.protocols.broker.api import Outlet
+from godwit.protocols.broker.interest.conditions import FEW
 from godwit.protocols.broker.interest.subscribers import Asking, Wanting
 
 PING, PONG = b"\xc0\0", b"\xd0\0"
@@ -67,8 +78,8 @@ class Work:
 @pytest.fixture(autouse=True)
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     clock = Work()
-    for module in ("connection", "front"):
-        monkeypatch.setattr(f"godwit.net.mqtt.{module}.perf_counter", clock)
+    for name in ("connection.perf_counter", "connection.thread_time", "front.perf_counter"):
+        monkeypatch.setattr(f"godwit.net.mqtt.{name}", clock)
     return clock
 
 
@@ -199,6 +210,46 @@ def test_who_publishes_what_is_dear_to_look_into_is_looked_into_one_by_one(work:
         front.end()
 
     asyncio.run(scene())
+
+
+def test_what_is_looked_into_for_very_many_conditions_is_looked_into_together(work: Work) -> None:
+    """The compiled index takes as long for four as for 32: one by one, everybody would wait longer."""
+
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        flooder, flood = await let_in(front, "flooder")
+        asking, heard = await let_in(front, "asking")
+        for number in range(FEW + 1):
+            asking.data_received(subscribe(f"$filter/speed%3E{number}%20AND%20speed%3C{number + 2}/t"))
+        other, calm = await let_in(front, "other")
+        flooder.data_received(mqtt5.PublishPacket("t", b'{"speed": 0}').write())  # the index is made when it is asked
+        await until(lambda: flood.reading)
+        heard.written = b""
+        said = [mqtt5.PublishPacket("t", b'{"speed": %d}' % (number % 40)).write() for number in range(300)]
+        looked_into = watch_batches(front)
+        work.look_s = 2 * GATHERED_S
+        flooder.data_received(b"".join(said))
+        other.data_received(PING)
+        assert calm.written == PONG
+        await until(lambda: flood.reading)
+        assert min(looked_into[:-1]) >= GATHERED_MIN
+        assert heard.written == b"".join(one for number, one in enumerate(said) if number % 40)
+        front.end()
+
+    asyncio.run(scene())
+
+
+@given(st.integers(1, SHARE_MAX), st.floats(0, 1), st.sampled_from([SHARE_S, GATHERED_S]))
+def test_a_share_grows_to_no_more_than_its_time_where_each_packet_costs_the_same(
+    share: int, took_s: float, most_s: float
+) -> None:
+    after = share_after(share, took_s, most_s)
+    assert max(1, share // 2) <= after <= min(SHARE_MAX, max(2 * share, share + 1))
+    if took_s > most_s:
+        assert after < share or share == 1
+    elif after > share + 1:
+        assert after * took_s / share <= most_s
 
 
 def watch_batches(front: Front) -> list[int]:

@@ -19,7 +19,7 @@ from enum import IntEnum
 from functools import partial
 from itertools import takewhile
 from math import inf
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import cast
 
 import mqtt5
@@ -351,6 +351,10 @@ HELD_BYTES_MAX = 64 * 1024
 SHARE_FIRST, SHARE_MAX = 8, 4_096
 """Packets of one client in one turn: at first, when nobody knows what they cost, and at most."""
 
+AIMED = 0.9
+"""The part of its time that a share should cost. Where some of that is the same for few packets and many, the share
+grows until it is full; where each costs the same, it never grows beyond."""
+
 RUN_OF_ONE = 16
 """So many that are passed on as they came cost as much as one packet that is not."""
 
@@ -363,6 +367,14 @@ APART_OF_ONE = 4
 BATCH_MAX, BATCH_BYTES_MAX = 256, 32 * 1024
 """So many publications are looked into together, of so many bytes, or else a single one. Of fewer each costs several
 times as much; of more, others wait: to look into 32 kB of JSON takes most of a millisecond."""
+
+GATHERED_MIN, GATHERED_BYTES_MAX, GATHERED_S = 32, 80 * 1024, 0.006
+"""The same where very many conditions are asked together: 32 publications cost hardly more than four, and of 100,000
+conditions no less than some milliseconds. So these may take longer than another share."""
+
+LONG_B = 2 * 1024
+"""From so many bytes on it is worth asking what they cost the processor. Other programs that had it meanwhile are no
+reason to look at less at once, which would cost more; to ask takes as long as to pass a packet on."""
 
 TURN_BYTES_MAX = 512 * 1024
 """What is read of one client before others have their turn."""
@@ -414,6 +426,7 @@ class Connection(Requests):
         "_came_b",
         "_connect",
         "_expiry_s",
+        "_gathers",
         "_id",
         "_knocked_s",
         "_lease",
@@ -466,6 +479,8 @@ class Connection(Requests):
         """What came and was more than its share of a turn."""
         self._share = SHARE_FIRST
         """How many packets that is, as far as is known."""
+        self._gathers = False
+        """Whether what it publishes is looked into for very many conditions."""
         self._straight = False
         """Whether what it publishes may be passed on unseen."""
         self._packets_left = self._bucket(options.packets_per_s)
@@ -546,7 +561,8 @@ class Connection(Requests):
 
     def _look_at(self, data: bytes) -> None:
         """Within one share of a turn; what is left over waits until the others have had theirs."""
-        began = perf_counter()
+        clock = thread_time if len(data) >= LONG_B else perf_counter
+        began = clock()
         self.front.reading = True
         try:
             self._take(data)
@@ -555,12 +571,10 @@ class Connection(Requests):
         if self._unread is not None or self._asked is not None:
             self.stop_reading(Hold.TURN)
             self.front.take_turns(self)
-        # How many packets fit into a share depends on what they ask for, which nobody knows before.
-        took_s = perf_counter() - began
-        if took_s > SHARE_S:
-            self._share = max(1, self._share // 2)
-        elif self._unread is not None and took_s < SHARE_S / 2:
-            self._share = min(self._share * 2, SHARE_MAX)
+        took_s = clock() - began
+        most_s = GATHERED_S if self._gathers else SHARE_S
+        if took_s > most_s or (self._unread is not None and took_s < AIMED * most_s):
+            self._share = share_after(self._share, took_s, most_s)
 
     def go_on(self) -> None:
         """Its turn has come again."""
@@ -697,7 +711,9 @@ class Connection(Requests):
         most, end = left * RUN_OF_ONE, len(data)
         if carriage.asking:
             # All of its share, though a part may be used up: a batch of what is left would cost nearly as much.
-            most, end = min(self._share, BATCH_MAX), min(end, max(first[4], position + BATCH_BYTES_MAX))
+            self._gathers = all(one.gathers for one in carriage.asking)
+            least, size = (GATHERED_MIN, GATHERED_BYTES_MAX) if self._gathers else (1, BATCH_BYTES_MAX)
+            most, end = min(max(least, self._share), BATCH_MAX), min(end, max(first[4], position + size))
         known = front.routes.known(self.version)
         packet_max = min(carriage.packet_max, self.options.packet_bytes_max)
         stop, count = run_end(data, first, end, known, carriage, packet_max, most)
@@ -1034,6 +1050,14 @@ class Connection(Requests):
             self.front.broker.close(session, self, will=will, expiry_s=self._expiry_s)
         elif opening is not None:
             self.front.broker.give_up(opening, self)
+
+
+def share_after(share: int, took_s: float, most_s: float) -> int:
+    """How many packets to look at next time, where so many took so long: at most twice as many, at least half."""
+    if took_s > most_s:
+        return max(1, int(share * max(0.5, AIMED * most_s / took_s)))
+    grown = int(share * min(2.0, AIMED * most_s / max(took_s, 1e-9)))
+    return min(max(share + 1, grown), SHARE_MAX)
 
 
 def _renumbered(data: bytes, run: Sequence[Numbered], numbers: Sequence[int]) -> list[bytes]:

@@ -41,7 +41,7 @@ Wanted = Filter | FilterSet
 TOGETHER = 4096
 """How many subscriptions are turned into programs before they are filed."""
 
-BATCHED = 4
+BATCHED = 24
 """From so many events on it is faster to match them as one batch."""
 
 
@@ -121,6 +121,11 @@ class Index:
         from godwit.tables.matching.batch import Batch
 
         return self.match_batch(Batch.from_events(events))
+
+    @property
+    def gathers(self) -> bool:
+        """Whether a batch costs hardly more than a few events: all is compiled, and there are batches."""
+        return not self._outer and _has_arrow()
 
     def match_batch(self, batch: Batch) -> Matches:
         """The same for every event of a batch."""

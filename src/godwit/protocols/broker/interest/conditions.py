@@ -46,6 +46,11 @@ class Conditions(Generic[T]):
     def __len__(self) -> int:
         return len(self._asked_by)
 
+    @property
+    def gathers(self) -> bool:
+        """Whether many events cost hardly more than a few of them."""
+        return self._index is not None and self._index.gathers
+
     def add(self, filters: FilterSet, asked_by: T) -> int:
         """File it; the number by which it is removed."""
         self._next += 1
