@@ -33,7 +33,9 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyspark
 
@@ -48,7 +50,7 @@ EXECUTOR, DRIVER = "2g", "2g"
 TOLD = ("events", "deliveries", "visits", "handoffs")
 START_S = 120
 SOUTH, WEST, SIDE = 37.6, -122.5, 0.25
-
+VEHICLES, BROKERS = pa.array([f"v{at}" for at in range(PUBLISHERS)]), pa.array(["b0", "b1", "b2"])
 
 KINDS = ("archive", "moving")
 SAY_S = 15.0
@@ -105,10 +107,12 @@ def part(at: int, begin: int, count: int) -> tuple[pa.Table, pa.Table]:
     lat = SOUTH + SIDE * (0.5 + 0.45 * np.sin(turn * (1 + who % 7))) + dice.normal(0, 2e-4, count)
     lon = WEST + SIDE * (0.5 + 0.45 * np.cos(turn)) + dice.normal(0, 2e-4, count)
     speed = np.round(dice.gamma(4, 10, count), 1)
-    subscriber = pa.array(np.char.add("v", who.astype(str)))
-    attributes = [f'{{"speed":{v},"lat":{a:.5f},"lon":{o:.5f}}}' for v, a, o in zip(speed, lat, lon, strict=True)]
+    subscriber = VEHICLES.take(pa.array(who))
+    attributes = pc.binary_join_element_wise(
+        *('{"speed":', shown(speed, 1), ',"lat":', shown(lat, 5), ',"lon":', shown(lon, 5), "}"), ""
+    )
     columns = {
-        "broker": pa.array(np.char.add("b", (who % 3).astype(str))),
+        "broker": BROKERS.take(pa.array(who % 3)),
         "publisher": subscriber,
         "sequence": number,
         "time": pa.array((time_s * 1e6).astype(np.int64)).cast(pa.timestamp("us", "UTC")),
@@ -116,6 +120,10 @@ def part(at: int, begin: int, count: int) -> tuple[pa.Table, pa.Table]:
     }
     moving = {"id": number, "subscriber": subscriber, "time_s": time_s, "lat": lat, "lon": lon, "speed": speed}
     return pa.table(columns), pa.table(moving)
+
+
+def shown(numbers: npt.NDArray[np.float64], digits: int) -> pa.Array:
+    return pc.cast(pc.round(pa.array(numbers), digits), pa.string())
 
 
 def wishes(folder: Path, count: int) -> Path:
