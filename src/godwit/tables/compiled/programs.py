@@ -128,17 +128,15 @@ class Programmer:
         circles = [number for circle in self._circles for number in circle]
         return Packed(
             layout.Program,
-            {
-                "ids": (len(self._ids), array("q", self._ids).tobytes()),
-                "alternatives": (len(self._alternatives), array("i", self._alternatives).tobytes()),
-                "starts": (len(self._starts), array("i", self._starts).tobytes()),
-                "code": (len(self._code), b"".join(self._code)),
-                "text_starts": (len(texts), array("q", texts).tobytes()),
-                "text": (texts[-1] + 1, b"".join((*self._texts, b"\0"))),
-                "circles": (len(circles), array("d", circles).tobytes()),
-                "stack": (2 * longest + 2, 4 * (2 * longest + 2)),
-                "posts": (longest + 1, 4 * (longest + 1)),
-            },
+            (len(self._ids), array("q", self._ids).tobytes()),
+            (len(self._alternatives), array("i", self._alternatives).tobytes()),
+            (len(self._starts), array("i", self._starts).tobytes()),
+            (len(self._code), b"".join(self._code)),
+            (len(texts), array("q", texts).tobytes()),
+            (texts[-1] + 1, b"".join((*self._texts, b"\0"))),
+            (len(circles), array("d", circles).tobytes()),
+            (2 * longest + 2, 4 * (2 * longest + 2)),
+            (longest + 1, 4 * (longest + 1)),
         )
 
     def _filter(self, one: Filter) -> None:

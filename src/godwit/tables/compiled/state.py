@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from ctypes import addressof, c_char
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -77,32 +79,38 @@ class Packed:
     """A book that is made to be read once: its table and all arrays in one piece of memory.
 
     Numpy needs a few microseconds to say where an array is, and that is asked once here. What is given is the number of
-    entries of each array and what they are, or the number of bytes where they are zeros.
+    entries of each array, in the order of the book, and what they are, or the number of bytes where they are zeros.
     """
 
-    def __init__(self, book: type, contents: Mapping[str, tuple[int, bytes | int]]) -> None:
-        numbers = _numbers(book)
-        begin, table, pieces = 16 * len(numbers), [0] * (2 * len(numbers)), []
-        for name, (length, piece) in contents.items():
-            size = piece if isinstance(piece, int) else len(piece)
-            table[2 * numbers[name]], table[2 * numbers[name] + 1] = begin, length
-            pieces.append((begin, size, piece))
-            begin += -(-size // 8) * 8
-        self._memory = np.zeros(begin, np.uint8)
-        self.address: int = self._memory.ctypes.data
-        places = ((0, 8 * len(table)), *((at, size) for at, size, _ in pieces))
-        self._regions = [(self.address + at, self.address + at + size) for at, size in places]
-        table[::2] = [at + self.address if at else 0 for at in table[::2]]
-        memory = self._memory.data
-        struct.pack_into(f"={len(table)}q", memory, 0, *table)
-        for at, size, piece in pieces:
-            if not isinstance(piece, int):
-                memory[at : at + size] = piece
+    def __init__(self, book: type, *contents: tuple[int, bytes | int]) -> None:
+        table = _table_of(len(_numbers(book)))
+        begin, begins, pieces = table.size, list[int](), [bytes(table.size)]
+        for _, piece in contents:
+            content = bytes(piece) if isinstance(piece, int) else piece
+            begins.append(begin)
+            pieces.append(content)
+            begin += len(content)
+            if begin % 8:
+                pieces.append(bytes(-begin % 8))
+                begin += -begin % 8
+        self._memory = bytearray().join(pieces)
+        self.address: int = addressof(c_char.from_buffer(self._memory))
+        rows = ((self.address + begin, length) for begin, (length, _) in zip(begins, contents, strict=True))
+        table.pack_into(self._memory, 0, *chain.from_iterable(rows))
+        self._begins, self._contents = begins, contents
         known(self)
 
     def regions(self) -> Iterator[tuple[int, int]]:
         """As of `Arrays`."""
-        yield from self._regions
+        yield self.address, self.address + self._begins[0]
+        for begin, (_, piece) in zip(self._begins, self._contents, strict=True):
+            size = piece if isinstance(piece, int) else len(piece)
+            yield self.address + begin, self.address + begin + size
+
+
+@cache
+def _table_of(arrays: int) -> struct.Struct:
+    return struct.Struct(f"={2 * arrays}q")
 
 
 _GROWN_TOGETHER = {

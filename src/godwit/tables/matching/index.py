@@ -87,7 +87,11 @@ class Index:
 
     def add(self, id: int, wanted: Wanted) -> None:  # noqa: A002
         """File a subscription; `KeyError` where the id is in use."""
-        self.add_many((id,), (wanted,))
+        if id in self:
+            raise KeyError(f"subscription {id} is in the index already")
+        if not _is_id(id):
+            raise KeyError("ids must be integers of 64 bits")
+        self._add([id], [wanted])
 
     def add_many(self, ids: Iterable[int], wanteds: Iterable[Wanted]) -> None:
         """File subscriptions together, which is faster than one by one; all of them, or none where an id is in use."""

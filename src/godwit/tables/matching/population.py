@@ -33,6 +33,7 @@ PART = 256
 UNLIKE = 4
 """A column is divided anew when a part has become so many times as large as the largest was."""
 WORD = 64
+WORD_BITS = 6
 WORDS = np.dtype("<u8")
 BIT = np.left_shift(np.uint64(1), np.arange(WORD, dtype=np.uint64)).astype(WORDS)
 TOLD_APART = 2.0**53
@@ -110,7 +111,9 @@ class Column:
     def thin(self, rows: Rows, span: Span) -> Rows:
         """Those of the rows that are in it."""
         values = self.values.take(rows)
-        return rows[(values >= span.low) & (values <= span.high)]
+        is_in = values >= span.low
+        is_in &= values <= span.high
+        return rows.compress(is_in)
 
     def _ends(self, span: Span) -> tuple[int, int]:
         return bisect_right(self._begins, span.low), bisect_right(self._begins, span.high)
@@ -260,8 +263,11 @@ class Population:
 def _rows(bits: Bits) -> Rows:
     """The numbers of those that are set."""
     words = bits.nonzero()[0]
-    within = np.unpackbits(bits[words].view(np.uint8), bitorder="little").view(np.bool_).nonzero()[0]
-    return words[within // WORD] * WORD + within % WORD
+    within = np.unpackbits(bits.take(words).view(np.uint8), bitorder="little").view(np.bool_).nonzero()[0]
+    rows: Rows = words.take(within >> WORD_BITS)
+    rows <<= WORD_BITS
+    rows += within & (WORD - 1)
+    return rows
 
 
 def _is_number(value: object) -> TypeGuard[float]:
@@ -290,8 +296,7 @@ def _span(name: str, wanted: Interval) -> Span:
     """Whole numbers that a float cannot tell apart are rounded in the column, and large ends here: nothing falls out,
     but then something may be too much."""
     (low, after_low), (high, after_high) = wanted.lo, wanted.hi
-    exact = all(abs(end) < TOLD_APART or isinf(end) for end in (low, high))
-    if not exact:
+    if not (_is_told_apart(low) and _is_told_apart(high)):
         return Span(name, float(low), float(high))
     return Span(
         name,
@@ -299,3 +304,7 @@ def _span(name: str, wanted: Interval) -> Span:
         high if after_high else nextafter(high, -inf),
         exact=True,
     )
+
+
+def _is_told_apart(end: float) -> bool:
+    return -TOLD_APART < end < TOLD_APART or isinf(end)
