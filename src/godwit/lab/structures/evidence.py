@@ -1,4 +1,4 @@
-"""Rows, asked for means and for how often one structure beats another."""
+"""Rows, asked for means and for how much one structure beats another, replication by replication."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Measure = Callable[[Measures], float]
 Point = tuple[str, int, int, int]
 """Schema, filters, interfaces and clients: a place on a published curve."""
 
-AGREED = 0.75
-"""The share of replications, paired by what they were given, that must agree before an order counts as found."""
+Seen = tuple[Measure, str, Point]
+"""A figure of one structure at one point."""
 
 
 def point_of(setting: Setting) -> Point:
@@ -55,40 +55,36 @@ class Evidence:
     def interval(self, measure: Measure, structure: str, point: Point) -> Interval:
         return interval(measure(own) for own in self._found[point, structure].values())
 
-    def saved(self, measure: Measure, less: tuple[str, Point], more: tuple[str, Point]) -> Interval:
-        """By which share the first is less than the second, replication by replication."""
-        low, high = self._found[less[1], less[0]], self._found[more[1], more[0]]
-        return interval(1 - measure(low[one]) / measure(high[one]) for one in low.keys() & high.keys())
+    def lead(self, less: Seen, more: Seen, weight: float = 1.0) -> Interval:
+        """By which share of the larger `weight` times the first is less than the second, replication by replication.
 
-    def spread(self, measure: Measure, structure: str, points: Sequence[Point]) -> Interval:
-        """The largest mean of these points over the smallest; the error is that of single replications."""
-        means = {point: self.mean(measure, structure, point) for point in points}
-        most, least = max(means, key=lambda point: means[point]), min(means, key=lambda point: means[point])
-        apart = self.saved(measure, (structure, least), (structure, most))
-        ratio = means[most] / means[least]
-        return Interval(ratio, ratio * apart.half / (1 - apart.mean), apart.runs)
+        Above zero it is less, below zero it is more; the interval is Student's over replications.
+        """
+        low, high = self._values(less), self._values(more)
+        return interval(_lead(weight * low[one], high[one]) for one in sorted(low.keys() & high.keys()))
 
-    def share(self, measure: Measure, less: tuple[str, Point], more: tuple[str, Point], weight: float = 1.0) -> float:
-        """In how many replications `weight` times the first is less than the second, 0 to 1."""
-        low, high = self._found[less[1], less[0]], self._found[more[1], more[0]]
-        both = low.keys() & high.keys()
-        return fmean(weight * measure(low[one]) < measure(high[one]) for one in both) if both else 0.5
+    def ratios(self, over: Seen, under: Seen) -> dict[int, float]:
+        """The first by the second, by replication."""
+        top, bottom = self._values(over), self._values(under)
+        return {one: top[one] / bottom[one] for one in sorted(top.keys() & bottom.keys())}
 
-    def share_in_all(self, measure: Measure, pairs: Sequence[tuple[tuple[str, Point], tuple[str, Point]]]) -> float:
-        """In how many replications the first of each pair come to less together than the second."""
-        sums: dict[int, float] = {}
-        for (structure, point), (other, elsewhere) in pairs:
-            low, high = self._found[point, structure], self._found[elsewhere, other]
+    def lead_in_all(self, pairs: Sequence[tuple[Seen, Seen]]) -> Interval:
+        """By which share the first of each pair come to less together than the second."""
+        sums: dict[int, tuple[float, float]] = {}
+        for less, more in pairs:
+            low, high = self._values(less), self._values(more)
             for one in low.keys() & high.keys():
-                sums[one] = sums.get(one, 0.0) + measure(low[one]) - measure(high[one])
-        return fmean(total < 0 for total in sums.values()) if sums else 0.5
+                before = sums.get(one, (0.0, 0.0))
+                sums[one] = before[0] + low[one], before[1] + high[one]
+        return interval(_lead(low, high) for low, high in sums.values())
+
+    def _values(self, seen: Seen) -> dict[int, float]:
+        measure, structure, point = seen
+        return {one: measure(own) for one, own in self._found[point, structure].items()}
 
 
-def decided(shares: Sequence[float]) -> bool | None:
-    """Whether an order holds at every point; None where the replications do not agree."""
-    if shares and all(share >= AGREED for share in shares):
-        return True
-    return False if any(share <= 1 - AGREED for share in shares) else None
+def _lead(low: float, high: float) -> float:
+    return (high - low) / (max(low, high) or 1.0)
 
 
 def count(value: int | None) -> int:
@@ -109,6 +105,10 @@ def remove(own: Measures) -> float:
 def replace(own: Measures) -> float:
     """The add/remove scenario: removals, what they bring back, and what takes their place."""
     return count(own.remove_covers) + (own.resend_covers or 0) + count(own.insert_covers)
+
+
+def eliminating(own: Measures) -> float:
+    return count(own.eliminate_covers)
 
 
 def eliminated(own: Measures) -> float:
@@ -148,6 +148,16 @@ def predicates(own: Measures) -> float:
 def merging(own: Measures) -> float:
     """What merging spends: covering tests and attempts to merge."""
     return count(own.merge_tests) + count(own.merge_covers)
+
+
+def dynamic(own: Measures) -> float:
+    """What a forest spends when it is built and when its filters are replaced."""
+    return add(own) + replace(own)
+
+
+def dynamic_merging(own: Measures) -> float:
+    """What merging spends in both."""
+    return merging(own) + replace_merging(own)
 
 
 def replace_merging(own: Measures) -> float:

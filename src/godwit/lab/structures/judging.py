@@ -1,7 +1,7 @@
 """How a claim is decided: what counts as equal, constant or much less, and how the numbers are told.
 
-Where the source speaks of speed, covering and matching tests stand in for it. An order counts as found when at least
-three quarters of the replications show it at every point; where they do not agree, nothing is decided.
+Where the source speaks of speed, covering and matching tests stand in for it. A claim is taken apart into leads, each
+of which must be above zero with its whole interval over replications (`lab.parts`); the closest is told.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from godwit.lab.claims import Claim
+from godwit.lab.claims import Claim, Margin
 from godwit.lab.claims import Point as CurvePoint
+from godwit.lab.parts import Part, all_hold
 from godwit.lab.structures import evidence as of
-from godwit.lab.structures.evidence import Evidence, Measure, Point
+from godwit.lab.structures.evidence import Evidence, Measure, Point, Seen
 
 T = TypeVar("T")
 
@@ -47,10 +48,43 @@ class Check(NamedTuple):
     curve: Callable[[Evidence], list[CurvePoint]] | None = None
 
 
-def spread(found: Evidence, measure: Measure, name: str, points: Sequence[Point]) -> float:
-    """The largest mean over the smallest."""
-    means = [found.mean(measure, name, point) for point in points]
-    return max(means) / min(means)
+def held(parts: Sequence[Part], numbers: str) -> Judgement:
+    """Whether all hold, with the one that comes closest to failing, or fails the most."""
+    known = [part for part in parts if part.margin is not None]
+    if not known:
+        return None, numbers
+    closest = min(known, key=lambda part: part.margin.low if part.margin is not None else 0.0)
+    return all_hold([part.holds for part in parts]), f"{numbers}; closest: {closest}"
+
+
+def cheaper(found: Evidence, less: Seen, more: Seen, weight: float = 1.0) -> Part:
+    """That the first is less than the second, or by a factor."""
+    factor = f"{weight:.3g} times " if weight != 1 else ""
+    return Part(f"{factor}{_named(less)} below {_named(more)}, by", found.lead(less, more, weight))
+
+
+def _named(seen: Seen) -> str:
+    measure, structure, (schema, filters, interfaces, clients) = seen
+    places = f"{interfaces} interfaces" if interfaces else "an interface each"
+    local = f" and {clients} local" if clients else ""
+    return f"{measure.__name__} of {structure} ({schema}, {filters} on {places}{local})"
+
+
+def flat(found: Evidence, measure: Measure, name: str, points: Sequence[Point], limit: float = FLAT) -> Part:
+    """That the most is at most so many times the least."""
+    by_mean = sorted(points, key=lambda point: found.mean(measure, name, point))
+    return cheaper(found, (measure, name, by_mean[-1]), (measure, name, by_mean[0]), 1 / limit)
+
+
+def rising(found: Evidence, measure: Measure, name: str, points: Sequence[Point], times: float = 1.0) -> Part:
+    """That from the first to the last point it becomes more than so many times as much."""
+    return cheaper(found, (measure, name, points[0]), (measure, name, points[-1]), times)
+
+
+def curved(parts: Mapping[str, Part]) -> tuple[bool | None, str, tuple[Margin, ...]]:
+    """What a point of a curve says beside its place."""
+    margins = tuple(Margin(name, part.margin) for name, part in parts.items() if part.margin is not None)
+    return all_hold([part.holds for part in parts.values()]), "", margins
 
 
 def curve(found: Evidence, measure: Measure, name: str, points: Sequence[Point]) -> str:

@@ -83,7 +83,8 @@ class Store:
         self.vouched: frozenset[str] = frozenset()
         """Other codes whose rows count as ours (`lab.vouchers`)."""
         self._rows: dict[Setting, list[Row]] = {}
-        for row in _read(path) if path.exists() else ():
+        self._table = _read(path) if path.exists() else SCHEMA.empty_table()
+        for row in map(_row, self._table.to_pylist()):
             self._rows.setdefault(row.setting, []).append(row)
 
     def missing(self, wanted: Iterable[Setting]) -> list[Setting]:
@@ -93,12 +94,15 @@ class Store:
         """Nothing waits to be written."""
 
     def add(self, setting: Setting, rows: list[Row]) -> None:
+        is_new = setting not in self._rows
         self._rows[setting] = [msgspec.structs.replace(row, made=self.made) for row in rows]
+        if is_new:
+            self._table = pa.concat_tables([self._table, _table(self._rows[setting])]).combine_chunks()
+        else:
+            self._table = _table([row for own in self._rows.values() for row in own])
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_name(self.path.name + ".part")
-        columns = zip(*(_cells(row) for own in self._rows.values() for row in own), strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-        pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), unfinished)
+        pq.write_table(self._table, unfinished, compression="zstd")
         unfinished.replace(self.path)
 
     def of(self, settings: Iterable[Setting]) -> list[Row]:
@@ -130,14 +134,20 @@ def _cells(row: Row) -> tuple[object, ...]:
     return (*setting, row.structure, *measures, *made)
 
 
-def _read(path: Path) -> Iterable[Row]:
+def _table(rows: Iterable[Row]) -> pa.Table:
+    columns = zip(*map(_cells, rows), strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def _read(path: Path) -> pa.Table:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"{path}: not a Parquet file ({error}); move it away or name another --out") from None
     if table.schema != SCHEMA:
         raise StoreError(f"{path}: the columns are those of another version; move it away or name another --out")
-    return map(_row, table.to_pylist())
+    return table
 
 
 def _row(cells: dict[str, Any]) -> Row:

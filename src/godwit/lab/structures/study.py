@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
-from godwit.lab.claims import Claim, fair
+import msgspec
+
+from godwit.lab.claims import fair
 from godwit.lab.pages import Table
 from godwit.lab.structures import experiments
 from godwit.lab.structures.claims.base import COST, judge
@@ -33,9 +35,9 @@ def outcome(rows: Sequence[Row], size: str) -> Outcome:
     judgements = judge(rows, runs(size))
     found = []
     for one in judgements:
-        claim = Claim(one.check.claim.name, one.check.claim.text, PLACE, one.check.expected)
+        claim = msgspec.structs.replace(one.check.claim, place=PLACE, tolerance=one.check.expected)
         own = fair(one.finding, quick=size == "quick", cost=COST)
-        found.append(type(own)(claim, own.verdict, own.numbers, own.depends, own.missing))
+        found.append(msgspec.structs.replace(own, claim=claim))
     replications = len({row.setting.replication for row in rows})
     return Outcome(
         lead=(

@@ -245,3 +245,27 @@ def test_replications_that_disagree_leave_an_order_open() -> None:
     made = rows(lambda one, name: {"add_covers": 1} if name == "FP" and one.replication < 2 else {})
     open_ = {name for name, one in findings(made).items() if one.verdict is Verdict.NOT_DECIDABLE}
     assert {"C1.0", "C6.0", "C7.0", "C7.1", "C10.0"} <= open_
+
+
+def test_one_replication_decides_nothing_but_what_must_be_equal() -> None:
+    alone = findings([row for row in rows() if row.setting.replication == 0])
+    assert {name for name, one in alone.items() if one.verdict is not Verdict.NOT_DECIDABLE} == {"C2.0"}
+
+
+def test_where_no_point_of_the_curve_fails_the_whole_claim_is_not_called_better_than_it_is() -> None:
+    """With three interfaces replacing is as dear as in the poset in half of the replications: open, not reproduced."""
+    close = at(lambda one, name: (one.experiment, one.interfaces, name) == ("E3", 3, "NRF"), insert_covers=600)
+    made = [
+        msgspec.structs.replace(row, measures=msgspec.structs.replace(row.measures, insert_covers=600 + swing))
+        if (swing := close(row.setting, row.structure) and 50 * (-1) ** row.setting.replication)
+        else row
+        for row in rows()
+    ]
+    assert findings(made)["C6.0"].verdict is Verdict.NOT_DECIDABLE
+
+
+def test_the_numbers_tell_the_part_that_came_closest_with_its_interval() -> None:
+    scattered = rows(lambda one, name: {"add_covers": 500 + one.replication} if name == "NRF" else {})
+    told = findings(scattered)["C1.0"].numbers
+    assert "closest: " in told
+    assert "±" in told

@@ -44,6 +44,8 @@ def _judged(check: Check, found: Evidence, meant: set[Point]) -> Judged:
     if check.curve is None or holds:
         return Judged(check, judged(check.claim, holds, numbers, COST))
     points = check.curve(found)
+    if not any(point.holds is False for point in points):
+        return Judged(check, judged(check.claim, holds, numbers, COST))
     is_ordered = check.on.startswith(("how many", "where"))
     return Judged(check, along(check.claim, check.on, points, numbers, COST, ordered=is_ordered))
 

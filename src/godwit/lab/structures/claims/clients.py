@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from godwit.lab.claims import Claim, Margin
+from godwit.lab.claims import Claim
 from godwit.lab.claims import Point as CurvePoint
-from godwit.lab.intervals import Interval
+from godwit.lab.parts import Part
 from godwit.lab.structures import evidence as of
-from godwit.lab.structures.evidence import Evidence, decided
+from godwit.lab.structures.evidence import Evidence
 from godwit.lab.structures.judging import (
     ALIKE,
     FLAT,
@@ -19,9 +19,13 @@ from godwit.lab.structures.judging import (
     Check,
     Judgement,
     by_schema,
+    cheaper,
     curve,
+    curved,
+    flat,
+    held,
+    rising,
     short,
-    spread,
     versus,
 )
 from godwit.lab.structures.routing import COUNTING, NAIVE
@@ -34,13 +38,15 @@ PUBLISHED_FILTERS = 500
 def forests_beat_the_poset(found: Evidence) -> Judgement:
     """At 500 filters, the number that the text has; below it points are shown and decide nothing."""
     largest = max(point[1] for point in found.points())
-    points = found.points(filters=largest)
-    shares = [
-        found.share(phase, (forest, point), ("FP", point)) for point in points for forest in FORESTS for phase in PHASES
-    ]
     if largest < PUBLISHED_FILTERS:
         return None, f"{largest} filters, where the text has up to {PUBLISHED_FILTERS}"
-    return decided(shares), by_schema(found, lambda point: versus(found, ("PF", "FP"), point))
+    parts = [
+        cheaper(found, (phase, forest, point), (phase, "FP", point))
+        for point in found.points(filters=largest)
+        for forest in FORESTS
+        for phase in PHASES
+    ]
+    return held(parts, by_schema(found, lambda point: versus(found, ("PF", "FP"), point)))
 
 
 def sizes_are_equal(found: Evidence) -> Judgement:
@@ -59,18 +65,19 @@ def dimensions_order(found: Evidence, structures: Sequence[str]) -> Judgement:
     points = {point[0]: point for point in found.points(filters=largest)}
     if not {"1-3D", "2D", "3D"} <= points.keys():
         return None, "not all three schemas were run"
-    shares = [
-        found.share(phase, (structure, points[less]), (structure, points[more]))
+    parts = [
+        cheaper(found, (phase, structure, points[less]), (phase, structure, points[more]))
         for structure in structures
         for phase in PHASES
         for less, more in (("1-3D", "2D"), ("2D", "3D"))
     ]
-    return decided(shares), "; ".join(
+    numbers = "; ".join(
         f"{structure} {short(found.mean(of.add, structure, points[schema]))} add,"
         f" {short(found.mean(of.replace, structure, points[schema]))} add/remove in {schema}"
         for structure in structures[:1]
         for schema in ("1-3D", "2D", "3D")
     )
+    return held(parts, numbers)
 
 
 TESTS_ARE_NO_TIME = "counted covering tests, where the text speaks of time"
@@ -84,8 +91,13 @@ def dimensions_cost(found: Evidence, structures: Sequence[str]) -> Judgement:
     points = {point[0]: point for point in found.points(filters=largest)}
     if not CONSTRAINTS.keys() <= points.keys():
         return None, "not all three schemas were run"
-    shares = [
-        found.share(phase, (structure, points[less]), (structure, points[more]), CONSTRAINTS[less] / CONSTRAINTS[more])
+    parts = [
+        cheaper(
+            found,
+            (phase, structure, points[less]),
+            (phase, structure, points[more]),
+            CONSTRAINTS[less] / CONSTRAINTS[more],
+        )
         for structure in structures
         for phase in PHASES
         for less, more in (("1-3D", "2D"), ("2D", "3D"))
@@ -96,7 +108,7 @@ def dimensions_cost(found: Evidence, structures: Sequence[str]) -> Judgement:
         for structure in structures
         for schema, weight in CONSTRAINTS.items()
     )
-    return decided(shares), f"constraints looked at, at most: {told}"
+    return held(parts, f"constraints looked at, at most: {told}")
 
 
 def forests_cost_the_same(found: Evidence) -> Judgement:
@@ -108,26 +120,30 @@ def forests_cost_the_same(found: Evidence) -> Judgement:
         ]
         for forest in ("BF", "NRF")
     }
-    holds = all(1 / ALIKE <= ratio <= ALIKE for own in ratios.values() for ratio in own)
-    return holds, "; ".join(f"{forest} {min(own):.2f} to {max(own):.2f} x PF" for forest, own in ratios.items())
+    parts = [
+        cheaper(found, (phase, one, point), (phase, other, point), 1 / ALIKE)
+        for forest in ratios
+        for point in found.points()
+        for phase in PHASES
+        for one, other in ((forest, "PF"), ("PF", forest))
+    ]
+    return held(parts, "; ".join(f"{forest} {min(own):.2f} to {max(own):.2f} x PF" for forest, own in ratios.items()))
 
 
 def forests_are_flat(found: Evidence, forests: Sequence[str]) -> Judgement:
     points = found.points()
     if len(points) < 2:
         return None, "one number of interfaces says nothing about growth"
-    holds = all(spread(found, phase, forest, points) <= FLAT for forest in forests for phase in PHASES)
-    return holds, _growth(found, forests)
+    parts = [flat(found, phase, forest, points) for forest in forests for phase in PHASES]
+    return held(parts, _growth(found, forests))
 
 
 def flat_from(found: Evidence, forest: str) -> list[CurvePoint]:
     """By the number of interfaces that a curve begins with: whether it is flat from there on."""
     points, begins = found.points(), []
     for i, point in enumerate(points[:-1]):
-        spreads = {name: found.spread(phase, forest, points[i:]) for name, phase in NAMED_PHASES.items()}
-        holds = all(one.mean <= FLAT for one in spreads.values())
-        room = tuple(Margin(name, Interval(FLAT - by.mean, by.half, by.runs)) for name, by in spreads.items())
-        begins.append(CurvePoint(f"{point[2]} interfaces", holds, margins=room))
+        parts = {name: flat(found, phase, forest, points[i:]) for name, phase in NAMED_PHASES.items()}
+        begins.append(CurvePoint(f"{point[2]} interfaces", *curved(parts)))
     return begins
 
 
@@ -135,9 +151,8 @@ def the_poset_grows(found: Evidence) -> Judgement:
     points = found.points()
     if len(points) < 2:
         return None, "one number of interfaces says nothing about growth"
-    rising = decided([found.share(phase, ("FP", points[0]), ("FP", points[-1])) for phase in PHASES])
-    holds = rising and all(spread(found, phase, "FP", points) >= SIMILAR for phase in PHASES)
-    return holds, _growth(found, ("FP",))
+    parts = [rising(found, phase, "FP", points, SIMILAR) for phase in PHASES]
+    return held(parts, _growth(found, ("FP",)))
 
 
 def _growth(found: Evidence, names: Sequence[str]) -> str:
@@ -149,13 +164,21 @@ def _growth(found: Evidence, names: Sequence[str]) -> str:
 
 
 def matching_is_similar(found: Evidence) -> Judgement:
-    tests = {point: [found.mean(of.tests, name, point) for name in LOCAL] for point in found.points()}
-    spreads = {point: max(own) / min(own) for point, own in tests.items()}
+    tests = {point: {name: found.mean(of.tests, name, point) for name in LOCAL} for point in found.points()}
+    spreads = {point: max(own.values()) / min(own.values()) for point, own in tests.items()}
     worst = max(spreads, key=lambda point: spreads[point])
-    return spreads[worst] <= SIMILAR, (
+    parts = [
+        cheaper(found, (of.tests, one, point), (of.tests, other, point), 1 / SIMILAR)
+        for point in found.points()
+        for one in LOCAL
+        for other in LOCAL
+        if one != other
+    ]
+    return held(
+        parts,
         f"at most x {spreads[worst]:.2f} apart; tests an event with {worst[2]} interfaces: "
-        + ", ".join(f"{name} {own:.0f}" for name, own in zip(LOCAL, tests[worst], strict=True))
-        + f", naive {found.mean(of.tests, NAIVE, worst):.0f}"
+        + ", ".join(f"{name} {own:.0f}" for name, own in tests[worst].items())
+        + f", naive {found.mean(of.tests, NAIVE, worst):.0f}",
     )
 
 
@@ -163,40 +186,35 @@ def few_interfaces_match_best(found: Evidence) -> Judgement:
     points = found.points()
     if len(points) < 2:
         return None, "one number of interfaces shows no trend"
+    parts = [rising(found, of.tests, name, step) for name in LOCAL for step in pairwise(points)]
     curves = {name: [found.mean(of.tests, name, point) for point in points] for name in LOCAL}
-    holds = all(low < high for own in curves.values() for low, high in pairwise(own))
-    return holds, f"tests an event from {points[0][2]} to {points[-1][2]} interfaces: " + "; ".join(
+    numbers = f"tests an event from {points[0][2]} to {points[-1][2]} interfaces: " + "; ".join(
         f"{name} {own[0]:.1f} to {own[-1]:.0f}" for name, own in curves.items()
     )
+    return held(parts, numbers)
 
 
 def dedicated_matchers_win(found: Evidence) -> Judgement:
     """With the most interfaces: with few, a structure that prunes holds next to nothing.
 
     A hit in an index of the counting matcher is no more work than a test of a constraint. Where it has fewer hits than
-    every structure has tests it is the faster; where it has more than all, it is not; between, time must decide.
+    every structure has tests it is the faster; where it has more than all, it is not; between, it depends.
     """
     numbers = "; ".join(
         f"interfaces {point[2]}: {found.mean(of.predicates, COUNTING, point):.0f} hits counting, constraints tested "
         + ", ".join(f"{name} {found.mean(of.predicates, name, point):.0f}" for name in LOCAL)
         for point in (found.points()[0], found.points()[-1])
     )
-    last = found.points()[-1]
-    fewer = {found.mean(of.predicates, COUNTING, last) < found.mean(of.predicates, name, last) for name in LOCAL}
-    return (fewer.pop() if len(fewer) == 1 else None), numbers
+    return held([_fewer_hits(found, name) for name in LOCAL], numbers)
 
 
 def counting_beats(found: Evidence) -> list[CurvePoint]:
+    return [CurvePoint(name, *curved({"fewer hits than tests": _fewer_hits(found, name)})) for name in LOCAL]
+
+
+def _fewer_hits(found: Evidence, name: str) -> Part:
     last = found.points()[-1]
-    hits = found.mean(of.predicates, COUNTING, last)
-    return [
-        CurvePoint(
-            name,
-            hits < found.mean(of.predicates, name, last),
-            margins=(Margin("fewer hits than tests", found.saved(of.predicates, (COUNTING, last), (name, last))),),
-        )
-        for name in LOCAL
-    ]
+    return cheaper(found, (of.predicates, COUNTING, last), (of.predicates, name, last))
 
 
 CHECKS = (

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import fmean
 
 from godwit.lab.claims import Claim
+from godwit.lab.intervals import interval
+from godwit.lab.parts import Part
 from godwit.lab.structures import evidence as of
 from godwit.lab.structures.evidence import Evidence, Point
 from godwit.lab.structures.judging import (
@@ -17,9 +20,12 @@ from godwit.lab.structures.judging import (
     SUBSTANTIAL,
     Check,
     Judgement,
+    cheaper,
     curve,
+    flat,
+    held,
+    rising,
     short,
-    spread,
 )
 from godwit.lab.structures.merging import IMPERFECT, PERFECT, UNMERGED
 
@@ -32,31 +38,35 @@ def merged_roots_stay_few(found: Evidence) -> Judgement:
     if len(points) < 2:
         return None, "one number of filters says nothing about growth"
     first, last = points[0], points[-1]
-    grown = {name: found.mean(of.roots, name, last) / found.mean(of.roots, name, first) for name in (UNMERGED, PERFECT)}
-    share = found.mean(of.roots, PERFECT, last) / found.mean(of.roots, UNMERGED, last)
-    holds = grown[PERFECT] <= ALIKE < grown[UNMERGED] and share <= HALF
-    return holds, f"{first[1]} to {last[1]} filters: " + "; ".join(
+    parts = [
+        cheaper(found, (of.roots, PERFECT, last), (of.roots, PERFECT, first), 1 / ALIKE),
+        rising(found, of.roots, UNMERGED, points, ALIKE),
+        cheaper(found, (of.roots, PERFECT, last), (of.roots, UNMERGED, last), 1 / HALF),
+    ]
+    numbers = f"{first[1]} to {last[1]} filters: " + "; ".join(
         f"{name} {curve(found, of.roots, name, points)}" for name in (UNMERGED, PERFECT, IMPERFECT)
     )
+    return held(parts, numbers)
 
 
 def merged_roots_match_faster(found: Evidence) -> Judgement:
     last = _few_interfaces(found)[-1]
-    ratios = [found.mean(own, PERFECT, last) / found.mean(own, UNMERGED, last) for own in (of.roots, of.tests)]
-    return all(ratio <= HALF for ratio in ratios), f"tests an event with {last[1]} filters: " + "; ".join(
+    parts = [cheaper(found, (own, PERFECT, last), (own, UNMERGED, last), 1 / HALF) for own in (of.roots, of.tests)]
+    numbers = f"tests an event with {last[1]} filters: " + "; ".join(
         f"{name} {found.mean(of.roots, name, last):.0f} naive, {found.mean(of.tests, name, last):.1f} by tree walk"
         for name in (UNMERGED, PERFECT, IMPERFECT)
     )
+    return held(parts, numbers)
 
 
 def merging_is_affordable(found: Evidence) -> Judgement:
-    costs = {
-        point: (found.mean(of.merging, PERFECT, point), found.mean(of.add, UNMERGED, point))
-        for point in _few_interfaces(found)
-    }
-    last = max(costs)
-    return all(own <= cover for own, cover in costs.values()), (
-        f"{last[1]} filters: merging {short(costs[last][0])}, finding the minimal covers {short(costs[last][1])}"
+    points = _few_interfaces(found)
+    parts = [cheaper(found, (of.merging, PERFECT, point), (of.add, UNMERGED, point)) for point in points]
+    last = max(points)
+    return held(
+        parts,
+        f"{last[1]} filters: merging {short(found.mean(of.merging, PERFECT, last))},"
+        f" finding the minimal covers {short(found.mean(of.add, UNMERGED, last))}",
     )
 
 
@@ -64,30 +74,41 @@ def interfaces_reduce_merging(found: Evidence) -> Judgement:
     points = _published(found, filters=max(point[1] for point in found.points()))
     if len(points) < 2:
         return None, "one number of interfaces shows no trend"
-    left = [found.mean(of.roots, PERFECT, point) / found.mean(of.roots, UNMERGED, point) for point in points]
-    numbers = ", ".join(f"{share:.0%} with {point[2]}" for share, point in zip(left, points, strict=True))
-    return all(low < high for low, high in pairwise(left)), f"roots left by merging: {numbers} interfaces"
+    left = {point: found.ratios((of.roots, PERFECT, point), (of.roots, UNMERGED, point)) for point in points}
+    parts = []
+    for few, many in pairwise(points):
+        more = interval(left[many][one] - left[few][one] for one in left[few].keys() & left[many].keys())
+        parts.append(Part(f"share left with {many[2]} minus {few[2]} interfaces", more))
+    numbers = ", ".join(f"{fmean(own.values()):.0%} with {point[2]}" for point, own in left.items())
+    return held(parts, f"roots left by merging: {numbers} interfaces")
 
 
 def imperfect_is_as_fast(found: Evidence) -> Judgement:
     points = _few_interfaces(found)
     ratios = [found.mean(of.tests, IMPERFECT, point) / found.mean(of.tests, PERFECT, point) for point in points]
     effort = [found.mean(of.merging, IMPERFECT, point) / found.mean(of.merging, PERFECT, point) for point in points]
-    holds = all(1 / FLAT <= ratio <= FLAT for ratio in (*ratios, *effort))
-    return holds, (
+    parts = [
+        cheaper(found, (measure, one, point), (measure, other, point), 1 / FLAT)
+        for measure in (of.tests, of.merging)
+        for point in points
+        for one, other in ((IMPERFECT, PERFECT), (PERFECT, IMPERFECT))
+    ]
+    return held(
+        parts,
         f"imperfect by perfect: tests an event {min(ratios):.2f} to {max(ratios):.2f},"
-        f" effort of merging {min(effort):.2f} to {max(effort):.2f}"
+        f" effort of merging {min(effort):.2f} to {max(effort):.2f}",
     )
 
 
 def imperfect_merges_same_structures(found: Evidence) -> Judgement:
     points = [point for schema in ("2 mixed", "3 mixed") for point in found.points(schema)]
-    ratios = [found.mean(of.roots, IMPERFECT, point) / found.mean(of.roots, PERFECT, point) for point in points]
-    return all(ratio <= HALF for ratio in ratios) if points else None, "; ".join(
+    parts = [cheaper(found, (of.roots, IMPERFECT, point), (of.roots, PERFECT, point), 1 / HALF) for point in points]
+    numbers = "; ".join(
         f"{point[0]}: {found.mean(of.roots, UNMERGED, point):.0f} roots, {found.mean(of.roots, PERFECT, point):.0f}"
         f" perfectly merged, {found.mean(of.roots, IMPERFECT, point):.0f} imperfectly"
         for point in points
     )
+    return held(parts, numbers)
 
 
 def false_positives_vary(found: Evidence) -> Judgement:
@@ -95,50 +116,56 @@ def false_positives_vary(found: Evidence) -> Judgement:
     some = {point: rate for point, rate in rates.items() if rate}
     if not some:
         return None, "no event was unwanted anywhere"
-    holds = max(some.values()) >= SIMILAR * min(some.values())
+    least, most = (pick(some, key=lambda point: some[point]) for pick in (min, max))
+    part = cheaper(found, (of.false_positives, IMPERFECT, least), (of.false_positives, IMPERFECT, most), SIMILAR)
     shown = ", ".join(f"{rate:.0%} with {point[1]} filters on {point[2]}" for point, rate in some.items())
-    return holds, f"of the unwanted pairs of event and interface match: {shown} interfaces; 0% elsewhere"
+    return held([part], f"of the unwanted pairs of event and interface match: {shown} interfaces; 0% elsewhere")
 
 
 def dynamic_1_to_3(found: Evidence) -> Judgement:
     points = found.points("1-3 mixed")
     if len(points) < 2:
         return None, "one number of filters says nothing about growth"
-    overheads = _overheads(found, points)
-    grown = {name: spread(found, of.roots, name, points) for name in (UNMERGED, PERFECT)}
-    holds = max(overheads) <= NEGLIGIBLE and grown[PERFECT] <= FLAT < grown[UNMERGED]
-    return holds, _dynamic(found, points, overheads)
+    small = [
+        cheaper(found, (of.dynamic_merging, PERFECT, point), (of.dynamic, UNMERGED, point), 1 / NEGLIGIBLE)
+        for point in points
+    ]
+    return held([*small, *_near_constant(found, points)], _dynamic(found, points))
 
 
 def dynamic_2(found: Evidence) -> Judgement:
     points, narrow = found.points("2 mixed"), found.points("1-3 mixed")
     if len(points) < 2 or not narrow:
         return None, "one number of filters says nothing about growth"
-    overheads = _overheads(found, points)
-    grown = {name: spread(found, of.roots, name, points) for name in (UNMERGED, PERFECT)}
-    holds = grown[PERFECT] <= FLAT < grown[UNMERGED] and overheads[-1] > _overheads(found, narrow)[-1]
-    return holds, _dynamic(found, points, overheads)
+    here, there = (_overheads(found, own[-1]) for own in (points, narrow))
+    more = Part("overhead beyond that with 1-3 attributes, by", interval(here[one] - there[one] for one in here))
+    return held([more, *_near_constant(found, points)], _dynamic(found, points))
 
 
 def dynamic_3(found: Evidence) -> Judgement:
     points = found.points("3 mixed")
     if not points:
         return None, "not run"
-    overheads = _overheads(found, points)
-    left = [found.mean(of.roots, PERFECT, point) / found.mean(of.roots, UNMERGED, point) for point in points]
-    return min(overheads) >= SUBSTANTIAL and min(left) >= UNCHANGED, _dynamic(found, points, overheads)
-
-
-def _overheads(found: Evidence, points: Sequence[Point]) -> list[float]:
-    """What perfect merging adds to the covering tests of the forest, building and replacing together."""
-    return [
-        (found.mean(of.merging, PERFECT, point) + found.mean(of.replace_merging, PERFECT, point))
-        / (found.mean(of.add, UNMERGED, point) + found.mean(of.replace, UNMERGED, point))
+    parts = [
+        cheaper(found, (of.dynamic, UNMERGED, point), (of.dynamic_merging, PERFECT, point), SUBSTANTIAL)
         for point in points
     ]
+    parts += [cheaper(found, (of.roots, UNMERGED, p), (of.roots, PERFECT, p), UNCHANGED) for p in points]
+    return held(parts, _dynamic(found, points))
 
 
-def _dynamic(found: Evidence, points: Sequence[Point], overheads: Sequence[float]) -> str:
+def _near_constant(found: Evidence, points: Sequence[Point]) -> list[Part]:
+    """Merged roots stay within a factor, unmerged ones do not."""
+    return [flat(found, of.roots, PERFECT, points), rising(found, of.roots, UNMERGED, points, FLAT)]
+
+
+def _overheads(found: Evidence, point: Point) -> dict[int, float]:
+    """What perfect merging adds to the covering tests of the forest, building and replacing together."""
+    return found.ratios((of.dynamic_merging, PERFECT, point), (of.dynamic, UNMERGED, point))
+
+
+def _dynamic(found: Evidence, points: Sequence[Point]) -> str:
+    overheads = [fmean(_overheads(found, point).values()) for point in points]
     return (
         f"{points[0][1]} to {points[-1][1]} filters: roots {curve(found, of.roots, UNMERGED, points)},"
         f" merged {curve(found, of.roots, PERFECT, points)}; overhead {min(overheads):.0%} to {max(overheads):.0%}"

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
-from godwit.lab.claims import Claim, Margin
+from godwit.lab.claims import Claim
 from godwit.lab.claims import Point as CurvePoint
-from godwit.lab.intervals import Interval
+from godwit.lab.intervals import interval
+from godwit.lab.parts import Part
 from godwit.lab.structures import evidence as of
-from godwit.lab.structures.evidence import AGREED, Evidence, decided
+from godwit.lab.structures.evidence import Evidence, Measure, Point
 from godwit.lab.structures.judging import (
+    NAMED_PHASES,
     NEGLIGIBLE,
     PHASES,
     SIMILAR,
     SUBSTANTIAL,
     Check,
     Judgement,
+    cheaper,
     costs,
+    curved,
     ends,
     first_and_last,
+    held,
+    rising,
     versus,
 )
 
@@ -31,154 +38,175 @@ FLAT_POSET = (
 
 
 def nrf_beats_the_poset(found: Evidence) -> Judgement:
-    shares = [found.share(phase, ("NRF", point), ("FP", point)) for point in found.points() for phase in PHASES]
-    return decided(shares), ends(found, lambda point: versus(found, ("NRF", "FP"), point))
+    parts = [
+        cheaper(found, (phase, "NRF", point), (phase, "FP", point)) for point in found.points() for phase in PHASES
+    ]
+    return held(parts, ends(found, lambda point: versus(found, ("NRF", "FP"), point)))
 
 
 def elimination_is_costly(found: Evidence) -> Judgement:
     """The text calls it the costly part and gives no share: a substantial part, as for merging, is a quarter."""
-    shares = {point: found.mean(of.eliminated, "NRF", point) for point in found.points()}
-    return min(shares.values()) >= SUBSTANTIAL, ends(found, lambda point: f"{shares[point]:.0%}")
+    parts = [_costly(found, point) for point in found.points()]
+    return held(parts, ends(found, lambda point: f"{found.mean(of.eliminated, 'NRF', point):.0%}"))
 
 
-def cheaper_by_interfaces(found: Evidence, forests: Sequence[str], schemas: Sequence[str]) -> list[CurvePoint]:
-    """By the number of interfaces: whether every forest adds cheaper than the poset in all schemas."""
+def _costly(found: Evidence, point: Point) -> Part:
+    """Eliminating takes more than a quarter of what adding takes."""
+    return cheaper(found, (of.add, "NRF", point), (of.eliminating, "NRF", point), SUBSTANTIAL)
+
+
+def cheaper_by_interfaces(
+    found: Evidence, forests: Sequence[str], schemas: Sequence[str], phases: Sequence[Measure] = (of.add,)
+) -> list[CurvePoint]:
+    """By the number of interfaces: whether every forest is cheaper than the poset in all schemas and phases."""
     curve = []
     for number in sorted({point[2] for point in found.points(clients=0)}):
-        compared = {
-            f"{forest}, {schema}": ((forest, point), ("FP", point))
+        parts = {
+            f"{forest}, {schema}, {phase.__name__}": cheaper(found, (phase, forest, point), (phase, "FP", point))
             for schema in schemas
             for point in found.points(schema, clients=0)
             if point[2] == number
             for forest in forests
+            for phase in phases
         }
-        holds = decided([found.share(of.add, *pair) for pair in compared.values()])
-        saved = tuple(Margin(name, found.saved(of.add, *pair)) for name, pair in compared.items())
-        curve.append(CurvePoint(f"{number} interfaces", holds, margins=saved))
+        curve.append(CurvePoint(f"{number} interfaces", *curved(parts)))
     return curve
 
 
 def costly_by_schema(found: Evidence) -> list[CurvePoint]:
     """By schema: whether elimination is a substantial part at every number of interfaces."""
-    curve = []
-    for schema in found.schemas():
-        shares = [found.interval(of.eliminated, "NRF", point) for point in found.points(schema)]
-        least = min(shares, key=lambda share: share.mean)
-        beyond = Interval(least.mean - SUBSTANTIAL, least.half, least.runs)
-        curve.append(CurvePoint(schema, least.mean >= SUBSTANTIAL, margins=(Margin("least share", beyond),)))
-    return curve
+    return [
+        CurvePoint(schema, *curved({f"{point[2]} interfaces": _costly(found, point) for point in found.points(schema)}))
+        for schema in found.schemas()
+    ]
 
 
 def peers_add_cheaper(found: Evidence, schemas: Sequence[str]) -> Judgement:
     points = [point for schema in schemas for point in found.points(schema, clients=0)]
     if not points:
         return None, "not run"
-    shares = {
-        (forest, point): found.share(of.add, (forest, point), ("FP", point))
+    parts = {
+        (forest, point): cheaper(found, (of.add, forest, point), (of.add, "FP", point))
         for point in points
         for forest in PEER_FORESTS
     }
     dearer = ", ".join(
-        f"{forest} {point[0]} with {point[2]}" for (forest, point), share in shares.items() if share < AGREED
+        f"{forest} {point[0]} with {point[2]}" for (forest, point), part in parts.items() if not part.holds
     )
     numbers = ends(found, lambda point: costs(found, of.add, ("FP", *PEER_FORESTS), point), schemas)
-    return decided(list(shares.values())), f"{numbers}; not clearly cheaper than FP: {dearer or 'none'}"
+    return held(list(parts.values()), f"{numbers}; not clearly cheaper than FP: {dearer or 'none'}")
 
 
 def poset_removes_cheaper(found: Evidence) -> Judgement:
-    shares, wearing = [], []
+    parts = []
     for schema in found.schemas():
         line = found.points(schema, clients=0)
-        shares += [found.share(own, ("FP", line[0]), ("NRF exact", line[0])) for own in (of.remove, of.replace)]
-        ratios = [found.mean(of.replace, "NRF exact", p) / found.mean(of.replace, "FP", p) for p in line]
-        wearing.append(ratios[-1] < ratios[0] if len(line) > 1 else None)
-    if None in wearing:
-        return None, "one number of neighbors shows no trend"
-    return decided(shares) and all(wearing), ends(
-        found,
-        lambda point: (
-            f"{costs(found, of.remove, ('FP', 'NRF exact'), point)} removals,"
-            f" {costs(found, of.replace, ('FP', 'NRF exact'), point)} add/remove"
+        if len(line) < 2:
+            return None, "one number of neighbors shows no trend"
+        first, last = line[0], line[-1]
+        parts += [cheaper(found, (own, "FP", first), (own, "NRF exact", first)) for own in (of.remove, of.replace)]
+        few, many = (found.ratios((of.replace, "NRF exact", p), (of.replace, "FP", p)) for p in (first, last))
+        wearing = interval(few[one] - many[one] for one in few.keys() & many.keys())
+        parts.append(Part(f"{schema}: how often as dear NRF is with {first[2]} minus {last[2]} neighbors", wearing))
+    return held(
+        parts,
+        ends(
+            found,
+            lambda point: (
+                f"{costs(found, of.remove, ('FP', 'NRF exact'), point)} removals,"
+                f" {costs(found, of.replace, ('FP', 'NRF exact'), point)} add/remove"
+            ),
         ),
     )
 
 
 def approximation_is_cheaper(found: Evidence) -> Judgement:
     exact, approximate = PEER_FORESTS
-    shares = [found.share(phase, (approximate, point), (exact, point)) for point in found.points() for phase in PHASES]
-    return decided(shares), ends(
+    parts = [
+        cheaper(found, (phase, approximate, point), (phase, exact, point))
+        for point in found.points()
+        for phase in PHASES
+    ]
+    numbers = ends(
         found,
         lambda point: " and ".join(
             f"{found.mean(phase, approximate, point) / found.mean(phase, exact, point) - 1:+.0%} {name}"
             for phase, name in zip(PHASES, ("add", "add/remove"), strict=True)
         ),
     )
+    return held(parts, numbers)
 
 
 def approximation_sends_more(found: Evidence) -> Judgement:
     exact, approximate = PEER_FORESTS
-    shares = [
-        found.share(measure, (exact, point), (approximate, point))
+    parts = [
+        cheaper(found, (measure, exact, point), (measure, approximate, point))
         for point in found.points()
         for measure in (of.sent, of.replace_sent)
     ]
-    return decided(shares), ends(
+    numbers = ends(
         found,
         lambda point: " and ".join(
             f"{found.mean(measure, approximate, point) / found.mean(measure, exact, point) - 1:+.1%} {name}"
             for measure, name in ((of.sent, "add"), (of.replace_sent, "add/remove"))
         ),
     )
+    return held(parts, numbers)
 
 
 def clients_reduce_forwarding(found: Evidence) -> Judgement:
     with_clients = found.points(clients=1)
-    shares, numbers = [], []
+    parts, numbers = [], []
     for schema in found.schemas():
         points = [point for point in found.points(schema, clients=0) if (*point[:3], 1) in with_clients]
-        pairs = [(("FP", (*point[:3], 1)), ("FP", point)) for point in points]
-        shares.append(found.share_in_all(of.forwarded, pairs))
+        crowded = {point: (*point[:3], 1) for point in points}
+        fewer = found.lead_in_all([((of.forwarded, "FP", crowded[p]), (of.forwarded, "FP", p)) for p in points])
+        parts.append(Part(f"{schema}: fewer with local clients, by", fewer))
         numbers += [
             f"{schema}, {point[2]}: {found.mean(of.forwarded, 'FP', point):.0f} without,"
-            f" {found.mean(of.forwarded, *crowd):.0f} with"
-            for crowd, (_, point) in first_and_last(pairs)
+            f" {found.mean(of.forwarded, 'FP', crowded[point]):.0f} with"
+            for point in first_and_last(points)
         ]
-    return decided(shares), "; ".join(numbers)
+    return held(parts, "; ".join(numbers))
 
 
 def many_clients_favour_forests(found: Evidence) -> Judgement:
     last = found.points()[-1]
-    shares = [found.share(phase, (forest, last), ("FP", last)) for forest in PEER_FORESTS for phase in PHASES]
-    return decided(shares), f"{last[3]} clients: {versus(found, ('NRF exact', 'FP'), last)}"
+    parts = [cheaper(found, (phase, forest, last), (phase, "FP", last)) for forest in PEER_FORESTS for phase in PHASES]
+    return held(parts, f"{last[3]} clients: {versus(found, ('NRF exact', 'FP'), last)}")
 
 
 def poset_degrades(found: Evidence) -> Judgement:
     points = found.points()
     if len(points) < 2:
         return None, "one number of clients says nothing about growth"
+    first, last = points[0], points[-1]
     growth = {
-        name: [found.mean(phase, name, points[-1]) / found.mean(phase, name, points[0]) for phase in PHASES]
+        name: [found.ratios((phase, name, last), (phase, name, first)) for phase in PHASES]
         for name in ("FP", "NRF exact")
     }
-    holds = min(growth["FP"]) >= SIMILAR and all(
-        poset > forest for poset, forest in zip(growth["FP"], growth["NRF exact"], strict=True)
+    parts = [rising(found, phase, "FP", points, SIMILAR) for phase in PHASES]
+    for name, poset, forest in zip(NAMED_PHASES, *growth.values(), strict=True):
+        more = interval(poset[one] - forest[one] for one in poset.keys() & forest.keys())
+        parts.append(Part(f"{name}: growth of FP minus that of NRF exact", more))
+    numbers = f"from {first[3]} to {last[3]} clients: " + "; ".join(
+        f"{name} x {fmean(own[0].values()):.1f} add, x {fmean(own[1].values()):.1f} add/remove"
+        for name, own in growth.items()
     )
-    return holds, f"from {points[0][3]} to {points[-1][3]} clients: " + "; ".join(
-        f"{name} x {own[0]:.1f} add, x {own[1]:.1f} add/remove" for name, own in growth.items()
-    )
+    return held(parts, numbers)
 
 
 def approximation_gains_little(found: Evidence) -> Judgement:
+    """What approximate sets cost is at least nine tenths of what exact ones do."""
     points = found.points()
     exact, approximate = PEER_FORESTS
     gains = {
-        point: 1
-        - sum(found.mean(phase, approximate, point) for phase in PHASES)
-        / sum(found.mean(phase, exact, point) for phase in PHASES)
-        for point in points
+        point: 1 - found.mean(of.dynamic, approximate, point) / found.mean(of.dynamic, exact, point) for point in points
     }
     numbers = ", ".join(f"{gain:.1%} with {point[3]}" for point, gain in gains.items())
-    return gains[points[-1]] <= NEGLIGIBLE, f"saves {numbers} clients"
+    last = points[-1]
+    part = cheaper(found, (of.dynamic, exact, last), (of.dynamic, approximate, last), 1 - NEGLIGIBLE)
+    return held([part], f"saves {numbers} clients")
 
 
 CHECKS = (
@@ -189,7 +217,7 @@ CHECKS = (
         nrf_beats_the_poset,
         "With three interfaces a poset is shallow, and its search short.",
         "how many interfaces there are",
-        lambda found: cheaper_by_interfaces(found, ("NRF",), found.schemas()),
+        lambda found: cheaper_by_interfaces(found, ("NRF",), found.schemas(), PHASES),
     ),
     Check(
         Claim(
