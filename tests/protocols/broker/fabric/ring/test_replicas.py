@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.protocols.broker.fabric.ring.worlds import Ring
 
-from godwit.protocols.broker.messages import Amended, Noted
+from godwit.protocols.broker.messages import Amended, Awake, Noted
 
 
 def test_two_others_have_the_whole_book_before_a_subscription_is_granted() -> None:
@@ -61,6 +61,27 @@ def test_a_holder_that_is_silent_for_long_is_replaced() -> None:
     ring.cluster.start(first)
     ring.cluster.run(10)
     assert matching not in ring.fabric(first).standins.held, "it is told to forget"
+
+
+def test_a_holder_that_took_nothing_for_a_while_is_told_all_however_much_else_is_under_way_to_it() -> None:
+    ring = Ring(5)
+    matching = ring.owner("t")
+    first, second = ring.fabric(matching).replicas.holders
+    held = ring.fabric(first).standins.held[matching]
+    held.fenced_by = second  # which tries to stand in
+    subscriber = ring.client("s", ring.others(matching, first, second)[0])
+    subscriber.subscribe("t/#", qos=2)
+    ring.cluster.run(3)
+    assert held.version < ring.fabric(matching).replicas.version
+    ring.fabric(first).standins.unfence(matching, second)
+
+    def chat() -> None:
+        ring.fabric(matching).send((first,), Awake(lost=False), durable=False)
+        ring.cluster.engine.after(0.01, chat)
+
+    chat()
+    ring.cluster.run(5)
+    assert ring.fabric(first).standins.held[matching].version == ring.fabric(matching).replicas.version
 
 
 def test_a_lost_disk_gets_its_book_and_its_retained_publications_back_before_anything_is_matched() -> None:

@@ -53,6 +53,8 @@ class Replicas:
         self._appointed = self._row.version if self._row.former else 0
         self._seek_at_s = 0.0
         self._confirmed: dict[NodeId, int] = {}
+        self._told: dict[NodeId, int] = {}
+        """By holder: the stream number under which it was told of the book last."""
         self._pending: deque[tuple[int, Callable[[], None]]] = deque()
         self._returned: set[NodeId] = set()
 
@@ -93,7 +95,7 @@ class Replicas:
         """An entry of the book has changed; `then` follows once that cannot be lost. The version that it is in."""
         if self.holders and self.atlas.own:
             self._put(self.version + 1)
-            self.fabric.send(self.holders, Amended(self.version, entry))
+            self._tell(self.holders, Amended(self.version, entry))
         self.when_safe(then)
         return self.version
 
@@ -185,7 +187,11 @@ class Replicas:
 
     def _tell_all(self, regions: tuple[Region, ...]) -> None:
         self._put(self.version + 1, self.holders, regions)
-        self.fabric.send(self.holders, self._whole())
+        self._tell(self.holders, self._whole())
+
+    def _tell(self, holders: tuple[NodeId, ...], content: Replica | Amended) -> None:
+        self.fabric.send(holders, content)
+        self._told.update(dict.fromkeys(holders, self.fabric.sent))
 
     def _whole(self) -> Replica:
         book = tuple(self.fabric.membership.entries(None))
@@ -204,10 +210,11 @@ class Replicas:
             self.fabric.send((origin,), Awake(lost=True), durable=False)
         elif origin not in self.holders:
             self._dismiss((origin,) if self.atlas.own else ())
-        elif watched.version == self.version or self.fabric.unconfirmed.get(origin):
+        elif watched.version == self.version or not self.fabric.is_confirmed(origin, self._told.get(origin, 0)):
             self._confirm(origin, watched.version)
         else:
-            self.fabric.send((origin,), self._whole())
+            # It has had all and taken less: another stood in then, or tried to.
+            self._tell((origin,), self._whole())
 
     def _confirm(self, holder: NodeId, version: int) -> None:
         if version > self.version:
@@ -227,7 +234,7 @@ class Replicas:
         if holder in self.holders and self.atlas.own:
             for region in self.atlas.own:
                 self.fabric.on_cede(holder, region.cell)
-            self.fabric.send((holder,), self._whole())
+            self._tell((holder,), self._whole())
 
     def restore(self) -> None:
         """Nothing is matched until those who kept the book have sent it, or do not answer for a while."""
