@@ -12,6 +12,8 @@ from godwit.sim.exploration.trial import Trial
 FAILURES = Path(__file__).parent / "failures"
 
 CURED = {
+    "ring-replaced-and-did-not-hear-of-it": "A broker that was cut off replaced a holder of its book, which could not"
+    " hear of it and stood in. The broker did not give way, so that a cell had two owners.",
     "ring-stood-in-before-what-it-had-sent": "A broker stood in for another and matched at once what came to it, while"
     " what it had sent to the other before was still under way: the earlier was retained in place of the later.",
     "ring-second-ring-of-one-that-left": "A broker left the ring, lost its disk, began a ring of its own, and did not"

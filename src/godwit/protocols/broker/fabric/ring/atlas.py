@@ -44,16 +44,20 @@ class Atlas:
 
     def put(self, region: Region) -> bool:
         """Whether it is news. What it contains or is contained in, and is older, is forgotten."""
-        prefix = region.prefix
-        others = [
-            one for one in self.regions.values() if one.prefix.startswith(prefix) or prefix.startswith(one.prefix)
-        ]
-        if any(one.term >= region.term for one in others):
+        if self.rivals(region):
             return False
-        for one in others:
+        for one in self.sharing(region.prefix):
             self._drop(one.prefix)
         self._keep(region)
         return True
+
+    def sharing(self, prefix: str) -> list[Region]:
+        """The cells of which this one is a part, or that are parts of it."""
+        return [one for one in self.regions.values() if one.prefix.startswith(prefix) or prefix.startswith(one.prefix)]
+
+    def rivals(self, region: Region) -> list[Region]:
+        """What is known of the same place and is not older; the region itself where that is known."""
+        return [one for one in self.sharing(region.prefix) if one.term >= region.term]
 
     def replace(self, old: Region, halves: Iterable[Region]) -> None:
         """A cell has been cut."""
@@ -95,9 +99,7 @@ class Atlas:
 
     def since(self, given: Region) -> list[Region]:
         """What has become of a cell that was another's once, as far as that is known here; or that one."""
-        prefix = given.prefix
-        met = [one for one in self.regions.values() if one.prefix.startswith(prefix) or prefix.startswith(one.prefix)]
-        newer = [one for one in met if one.term > given.term and one.owner != self.name]
+        newer = [one for one in self.sharing(given.prefix) if one.term > given.term and one.owner != self.name]
         return newer or [given]
 
     def contacts(self, prefix: str) -> list[NodeId]:

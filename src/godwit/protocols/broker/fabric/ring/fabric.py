@@ -458,11 +458,16 @@ class RingFabric:
         news, said_by = False, said_by or behind
         for region in regions:
             self.doubts.heard(region, said_by)
-            if region.owner != self.host.name and self.doubts.holds(region, said_by):
+            if region.owner == said_by:
+                self._correct(region)
+            if self.doubts.holds(region, said_by):
+                continue
+            if region.owner == self.host.name:
+                self.membership.regain(said_by, region)
                 continue
             before = {one.owner for one in self.atlas.regions.values() if region.prefix.startswith(one.prefix)}
             whole = self.atlas.regions.get(region.prefix)
-            if region.owner == self.host.name or not self._may_lose(region, said_by) or not self.atlas.put(region):
+            if not self._may_lose(region, said_by) or not self.atlas.put(region):
                 continue
             news = True
             self.meet((region.owner,))
@@ -473,6 +478,13 @@ class RingFabric:
                     self._pass(owner, region)
         if news:
             self.changed()
+
+    def _correct(self, region: Region) -> None:
+        """Who claims a cell that has another owner since may have lost its disk, and been told by one that did not
+        know: it hears of the other."""
+        newer = [one for one in self.atlas.sharing(region.prefix) if one.term > region.term]
+        if newer and all(one.owner != region.owner for one in newer):
+            self.send((region.owner,), Owned(0, tuple(newer)), durable=False)
 
     def _may_lose(self, region: Region, said_by: NodeId) -> bool:
         """A cell of this broker becomes another's by its own word, or when a holder of its book stands in for it."""
@@ -811,6 +823,7 @@ class RingFabric:
         """It speaks from another disk."""
         self.statements.lost(broker)
         self.replicas.reborn(broker)
+        self.standins.reborn(broker)
         self.on_change()
 
     # Links and frames

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from godwit.protocols.broker.messages import (
     Divided,
     Dividing,
     Enter,
+    Owned,
     Region,
     Undivided,
 )
@@ -160,6 +161,27 @@ class Membership:
         if ceded.region.owner != self.host.name:
             fabric.refuse(origin, "Ceded", f"gives {ceded.region.prefix!r} to {ceded.region.owner}, and tells this one")
             return
+        rivals = [one for one in self.atlas.rivals(ceded.region) if one.owner != self.host.name]
+        if rivals and ceded.again:
+            fabric.send((origin,), Owned(0, tuple(rivals)), durable=False)
+        elif rivals:
+            self._contest(origin, ceded, rivals)
+        else:
+            self._come_in(origin, ceded)
+
+    def _contest(self, origin: NodeId, ceded: Ceded, rivals: Sequence[Region]) -> None:
+        """This broker remembers other owners, of a ring that may be gone: brokers have lost their disks. Unless one of
+        them is there and says that the cell is its own, this broker has it, under a term that is above theirs."""
+        region = msgspec.structs.replace(ceded.region, term=max(one.term for one in rivals) + 1)
+        owners = {one.owner for one in rivals} - {origin}
+        then = partial(self._come_in, origin, msgspec.structs.replace(ceded, region=region))
+        if owners:
+            self.fabric.doubts.ask(region, origin, owners, then)
+        else:
+            then()
+
+    def _come_in(self, origin: NodeId, ceded: Ceded) -> None:
+        fabric = self.fabric
         fresh = self.atlas.put(ceded.region)
         for region in ceded.contacts:
             self.atlas.put(region)
@@ -177,19 +199,28 @@ class Membership:
 
     def on_enter(self, origin: NodeId, enter: Enter) -> None:
         fabric = self.fabric
-        if self.stage is Stage.OUTSIDE:
-            if enter.by == origin:
-                fabric.send((origin,), Barred("this broker is in no ring yet", outside=True), durable=False)
-            return
         region = self.atlas.owner(Spot(enter.place))
         if region is not None and region.owner == enter.by:
-            # It had this cell, and must have lost its disk: nobody else can have it.
-            contacts = (*self.atlas.beside(), *self.atlas.own)
-            fabric.send((enter.by,), Ceded(region, contacts=contacts, again=True))
+            self._give_back(enter.by)
+        elif self.stage is Stage.OUTSIDE:
+            if enter.by == origin:
+                fabric.send((origin,), Barred("this broker is in no ring yet", outside=True), durable=False)
         elif region is not None and region.owner == self.host.name:
             self._divide(region, enter)
         else:
             fabric.pass_along(Spot(enter.place), msgspec.structs.replace(enter, hops=enter.hops + 1), enter.hops)
+
+    def _give_back(self, broker: NodeId) -> None:
+        """It had these cells, and must have lost its disk: nobody else can have them."""
+        contacts = (*self.atlas.beside(), *self.atlas.own)
+        for region in [one for one in self.atlas.regions.values() if one.owner == broker]:
+            self.fabric.send((broker,), Ceded(region, contacts=contacts, again=True))
+
+    def regain(self, origin: NodeId, region: Region) -> None:
+        """Somebody says that a cell is this broker's, which does not know it. It has no cell or has lost its disk, so
+        that may be true."""
+        if (self.fabric.replicas.was_lost or not self.atlas.own) and not self.atlas.rivals(region):
+            self._come_in(origin, Ceded(region, again=True))
 
     def _divide(self, region: Region, enter: Enter) -> None:
         if self.division is not None:

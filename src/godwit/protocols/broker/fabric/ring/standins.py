@@ -75,6 +75,7 @@ class Standins:
         elif replica.owner != origin:
             self._on_joined(origin, replica)
         elif not self._is_fenced(origin):
+            self.fabric.learn(replica.regions, said_by=origin)
             self._keep_whole(replica)
 
     def _is_fenced(self, owner: NodeId) -> bool:
@@ -260,6 +261,11 @@ class Standins:
         if held is not None and held.fenced_by == by:
             held.fenced_by = ""
             self._keep(held)
+
+    def reborn(self, broker: NodeId) -> None:
+        """It has lost its disk, and does not know for whom it was to stand in."""
+        for owner in list(self.held):
+            self.unfence(owner, broker)
 
     def assumed(self, owner: NodeId) -> list[BookEntry]:
         """A cell of this owner is this broker's: what its book says. Other cells of it follow one by one."""
