@@ -361,7 +361,8 @@ class Turn(msgspec.Struct, frozen=True, tag="turn", array_like=True):
     copy: bool = False
     """It is only a copy that I have: `source` goes on collecting, and no other place is concerned."""
     lines: tuple[Line, ...] = (FIRST,)
-    """Whose places are concerned: the session's, and those of the ones that have gone into it."""
+    """Whose places are concerned: the session's, and those of the ones that have gone into it. None: nothing is to be
+    turned, and only the answer is wanted."""
 
 
 class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):

@@ -463,6 +463,10 @@ class Gateway:
         """Uplinks of this gateway to the same site that go before it."""
         return [one for one in self.uplinks.values() if one.site == uplink.site and one.peer < uplink.peer]
 
+    def has_fellow(self, site: str) -> bool:
+        """Whether another gateway of this site leads to that one, too."""
+        return any(self._serves(one, site) for one in self._seated)
+
     def fellow_toward(self, site: str) -> NodeId:
         """Another gateway of this site where sessions cross to that one."""
         return next((one for one, seated in self._seated.items() if site in seated.crosses), "")

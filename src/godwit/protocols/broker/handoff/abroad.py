@@ -18,7 +18,19 @@ from godwit.protocols.broker.dispatch import ABROAD, crossing_of
 from godwit.protocols.broker.fabric.border import known_as, site_of
 from godwit.protocols.broker.fabric.gateway import CROSSING, Gateway
 from godwit.protocols.broker.handoff.directory import At
-from godwit.protocols.broker.messages import Astray, Crossed, Fetch, Forwarded, Kept, Marker, Nothing, Seated, Summon
+from godwit.protocols.broker.messages import (
+    Astray,
+    Crossed,
+    Fetch,
+    Forwarded,
+    Kept,
+    Marker,
+    Nothing,
+    Seated,
+    Summon,
+    Turn,
+    Turned,
+)
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.proofs import is_proven, proof_of
 from godwit.protocols.broker.session.state import PASSAGES_MAX, Session, Upstream
@@ -490,11 +502,41 @@ class Abroad:
                 self._cross(shadow)
 
     def _cross(self, shadow: Session) -> None:
+        """If all that is for it in our site has come: what a second gateway has sent on this one may hear of late."""
         assert self.gateway is not None
-        peer = shadow.standing.moved_to
-        if self.gateway.uplinks[peer].heard.number >= shadow.standing.marked:
-            self.gateway.send((peer,), Crossed(shadow.client, shadow.standing.next_epoch))
+        standing, peer = shadow.standing, shadow.standing.moved_to
+        if self.gateway.uplinks[peer].heard.number < standing.marked:
+            return
+        if peer in standing.open_origins:
+            self._sound(shadow)
+        if not standing.open_origins:
+            self.gateway.send((peer,), Crossed(shadow.client, standing.next_epoch))
             self.registry.end(shadow)
+
+    def _sound(self, shadow: Session) -> None:
+        """Ask all brokers of our site for an answer, which stands behind all that they have sent; where other gateways
+        lead to that site too. Without them nothing can be there that was not here."""
+        assert self.gateway is not None
+        standing = shadow.standing
+        site = self.gateway.uplinks[standing.moved_to].site
+        others = self.gateway.brokers if self.gateway.has_fellow(site) else ()
+        standing.open_origins = set(others)
+        self.switch.ledger.put_session(shadow)
+        self.moves.fabric.send(sorted(others), Turn(shadow.client, standing.next_epoch, self.name, 0, lines=()))
+
+    def sounded(self, origin: NodeId, turned: Turned) -> None:
+        """That broker has answered."""
+        for shadow in list(self.registry.shadows.get(turned.client, {}).values()):
+            if shadow.standing.abroad and shadow.standing.next_epoch == turned.epoch:
+                shadow.standing.open_origins.discard(origin)
+                self.switch.ledger.put_session(shadow)
+                self._cross(shadow)
+
+    def go_on_without(self) -> None:
+        """A broker of our site has lost its disk, or is given up: it does not answer."""
+        for shadow in [one for some in self.registry.shadows.values() for one in some.values()]:
+            if shadow.standing.abroad and shadow.standing.marked:
+                self._cross(shadow)
 
     def _shadows(self, peer: NodeId) -> list[Session]:
         shadows = (one for some in self.registry.shadows.values() for one in some.values())

@@ -729,6 +729,7 @@ class Moves:
                 self.turning.go_on(session)
             if not session.inflow.is_unconfirmed and not self.pass_on(session):
                 self.announce(session)  # one that only waited for that broker's word has not been yet
+        self.abroad.go_on_without()
 
     def loaded(self, session: Session) -> None:
         """It was here before a crash, and so was what it waits for. Homes are told again: whether they know, and which

@@ -75,6 +75,9 @@ class Turning:
 
     def on_turned(self, origin: NodeId, number: int, turned: Turned) -> None:
         """That broker has turned, under this number of its stream."""
+        if not turned.lines:
+            self.registry.moves.abroad.sounded(origin, turned)
+            return
         for session in self.all_of(turned.client):
             gate = session.inflow.gates.get(origin)
             begins = gate is not None and not gate.begun and self._begins(session, turned)
