@@ -197,6 +197,29 @@ def test_a_crash_in_the_middle_changes_nothing(victim: NodeId, after_s: float, f
     nothing_is_under_way(land)
 
 
+def test_what_a_second_gateway_took_across_before_the_first_heard_of_it_is_not_lost() -> None:
+    land = Land("a1-a2 a1-a3 a2-a3 a1-b1 a2-b1 b1-b2")
+    client, other = land.client("s", "a1", "x/#"), land.client("t", "b2", "x/#")
+    speaker = land.client("p", "a3")
+    for name in ("a2", "a3"):
+        land.cluster.cut("a1", name)
+    land.run(15.0)
+    for _ in range(5):
+        speaker.speak("x/y", {}, 2)
+    land.run(5.0)
+    assert other.order == [*land.said], "the second gateway acts"
+    assert not client.order
+    client.come("b2")
+    land.run(5.0)
+    for name in ("a2", "a3"):
+        land.cluster.heal("a1", name)
+    land.run(40.0)
+    assert client.inside
+    everything_came_once(land, client)
+    everything_came_once(land, other)
+    nothing_is_under_way(land)
+
+
 def test_where_nobody_has_the_session_the_client_gets_a_new_one() -> None:
     land = Land("a1-a2 a1-b1 b1-b2")
     client = land.client("s", "a2", "x/#")
