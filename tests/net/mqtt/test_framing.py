@@ -13,7 +13,10 @@ from tests.net.mqtt.packetstrategies import topics
 from godwit.net.mqtt import codec3 as packets3
 from godwit.net.mqtt.codec import PacketError, length_field
 from godwit.net.mqtt.framing import (
+    NUMBERED,
     length_at,
+    numbered_at,
+    numbered_run,
     packets,
     piece_at,
     pieces,
@@ -121,3 +124,36 @@ def test_the_pieces_of_a_run_are_its_topics_and_payloads(topic: str, payloads: l
     found = pieces(run, 0, len(run), 1 if version == 5 else 0)
     assert [run[body + 2 : end].decode() for _, body, end, _, _ in found] == [topic] * len(payloads)
     assert [run[begin:end] for _, _, _, begin, end in found] == payloads
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["a/b", "a/c", "b/b", "aa/bb"]), st.integers(0, 3), st.integers(0, 2)),
+        min_size=1,
+        max_size=12,
+    ),
+    st.booleans(),
+    st.integers(1, 12),
+)
+def test_a_run_at_qos_1_ends_where_one_packet_after_the_other_would_end_it(
+    said: list[tuple[str, int, int]], five: bool, most: int
+) -> None:
+    extra = 1 if five else 0
+    wire = []
+    for topic, number, size in said:
+        body = len(topic).to_bytes(2, "big") + topic.encode() + number.to_bytes(2, "big") + b"\0" * extra + b"x" * size
+        wire.append(bytes([NUMBERED, len(body)]) + body)
+    data = b"".join(wire)
+    known = {b"\0\3a/b": 1, b"\0\3a/c": 1, b"\0\3b/b": 2, b"\0\5aa/bb": 1}
+    first = numbered_at(data, 0, len(data), extra)
+    if first is None:
+        return
+    route = known[data[first[1] : first[2]]]
+    expected, position = [], 0
+    for packet in wire[:most]:
+        one = numbered_at(data, position, len(data), extra)
+        if one is None or known[data[one[1] : one[2]]] != route:
+            break
+        expected.append(one)
+        position += len(packet)
+    assert numbered_run(data, first, len(data), known, route, 1 << 20, most) == expected

@@ -70,6 +70,14 @@ def test_it_is_brought_up_to_date_once(tmp_path: Path) -> None:
     assert SCHEMA not in FORMATS
 
 
+def test_a_disk_of_the_last_format_is_as_it_was(tmp_path: Path) -> None:
+    first = rows(old_disk(tmp_path))
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA - 1}")
+    again = rows(tmp_path)
+    assert all(list(first.load(table)) == list(again.load(table)) for table in NUMBERS)
+
+
 def test_what_only_the_earlier_version_can_end_is_told_and_not_touched(tmp_path: Path) -> None:
     unknown = msgspec.msgpack.encode([["b2"], msgspec.msgpack.encode(["forgotten", 1])])
     insert = ('INSERT INTO "rows" VALUES (?, ?, ?, ?)', (NUMBERS["outbox"], "", 7, unknown))

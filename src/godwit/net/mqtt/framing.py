@@ -118,13 +118,30 @@ def numbered_run(
     found, extra, following = list[Numbered](), first[3] - first[2] - 2, cast("Numbered | None", first)
     while following is not None and following[4] - following[0] <= packet_max:
         found.append(following)
-        position = following[4]
+        position = _like(data, following, end, known, route, most, found)
         if len(found) >= most or position >= end or data[position] != NUMBERED:
             break
         following = numbered_at(data, position, end, extra)
         if following is not None and known.get(data[following[1] : following[2]]) is not route:
             break
     return found
+
+
+def _like(
+    data: bytes, one: Numbered, end: int, known: Mapping[bytes, Route], route: Route, most: int, found: list[Numbered]
+) -> int:
+    """Add those that follow this packet and have its size, the length of its topic, and the route; where that ends."""
+    start, body, name_end, payload, stop, _ = one
+    header, step, has_properties = data[start:body], stop - start, payload > name_end + 2
+    startswith, find, last = data.startswith, known.get, end - step
+    while len(found) < most and stop <= last and startswith(header, stop):
+        start, body, name_end, payload = stop, body + step, name_end + step, payload + step
+        number = data[name_end] << 8 | data[name_end + 1]
+        if not number or (has_properties and data[payload - 1]) or find(data[body:name_end]) is not route:
+            break
+        stop += step
+        found.append((start, body, name_end, payload, stop, number))
+    return stop
 
 
 def acknowledged_run(data: bytes, position: int, end: int) -> list[int]:

@@ -1,7 +1,8 @@
 """Disks of earlier formats, brought to today's as they are opened; in one transaction, so that a crash leaves the old.
 
 Formats 3 and 4 differ from 5 in two kinds of rows. What a session carries had nine parts and has twelve; some disks of
-format 4 have today's already. Which brokers are known was a list, without the names of their disks.
+format 4 have today's already. Which brokers are known was a list, without the names of their disks. Format 6 may have
+deliveries together in one row, which no earlier version would find; a disk of format 5 has none of these.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from godwit.net.store.batch import NUMBERS
 from godwit.protocols.broker.messages import Content
 from godwit.protocols.broker.streams.outbox import Row
 
-FORMATS = (3, 4)
+FORMATS = (3, 4, 5)
 """Those that can be brought to today's."""
 
 ROWS = 'SELECT owner, number, value FROM "rows" WHERE kind = ?'

@@ -6,7 +6,7 @@ from random import Random
 
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.queue import next_number
-from godwit.protocols.broker.session.rows import DONE_WITH, Ledger, items_of
+from godwit.protocols.broker.session.rows import CHUNK_MAX, CHUNK_MIN, DONE_WITH, Ledger, items_of
 from godwit.protocols.broker.session.state import Item, Session
 from godwit.protocols.broker.store import Disk, MemoryStore
 
@@ -97,3 +97,89 @@ def test_a_session_that_was_written_together_leaves_nothing_behind() -> None:
         ledger.forget(session)
         assert not any(disk.values())
         assert not any(item.position for item in items_of(session))
+
+
+class Together:
+    """A session to which publications come many at a time, and what of them must be there."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = Random(seed)
+        self.disk = Disk()
+        self.ledger = Ledger(at_once(self.disk))
+        self.session = Session("s", 1)
+        self.session.outlive(60.0)
+        self.ledger.put_session(self.session)
+        self.count = 0
+
+    def come(self) -> None:
+        qos = self.dice.choice((1, 1, 1, 2))
+        stamp = ("b1", self.dice.randint(1, 9)) if self.dice.random() < 0.5 else None
+        many = self.dice.choice((1, CHUNK_MIN - 1, CHUNK_MIN, 9, CHUNK_MAX + 5))
+        items = []
+        for _ in range(many):
+            self.count += 1
+            items.append(
+                Item(Publication("p", self.count, "a/x", b"%d" % self.count, qos), qos, stamp=stamp, since=7.0)
+            )
+        self.ledger.put_all(self.session, items)
+        self.session.queue.waiting.extend(items)
+
+    def change(self) -> None:
+        queue = self.session.queue
+        kind = self.dice.choice(("spill", "spill", "fetch", "launch", "done", "done", "finish"))
+        items = [*queue.waiting, *queue.flying.values()]
+        if not items:
+            return
+        item = self.dice.choice(items)
+        if kind == "spill" and not item.received:
+            self.ledger.spill(self.session, item)
+        elif kind == "fetch":
+            item.bring_back()
+        elif kind == "launch" and queue.waiting:
+            item = queue.waiting.popleft()
+            item.number = next_number(queue)
+            queue.flying[item.number] = item
+            self.ledger.put_item(self.session, item)
+        elif kind == "done":
+            queue.flying.pop(item.number) if item.number else queue.waiting.remove(item)
+            self.ledger.delete_item(self.session, item)
+        elif kind == "finish" and item.number:
+            item.discard()
+            item.received, item.label = True, DONE_WITH
+            self.ledger.let_go(item)
+            self.ledger.put_item(self.session, item)
+
+
+def test_what_came_together_is_read_back_whatever_has_become_of_it_since() -> None:
+    for seed in range(150):
+        scene = Together(seed)
+        for _ in range(scene.dice.randint(1, 3)):
+            scene.come()
+            for _ in range(scene.dice.randint(0, 12)):
+                scene.change()
+        assert [one.publication.payload for one in scene.session.queue.waiting] == sorted(
+            (one.publication.payload for one in scene.session.queue.waiting), key=int
+        )
+        copy = Disk({table: dict(rows) for table, rows in scene.disk.items()})
+        for _ in range(2):
+            (found,) = Ledger(at_once(copy)).load()
+            assert told(found) == told(scene.session), seed
+            assert [one.stamp for one in found.queue.waiting] == [one.stamp for one in scene.session.queue.waiting]
+        for item in [*items_of(scene.session)]:
+            scene.ledger.delete_item(scene.session, item)
+        assert not scene.disk["queues"], seed
+
+
+def test_a_session_that_moves_takes_all_along_that_came_together() -> None:
+    for seed in range(30):
+        scene = Together(seed)
+        scene.come()
+        for _ in range(4):
+            scene.change()
+        before = told(scene.session)
+        scene.ledger.forget(scene.session)
+        assert not any(scene.disk.values())
+        scene.session.owner = "s\0other"
+        scene.ledger.save(scene.session)
+        (found,) = Ledger(at_once(scene.disk)).load()
+        assert told(found) == told(scene.session) == before, seed

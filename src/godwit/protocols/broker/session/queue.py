@@ -166,9 +166,9 @@ class Deliveries:
         """They wait for the client, as far as its bounds allow."""
         queue, ledger, memory_max = session.queue, self.ledger, session.limits.queue_memory_max
         self.counts.waiting += len(items)
+        if session.durable:
+            ledger.put_all(session, items)
         for item in items:
-            if session.durable:
-                ledger.put_item(session, item)
             queue.waiting.append(item)
             queue.waiting_b += item.size_b
             if queue.waiting_b > memory_max:

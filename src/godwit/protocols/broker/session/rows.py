@@ -2,12 +2,13 @@
 
 A session that ends with its connection has no rows. Of any other, a waiting delivery is one row, with the publication
 in it where nobody else waits for it, else with the number of a body that all of them share. A copy that becomes a
-session while its client waits has all its deliveries in one row, until the first of them is done with.
+session while its client waits has all its deliveries in one row, until the first of them is done with. So have those
+at QoS 1 that came together, until all of them are: beside it is a row that says which are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -19,6 +20,7 @@ from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.spill import Shelf, fetched
 from godwit.protocols.broker.session.state import (
     Body,
+    Chunk,
     Gate,
     GroupKey,
     Item,
@@ -79,6 +81,19 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True):
     rows: tuple[ItemRow, ...]
 
 
+CHUNK_MIN, CHUNK_MAX, CHUNK_BYTES_MAX = 4, 256, 256 * 1024
+"""So many deliveries wait in one row, of so many bytes together."""
+
+
+class ChunkRow(msgspec.Struct, frozen=True, array_like=True):
+    """Deliveries at QoS 1 that came together, at (owner, -2 * first position): their positions follow one another. At
+    (owner, -2 * first position - 1) is which of them are no longer here, as the bits of a number."""
+
+    stamp: tuple[NodeId, int] | None
+    since: float
+    publications: tuple[Publication, ...]
+
+
 Written = dict[NodeId, tuple[int, bytes]]
 """By origin: the number of its row, and what the disk has there."""
 
@@ -90,6 +105,7 @@ _session_row = msgspec.msgpack.Decoder(SessionRow).decode
 _origin_row = msgspec.msgpack.Decoder(OriginRow).decode
 _item_row = msgspec.msgpack.Decoder(ItemRow).decode
 _bundle = msgspec.msgpack.Decoder(Bundle).decode
+_chunk_row = msgspec.msgpack.Decoder(ChunkRow).decode
 _subscription = msgspec.msgpack.Decoder(Subscription).decode
 _will = msgspec.msgpack.Decoder(Will).decode
 _publication = msgspec.msgpack.Decoder(Publication).decode
@@ -127,6 +143,28 @@ class Bodies:
     def release(self) -> None: ...
 
 
+class Chunks:
+    """They are in rows with others that came together. The one that was read last stays: the next to leave is in it."""
+
+    __slots__ = ("_last", "_publications", "store")
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._last: Chunk | None = None
+        self._publications: tuple[Publication, ...] = ()
+
+    def fetch(self, item: Item) -> Publication:
+        chunk = item.body
+        assert isinstance(chunk, Chunk)
+        if chunk is not self._last:
+            row = self.store.get("queues", chunk.owner, chunk.row)
+            assert row is not None, f"no deliveries ({chunk.owner!r}, {chunk.row})"
+            self._last, self._publications = chunk, _chunk_row(row).publications
+        return self._publications[item.position - chunk.number]
+
+    def release(self) -> None: ...
+
+
 class Ledger:
     """Writes what changes. `writes` grows with every row, so that a caller can tell whether it must wait for any."""
 
@@ -141,6 +179,7 @@ class Ledger:
         self._written: dict[Session, Written] = {}
         self._wills: set[str] = set()
         self._shelf, self._shared, self._own = Shelf(store), Bodies(store), OwnRows(store, "")
+        self._chunks = Chunks(store)
         store.on_write = self._write_changed
 
     def body(self) -> Body:
@@ -197,6 +236,9 @@ class Ledger:
 
     def put_item(self, session: Session, item: Item, held: NodeId = "") -> None:
         """Write it, or write it anew."""
+        if isinstance(item.body, Chunk):
+            item.bring_back()
+            self.let_go(item)
         body = item.body
         if item.position == 0:
             session.queue.position += 1
@@ -209,12 +251,32 @@ class Ledger:
             self._bundled.get(session, {}).pop(item.position, None)
         self._put("queues", session.owner, item.position, _encode(_row_of(item, held)))
 
+    def put_all(self, session: Session, items: Sequence[Item]) -> None:
+        """Write those that have no rows yet: as one, where they came together at QoS 1 and only this session waits."""
+        if not _are_alike(items):
+            for item in items:
+                self.put_item(session, item)
+            return
+        for at in range(0, len(items), CHUNK_MAX):
+            self._put_chunk(session, items[at : at + CHUNK_MAX])
+
+    def _put_chunk(self, session: Session, items: Sequence[Item]) -> None:
+        queue = session.queue
+        chunk = Chunk(session.owner, queue.position + 1, len(items))
+        queue.position += len(items)
+        for position, item in enumerate(items, chunk.number):
+            item.position, item.body = position, chunk
+        row = ChunkRow(items[0].stamp, items[0].since, tuple(item.label for item in items))
+        self._put("queues", session.owner, chunk.row, _encode(row))
+
     def spill(self, session: Session, item: Item) -> None:
         """Its publication waits on the disk only."""
         if item.away is not None or session in self._bundled:
             return
         if not item.position:
             item.put_away(self._shelf.put(item.label, item.body))
+        elif isinstance(item.body, Chunk):
+            item.put_away(self._chunks)
         elif item.body is not None:
             item.put_away(self._shared)
         else:
@@ -228,17 +290,32 @@ class Ledger:
         if item.position:
             if self._bundled:
                 self._unbundle(session, item)
-            self._delete("queues", session.owner, item.position)
-            item.position = 0
+            if not isinstance(item.body, Chunk):
+                self._delete("queues", session.owner, item.position)
             self.let_go(item)
+            item.position = 0
 
     def let_go(self, item: Item) -> None:
         """The publication itself is needed no longer by this one."""
         body, item.body = item.body, None
-        if body is not None and body.refs:
+        if isinstance(body, Chunk):
+            self._leave(body, item.position)
+        elif body is not None and body.refs:
             body.refs -= 1
             if not body.refs:
                 self._delete("bodies", "", body.number)
+
+    def _leave(self, chunk: Chunk, position: int) -> None:
+        """It has a row of its own from now on, or none any more."""
+        first_to_go = not chunk.gone
+        chunk.gone |= 1 << (position - chunk.number)
+        chunk.refs -= 1
+        if chunk.refs:
+            self._put("queues", chunk.owner, chunk.row - 1, chunk.gone.to_bytes(CHUNK_MAX // 8, "little"))
+            return
+        self._delete("queues", chunk.owner, chunk.row)
+        if not first_to_go:
+            self._delete("queues", chunk.owner, chunk.row - 1)
 
     def put_will(self, client: str, will: Will | None) -> None:
         """The will of a client whose session has no rows; None: it has none any more."""
@@ -362,11 +439,16 @@ class Ledger:
         """By owner and position. What shares a row gets one of its own."""
         found: dict[str, dict[int, ItemRow]] = {}
         bundles: dict[str, Bundle] = {}
+        chunks: dict[str, dict[int, bytes]] = {}
         for owner, position, encoded in self.store.load("queues"):
-            if position:
+            if position > 0:
                 found.setdefault(owner, {})[position] = _item_row(encoded)
+            elif position < 0:
+                chunks.setdefault(owner, {})[position] = encoded
             else:
                 bundles[owner] = _bundle(encoded)
+        for owner, parts in chunks.items():
+            self._take_apart(owner, parts, found.setdefault(owner, {}))
         for owner, bundle in bundles.items():
             rows = found.setdefault(owner, {})
             self._delete("queues", owner, 0)
@@ -376,6 +458,19 @@ class Ledger:
                     self._put("queues", owner, position, _encode(row))
         return found
 
+    def _take_apart(self, owner: str, parts: dict[int, bytes], rows: dict[int, ItemRow]) -> None:
+        """Give what came together rows of its own, where it is still here."""
+        for number, encoded in parts.items():
+            self._delete("queues", owner, number)
+            if number % 2:
+                continue
+            chunk, gone = _chunk_row(encoded), int.from_bytes(parts.get(number - 1, b""), "little")
+            for at, publication in enumerate(chunk.publications):
+                if not gone >> at & 1:
+                    row = ItemRow(1, publication=publication, stamp=chunk.stamp, since=chunk.since)
+                    rows[-number // 2 + at] = row
+                    self._put("queues", owner, -number // 2 + at, _encode(row))
+
     def _put(self, table: str, owner: str, number: int, value: bytes) -> None:
         self.writes += 1
         self.store.put(table, owner, number, value)
@@ -383,6 +478,24 @@ class Ledger:
     def _delete(self, table: str, owner: str, number: int) -> None:
         self.writes += 1
         self.store.delete(table, owner, number)
+
+
+def _are_alike(items: Sequence[Item]) -> bool:
+    """Whether they can be one row."""
+    if len(items) < CHUNK_MIN or sum(item.size_b for item in items) > CHUNK_BYTES_MAX:
+        return False
+    stamp, since = items[0].stamp, items[0].since
+    return all(
+        item.qos == 1 and item.stamp is stamp and item.since == since and _is_bare(item) and not item.position
+        for item in items
+    )
+
+
+def _is_bare(item: Item) -> bool:
+    """Whether nothing but its publication must be kept of it."""
+    if item.body is not None or item.away is not None or item.group is not None:
+        return False
+    return not (item.retain or item.identifiers or item.number or item.received or item.view or item.pace)
 
 
 def _row_of(item: Item, held: NodeId) -> ItemRow:

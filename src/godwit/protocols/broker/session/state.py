@@ -48,6 +48,24 @@ class Body:
         """Where it waits for those whose sessions have no rows."""
 
 
+class Chunk(Body):
+    """Deliveries of one session that came together and wait in one row. Its number is the first of their positions."""
+
+    __slots__ = ("gone", "owner")
+
+    def __init__(self, owner: str, first: int, count: int) -> None:
+        super().__init__(first)
+        self.refs = count
+        self.owner = owner
+        self.gone = 0
+        """Which of them are not in it any more, as bits."""
+
+    @property
+    def row(self) -> int:
+        """Under which number of the owner's it is."""
+        return -2 * self.number
+
+
 class Item:
     """A delivery above QoS 0 that one session waits for, or that is under way to its client."""
 
