@@ -14,7 +14,7 @@ from godwit.lab.intervals import Interval
 from godwit.lab.pages import Table
 from godwit.lab.provenance import Provenance
 from godwit.lab.results import Results
-from godwit.lab.studies import Awaited, Outcome, Parameter, Study
+from godwit.lab.studies import Awaited, LeftOut, Outcome, Parameter, Study
 
 PNG = b"\x89PNG"
 CLAIM = Claim("E3", "It rolls.")
@@ -48,6 +48,7 @@ def outcome(rows: Sequence[object], size: str) -> Outcome:
         parameters=[Parameter("sides", "6", "text")],
         seeds="1 to 3",
         figures=drawn,
+        left_out=[LeftOut(name="E6", text="It took a day.", why="the thrower's")],
     )
 
 
@@ -109,7 +110,7 @@ def test_a_page_says_how_to_run_it_again_and_where_its_rows_come_from(told: site
 def test_the_curve_of_a_claim_that_depends_is_on_the_page_and_in_the_documents(told: site.Told) -> None:
     assert "<summary>curve</summary>" in site.page(told)
     pages = site.documents([told])
-    assert "| E3 | the height | 2 s | holds |" in pages["dice.md"]
+    assert "| E3 | the height | 2 s | holds | 0.9 |" in pages["dice.md"]
     assert "| [dice](dice.md) | 1 | 1 | 1 | 1 | 1 | 5 |" in pages["index.md"]
     assert all("do not edit" in text for text in pages.values())
 
@@ -118,6 +119,13 @@ def test_a_judge_that_was_repaired_is_in_the_index_with_what_it_had_wrong(told: 
     for text in (site.index([told]), site.documents([told])["index.md"]):
         assert "Judges that were repaired" in text
         assert text.count("did not throw it") == 1
+
+
+def test_a_statement_that_is_left_out_is_in_the_index_with_the_reason_and_not_counted(told: site.Told) -> None:
+    for text in (site.index([told]), site.documents([told])["index.md"]):
+        assert "Left out" in text
+        assert text.count("It took a day.") == 1
+    assert site.documents([told])["index.md"].count("5 statements") == 1
 
 
 def test_a_curve_with_margins_is_drawn(told: site.Told) -> None:
@@ -130,6 +138,7 @@ def test_a_curve_with_margins_is_drawn(told: site.Told) -> None:
     drawn = msgspec.structs.replace(told, outcome=msgspec.structs.replace(told.outcome, findings=[found]))
     assert 'alt="E3 along the height' in site.page(drawn)
     assert 'alt="E3 along the height' not in site.page(told)
+    assert "| E3 | the height | 2 s | holds | height 0.5 ± 0.1 |" in site.documents([drawn])["dice.md"]
 
 
 def test_rows_of_several_codes_are_called_so(told: site.Told) -> None:

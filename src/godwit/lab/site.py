@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from godwit.lab import vouchers
-from godwit.lab.claims import Finding, Verdict
+from godwit.lab.claims import Finding, Point, Verdict
 from godwit.lab.pages import STYLE, class_of, curves, html_table, markdown_table
 from godwit.lab.studies import SIZES, Awaited, Outcome, Study, origins
 from godwit.lab.vouchers import Voucher
@@ -163,6 +163,8 @@ def index(every: Sequence[Told], known: Sequence[Awaited] = ()) -> str:
     )
     if repaired := _repaired(every):
         body += f"<h2>Judges that were repaired</h2><p>{REPAIRED}</p>{html_table(REPAIRED_HEADER, repaired)}"
+    if dropped := _left_out(every):
+        body += f"<h2>Left out</h2><p>{LEFT_OUT}</p>{html_table(LEFT_OUT_HEADER, dropped)}"
     if waiting := awaited(every, known):
         body += f"<h2>Judged elsewhere</h2><p>{ELSEWHERE}</p>{html_table(AWAITED_HEADER, _awaited_rows(waiting))}"
     return _document(TITLE, body, home=True)
@@ -179,6 +181,14 @@ def _repaired(every: Sequence[Told]) -> list[tuple[str, ...]]:
         for finding in one.outcome.findings
         if finding.claim.was
     ]
+
+
+LEFT_OUT = "These are not judged, and in none of the counts."
+LEFT_OUT_HEADER = ("specification", "claim", "published", "why it is left out")
+
+
+def _left_out(every: Sequence[Told]) -> list[tuple[str, ...]]:
+    return [(told.study.spec, one.name, one.text, one.why) for told in every for one in told.outcome.left_out]
 
 
 ELSEWHERE = "No rows are here for these; each names the study that judges it. They are in none of the counts."
@@ -293,6 +303,8 @@ def _index_markdown(every: Sequence[Told], known: Sequence[Awaited]) -> str:
         parts += [f"## {one.study.title}", markdown_table(("claim", "published", "verdict"), rows)]
     if repaired := _repaired(every):
         parts += ["## Judges that were repaired", REPAIRED, markdown_table(REPAIRED_HEADER, repaired)]
+    if dropped := _left_out(every):
+        parts += ["## Left out", LEFT_OUT, markdown_table(LEFT_OUT_HEADER, dropped)]
     if waiting := awaited(every, known):
         parts += ["## Judged elsewhere", ELSEWHERE, markdown_table(AWAITED_HEADER, _awaited_rows(waiting))]
     return "\n\n".join(parts) + "\n"
@@ -323,11 +335,24 @@ def _page_markdown(one: Told) -> str:
 
 def _curves(found: Sequence[Finding]) -> list[str]:
     rows = [
-        (finding.claim.name, finding.depends.on, point.at, HOLDS[point.holds])
+        (finding.claim.name, finding.depends.on, point.at, HOLDS[point.holds], _margins(point))
         for finding in found
         if finding.depends is not None
         for point in finding.depends.curve
     ]
     if not rows:
         return []
-    return ["## On what they depend", markdown_table(("claim", "depends on", "at", ""), rows)]
+    header = ("claim", "depends on", "at", "", "smallest margin")
+    return ["## On what they depend", markdown_table(header, rows)]
+
+
+def _margins(point: Point) -> str:
+    """The part that decides, or what else there is to say."""
+    if not point.margins:
+        return point.numbers if len(point.numbers) <= SHORT else ""
+    least = min(point.margins, key=lambda margin: margin.by.mean)
+    return f"{least.of} {least.by}"
+
+
+SHORT = 100
+"""Characters; longer numbers are on the HTML page."""

@@ -60,6 +60,14 @@ class Awaited(msgspec.Struct, frozen=True, kw_only=True):
     study: str
 
 
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement of the text that is not judged, and why nobody should."""
+
+    name: str
+    text: str
+    why: str
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a study has to say about the rows that there are."""
 
@@ -70,6 +78,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seeds: str
     figures: Callable[[], Mapping[str, bytes]] = dict
     """PNG by caption, drawn when asked for: that needs matplotlib."""
+    left_out: Sequence[LeftOut] = ()
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):

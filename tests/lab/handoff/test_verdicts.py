@@ -141,6 +141,29 @@ def test_one_seed_decides_nothing(name: str) -> None:
     assert "min of a core" in alone.missing.cost
 
 
+OTHER_DIGITS: dict[str, tuple[str, Any]] = {
+    "Q17": ("curve.PUBLISHED", lambda population: 219.0),
+    "Q18": ("published.MEASURED_RND", {200: 1000.0}),
+    "Q19": ("costs.r1", lambda *given: 0.8),
+    "Q20a": ("costs.MATCHING_BEST_S", 3.29),
+    "Q20b": ("costs.REACTIVE_S", 7.5),
+    "Q21": ("published.AWAY_S", (1.0, 2.0, 3.0, 4.0, 5.0)),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_DIGITS)
+def test_other_constants_turn_the_verdict_on_digits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = judge(name, Evidence([], base=200)).verdict
+    where, value = OTHER_DIGITS[name]
+    monkeypatch.setattr(f"godwit.lab.models.{where}", value)
+    turned = {Verdict.ARITHMETIC: Verdict.NOT_REPRODUCED, Verdict.NOT_REPRODUCED: Verdict.ARITHMETIC}
+    assert judge(name, Evidence([], base=200)).verdict is turned[usual]
+
+
+def test_every_judge_of_digits_is_tried_with_other_constants() -> None:
+    assert list(OTHER_DIGITS) == list(DIGITS)
+
+
 def test_without_runs_only_digits_are_judged() -> None:
     found = {finding.claim.name: finding.verdict for finding in findings(Evidence([], base=200))}
     assert {name for name, verdict in found.items() if verdict is not Verdict.NOT_DECIDABLE} == set(DIGITS)
@@ -178,6 +201,23 @@ def test_a_claim_that_turns_with_what_is_stored_has_its_threshold_told(name: str
     assert found.told == "depends on what a stored event occupies in durable's queue: holds from 4 times its size on"
     assert found.depends is not None
     assert [point.at for point in found.depends.curve] == [f"{n} times its size" for n in ("1", "2.5", "4")]
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_a_claim_that_only_a_reading_against_the_text_decides_stays_open(name: str) -> None:
+    known = {TEXT_READING: Evidence([], base=200), OURS_READING: evidence_of()}
+    found = next(one for one in over_readings(known) if one.claim.name == name)
+    assert found.verdict is Verdict.NOT_DECIDABLE
+
+
+def test_sizes_between_the_published_ones_do_not_refute_the_first_claim() -> None:
+    lossy = evidence_of(of("proactive", loss=0.9)).rows
+    between = [
+        msgspec.structs.replace(row, configuration=msgspec.structs.replace(row.configuration, subscribers=50))
+        for row in lossy
+        if row.configuration.subscribers == 100
+    ]
+    assert judge("Q1", Evidence([*evidence_of().rows, *between], base=200)).verdict is Verdict.REPRODUCED
 
 
 def hardly(scheme: str, figure: str, middle: float, by: float) -> Change:

@@ -11,7 +11,7 @@ from godwit.lab.claims import Finding, Verdict
 from godwit.lab.mft.claims import CLAIMS
 from godwit.lab.mft.grid import Grid
 from godwit.lab.mft.runs import Configuration
-from godwit.lab.mft.verdicts import JUDGES, Evidence, findings
+from godwit.lab.mft.verdicts import JUDGES, TRACES, Evidence, findings
 
 pytestmark = pytest.mark.feature("mft-pubsub F34")
 
@@ -114,3 +114,12 @@ def test_many_runs_refute_an_effect_that_is_nil() -> None:
         return {**as_published(run), "wanted": 10_000, "delivered": 5000 + run.seed % 3}
 
     assert found(nil)["E6"].verdict is Verdict.NOT_REPRODUCED
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_migration_that_costs_another_number_of_messages_is_not_reproduced(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, published = TRACES[name]
+    monkeypatch.setitem(TRACES, name, (lambda: (published[0], published[1] + 1), published))
+    assert found(as_published)[name].verdict is Verdict.NOT_REPRODUCED

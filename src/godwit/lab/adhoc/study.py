@@ -89,10 +89,10 @@ def _headline(by_reading: Mapping[str, Evidence]) -> Table:
         evidence = by_reading[name]
         for count in CREDITS:
             cell = evidence.plan.cell(credits=count)
-            published = " [0.70 at 2.5]" if not count else ""
-            rows.append(
-                (name, str(count), f"{evidence.mean(delivery, cell)} at {evidence.mean(overhead, cell)}{published}")
-            )
+            delivered, cost = evidence.mean(delivery, cell), evidence.mean(overhead, cell)
+            if delivered is not None:
+                published = " [0.70 at 2.5]" if not count else ""
+                rows.append((name, str(count), f"{delivered} at {cost}{published}"))
     note = "Proximity-driven routing: delivery at packets per delivery; the published point in brackets."
     return Table("Credits (E2)", note, ("reading", "credits", "delivery at cost"), rows)
 

@@ -59,11 +59,14 @@ def over_readings(known: Mapping[str, Evidence]) -> list[Finding]:
 
 
 def _over(name: str, known: Mapping[str, Evidence]) -> Finding:
-    """On durable's store where that alone turns the verdict, else over all readings."""
+    """On durable's store where that alone turns the verdict, else over all readings.
+
+    Where the text's own reading is open, with whatever store, so is the claim: the others contradict the text.
+    """
     found = {reading: judge(name, evidence) for reading, evidence in known.items()}
     first = next(iter(found.values()))
     points = [point for reading, one in found.items() if (point := one.at(reading)).holds is not None]
-    if name in DIGITS or not points:
+    if name in DIGITS or not any(_is_text(point.at) for point in points):
         return first
     numbers = f"{points[0].at}: {points[0].numbers}"
     stored = [
@@ -109,8 +112,9 @@ def _largest(evidence: Evidence) -> int:
 
 
 def _q1(evidence: Evidence) -> Parts:
+    """In the six cells that were published: three sizes, two patterns."""
     for size in evidence.sizes_of("proactive"):
-        for pattern in PATTERNS:
+        for pattern in PATTERNS if size in published.LOSS else ():
             at = {"pattern": pattern}
             spared = _apart(evidence, loss, ("durable", size, at), ("proactive", size, at), 1 / HALF)
             yield Part(f"K={size} {pattern}: durable's loss minus twice pro-active's, %", spared, NOTHING)
