@@ -194,7 +194,7 @@ class Requests(Delivering):
 
     def _expect(self, number: int) -> None:
         """An acknowledgement is due. A client of 5 was told how many may be; one of 3.1.1 is not read meanwhile."""
-        self._incoming.add(number)
+        self._incoming[number] = None
         if len(self._incoming) > self.options.inflight_max:
             if self.version == 5:
                 text = f"more than {self.options.inflight_max} publications unacknowledged"
@@ -217,7 +217,7 @@ class Requests(Delivering):
         if kind == Kind.PUBREL:
             self._offer()
             if number not in session.queue.incoming:
-                self._unknown.add(number)
+                self._unknown[number] = None
             broker.released(session, number)
         elif kind == Kind.PUBREC and code < Reason.UNSPECIFIED:
             if not broker.received(session, number):
@@ -429,6 +429,7 @@ class Connection(Requests):
         "_gathers",
         "_id",
         "_knocked_s",
+        "_lasts",
         "_lease",
         "_missing",
         "_opening",
@@ -464,6 +465,8 @@ class Connection(Requests):
         self._lease: asyncio.TimerHandle | None = None
         """Ends the connection when what its client showed holds no longer."""
         self._connect: mqtt5.ConnectPacket | None = None
+        self._lasts = False
+        """Whether it asked for a session that outlives the connection."""
         self._will_is_text: bool | None = None
         self._opening: Opening | None = None
         self._expiry_s: float | None = None
@@ -677,7 +680,7 @@ class Connection(Requests):
             for _, body, end, begin, stop, _ in run
         ]
         numbers = [one[5] for one in run]
-        self._incoming.update(numbers)
+        self._incoming.update(dict.fromkeys(numbers))
         self._expect(numbers[-1])
         front.counts.packets_in += len(run)
         front.counts.publishes_in += len(run)
@@ -911,7 +914,8 @@ class Connection(Requests):
         assert self._connect is not None
         self._session = session
         self._opening = None
-        packet, options = self._connect, self.options
+        packet, options, self._connect = self._connect, self.options, None
+        self._lasts = bool(packet.session_expiry_interval)
         name = self.front.broker.host.name
         said = welcome(packet, self.version, options, self._id, name, session.carried.token, present=present)
         if not said:
@@ -970,8 +974,7 @@ class Connection(Requests):
     def _disconnect(self, packet: mqtt5.DisconnectPacket) -> None:
         interval_s = packet.session_expiry_interval
         if interval_s is not None:
-            assert self._connect is not None
-            if interval_s and not self._connect.session_expiry_interval:
+            if interval_s and not self._lasts:
                 raise PacketError("DISCONNECT: a session expiry, where CONNECT had none", PROTOCOL_ERROR)
             self._expiry_s = expiry_of(interval_s, self.options)
         self._offer()

@@ -247,9 +247,9 @@ class Delivering(Output):
         self._session: Session | None = None
         self._teller = Teller(0, PACKET_ANY, True)
         self._stopped = Hold.NONE
-        self._incoming: set[int] = set()
+        self._incoming: dict[int, None] = {}
         """Packet ids of publications not yet acknowledged."""
-        self._unknown: set[int] = set()
+        self._unknown: dict[int, None] = {}
         """Packet ids that it released and nobody knew."""
         self._aliases_out: dict[str, int] | None = None
         self._aliases_out_max = 0
@@ -285,7 +285,7 @@ class Delivering(Output):
     def accepted_all(self, numbers: Sequence[int]) -> None:
         """As `accepted`, of publications at QoS 1 that are safe."""
         for number in numbers:
-            self._incoming.discard(number)
+            self._incoming.pop(number, None)
         if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.options.inflight_max // 2:
             self.go_on_reading(Hold.INFLIGHT)
         self.send_all([bytes((0x40, 2, number >> 8, number & 0xFF)) for number in numbers])
@@ -330,11 +330,11 @@ class Delivering(Output):
     def completed(self, number: int) -> None:
         self._acknowledged(number)
         known = number not in self._unknown
-        self._unknown.discard(number)
+        self._unknown.pop(number, None)
         self.send(self._teller.completed(number, known=known))
 
     def _acknowledged(self, number: int) -> None:
-        self._incoming.discard(number)
+        self._incoming.pop(number, None)
         if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.options.inflight_max // 2:
             self.go_on_reading(Hold.INFLIGHT)
 

@@ -554,7 +554,7 @@ class Broker:
         if reason is not Reason.OK:
             return reason
         if publication.qos == 2:
-            session.queue.incoming.add(number)
+            session.queue.incoming[number] = None
             if session.durable:
                 switch.ledger.put_incoming(session, number)
         if publication.retain:

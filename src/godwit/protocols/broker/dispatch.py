@@ -476,7 +476,7 @@ class Switch:
         elif not self._is_first(session, item):
             self.counts.late_duplicates += 1
         elif session.copy is not None:
-            session.queue.waiting.append(item)
+            session.queue.wait((item,))
             session.queue.waiting_b += item.size_b
             session.copy.holding.weigh(session.copy, item)
         elif session.queue.doubted and self.flows.is_under_way(session, item):

@@ -312,9 +312,8 @@ class Registry:
                 left += not item.received
             item.discard()
         switch.counts.waiting -= len(session.queue.flying) + len(session.queue.waiting)
-        session.queue.flying, session.inflow.held = {}, {}
-        session.queue.waiting.clear()
-        session.queue.unsent.clear()
+        session.inflow.held = {}
+        session.queue.clear()
         if left:
             switch.counts.drop("ended", left)
 

@@ -29,7 +29,7 @@ def session_with(dice: Random, ledger: Ledger) -> Session:
             item.number = next_number(session.queue)
             session.queue.flying[item.number] = item
         elif kind == "waiting":
-            session.queue.waiting.append(item)
+            session.queue.wait((item,))
         else:
             session.inflow.held.setdefault(dice.choice("bc"), []).append(item)
     return session
@@ -53,12 +53,12 @@ def step(dice: Random, ledger: Ledger, session: Session) -> None:
         case "taken":
             item = Item(Publication("q", 1, "a/y", b"new"), 2)
             ledger.put_item(session, item)
-            session.queue.waiting.append(item)
+            session.queue.wait((item,))
         case "released" if session.inflow.held:
             for item in session.inflow.held.pop(next(iter(session.inflow.held))):
                 ledger.delete_item(session, item)
                 ledger.put_item(session, item)
-                session.queue.waiting.append(item)
+                session.queue.wait((item,))
 
 
 def told(session: Session) -> list[list[Told]]:
@@ -122,7 +122,7 @@ class Together:
                 Item(Publication("p", self.count, "a/x", b"%d" % self.count, qos), qos, stamp=stamp, since=7.0)
             )
         self.ledger.put_all(self.session, items)
-        self.session.queue.waiting.extend(items)
+        self.session.queue.wait(items)
 
     def change(self) -> None:
         queue = self.session.queue

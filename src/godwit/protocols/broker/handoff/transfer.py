@@ -169,7 +169,7 @@ class Leaving:
         del self.registry.sessions[session.client]
         switch.counts.waiting -= len(session.queue.flying) + len(session.queue.waiting)
         session.queue.clear()
-        session.queue.incoming = set()
+        session.queue.incoming = {}
         session.become(Cause.MOVED)
         session.standing.moved_to, session.standing.next_epoch = to, epoch
         session.owner = shadow_owner(session.client, session.standing.epoch)
@@ -266,7 +266,7 @@ class Arriving:
         session = Session(moved.client, moved.epoch, moved.carried)
         session.become(Cause.ARRIVED)
         session.sequence = max(moved.sequence, self.registry.first_sequence())
-        session.queue.incoming = set(moved.incoming)
+        session.queue.incoming = dict.fromkeys(moved.incoming)
         session.standing.came_from = way.source
         session.inflow.upstreams.append(way)
         session.inflow.gates = {origin: Gate() for origin in moved.origins}

@@ -168,8 +168,8 @@ class Deliveries:
         self.counts.waiting += len(items)
         if session.durable:
             ledger.put_all(session, items)
+        queue.wait(items)
         for item in items:
-            queue.waiting.append(item)
             queue.waiting_b += item.size_b
             if queue.waiting_b > memory_max:
                 ledger.spill(session, item)
@@ -258,7 +258,7 @@ class Deliveries:
             return False
         self._restore(session, old)
         if session.outlet is not None and not old.out:
-            queue.unsent.append(old)
+            queue.send_again((old,))
             self.pump(session)
         return True
 
@@ -290,7 +290,7 @@ class Deliveries:
 
     def released(self, session: Session, number: int) -> bool:
         known, outlet = number in session.queue.incoming, session.outlet
-        session.queue.incoming.discard(number)
+        session.queue.incoming.pop(number, None)
         if known and session.durable:
             self.ledger.delete_incoming(session, number)
         if outlet is not None and session.durable:
@@ -316,7 +316,7 @@ class Deliveries:
         """All that is under way goes again, at once and in order; then what waits."""
         if session.carried.memory is None:
             session.queue.doubted.clear()  # no other session can show any more that it is the client's
-        session.queue.unsent.extend(session.queue.flying.values())
+        session.queue.send_again(session.queue.flying.values())
         self.pump(session)
 
     def detached(self, session: Session) -> None:
@@ -531,7 +531,7 @@ class Deliveries:
         if len(kept) < len(waiting):
             keeps = set(map(id, kept))
             queue.waiting.clear()
-            queue.waiting.extend(kept)
+            queue.wait(kept)
             for item in waiting:
                 if id(item) not in keeps:
                     queue.waiting_b -= item.size_b

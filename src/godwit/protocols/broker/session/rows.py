@@ -411,7 +411,7 @@ class Ledger:
                 _add_subscription(sessions[owner], number, _subscription(row))
         for owner, number, _ in self.store.load("incoming"):
             if owner in sessions:
-                sessions[owner].queue.incoming.add(number)
+                sessions[owner].queue.incoming[number] = None
         self._load_items(sessions)
         return list(sessions.values())
 
@@ -599,7 +599,7 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
         session.queue.flying[row.number] = item
         session.queue.number = max(session.queue.number, row.number)
     else:
-        session.queue.waiting.append(item)
+        session.queue.wait((item,))
         session.queue.waiting_b += item.size_b
 
 

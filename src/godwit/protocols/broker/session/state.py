@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -229,6 +229,19 @@ class Upstream(msgspec.Struct):
     """Whose places brokers turn from."""
 
 
+class _Nobody(deque[Item]):
+    """Stands for a queue in which nothing is, of all sessions: an empty one takes 760 bytes, and most are empty."""
+
+    def append(self, item: Item) -> None:
+        raise TypeError("put it into a queue of its own")
+
+    def extend(self, items: Iterable[Item]) -> None:
+        raise TypeError("put them into a queue of their own")
+
+
+_NOBODY: deque[Item] = _Nobody()
+
+
 class Queue:
     """What waits for the client, what is under way to it, and what came from it and is not done with."""
 
@@ -249,9 +262,10 @@ class Queue:
     )
 
     def __init__(self) -> None:
-        self.waiting: deque[Item] = deque()
+        self.waiting = _NOBODY
+        """To look at and to take from; `wait` adds to it."""
         self.waiting_b = 0
-        self.unsent: deque[Item] = deque()
+        self.unsent = _NOBODY
         """Those that have a number and must go over the present connection, again or for the first time."""
         self.flying: dict[int, Item] = {}
         self.doubted: dict[int, Item] = {}
@@ -264,12 +278,25 @@ class Queue:
         """How many of them wait for the disk before they leave."""
         self.number = 0
         self.position = 0
-        self.incoming: set[int] = set()
+        self.incoming: dict[int, None] = {}
         """QoS 2 packet identifiers taken from the client and not released yet."""
         self.settling = 0
         """Acknowledgements to the client that wait for the disk."""
         self.dropped: dict[str, int] = {}
         """What the bounds of its limits cost it here, by reason."""
+
+    def wait(self, items: Iterable[Item]) -> None:
+        """Last of those that wait."""
+        if self.waiting is _NOBODY:
+            self.waiting = deque()
+        self.waiting.extend(items)
+
+    def send_again(self, items: Collection[Item]) -> None:
+        """Last of those that have a number and must go."""
+        if items and self.unsent is _NOBODY:
+            self.unsent = deque()
+        if items:
+            self.unsent.extend(items)
 
     def names(self) -> dict[Name, None]:
         """Of all that the client has yet to take."""
@@ -283,8 +310,7 @@ class Queue:
 
     def clear(self) -> None:
         self.flying, self.waiting_b = {}, 0
-        self.waiting.clear()
-        self.unsent.clear()
+        self.waiting = self.unsent = _NOBODY
 
 
 class Inflow:
