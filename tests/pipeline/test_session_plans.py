@@ -48,6 +48,7 @@ def archive(spark: SparkSession, tmp_path: Path) -> DataFrame:
 def test_ingest_reads_once_and_moves_rows_once(spark: SparkSession, tmp_path: Path) -> None:
     once = ingested(archive(spark, tmp_path))
     assert (scans(once), exchanges(once)) == (1, 1)
+    assert executed(once).count("Window") == 1
 
 
 def test_match_reads_once_and_moves_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -132,6 +132,10 @@ def settings(options: Options) -> dict[str, str]:
         "spark.sql.caseSensitive": "true",
         # A folder called day=007 has text for its value; as a number it would be another one.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        # Of copies of an event, of which there are few, the first is found in one look; Spark would put two before it.
+        "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
+        # Rows for a few folders are written as they come. Spark sorts them only where there are more.
+        "spark.sql.maxConcurrentOutputFileWriters": "8",
         # A busy machine takes its time; the usual 15 s would end a stream for it.
         "spark.python.authenticate.socketTimeout": "120s",
     }
