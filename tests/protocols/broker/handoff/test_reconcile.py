@@ -296,3 +296,13 @@ def test_who_comes_back_without_a_token_costs_the_others_nothing_until_it_shows_
     assert comes_back() == 0
     assert comes_back(token=subscriber.token) > 0, "it is asked now whether somebody has another one"
     assert comes_back(token=subscriber.token) == 0
+
+
+def test_a_broker_without_others_remembers_nothing_of_who_came_back_without_a_token() -> None:
+    world = World(1, 0)
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
+    subscriber.drop().connect("b1")
+    subscriber.drop().connect("b1", token=subscriber.token)
+    world.run(5)
+    assert subscriber.presents == [False, True, True]
+    assert subscriber.session.carried.memory is None

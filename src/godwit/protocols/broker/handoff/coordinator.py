@@ -236,14 +236,12 @@ class Moves:
         carried = session.carried
         if not self.follows or opening.expiry_s == 0:
             return
-        if not opening.token:
-            carried.unproven = True
-            if not (carried.strange and carried.started) or carried.memory is not None:
-                return
-        elif not carried.unproven:
-            return
-        else:
-            carried.unproven = False
+        told_new = carried.strange and carried.started > 0 and carried.memory is None
+        is_due = carried.unproven if opening.token else told_new
+        carried.unproven = carried.unproven or not opening.token
+        if not is_due or (self.directory.complete and not self.fabric.sources(ANYTHING)):
+            return  # or there is nobody with whom it could have been
+        carried.unproven = not opening.token
         if session.inflow.is_unconfirmed and carried.memory is not None:
             carried.memory.stays = True  # it began at this knock, and others hear of it when its source has spoken
             return
