@@ -492,8 +492,7 @@ class Moves:
                 self.begin(waiting.opening, waiting.outlet, self._epoch_for(waiting))
             return
         if self.pass_on(session):
-            if waiting is not None and waiting.outlet is not None:
-                waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+            self._refuse_waiting(waiting)
             return
         if waiting is not None:
             session.outlive(waiting.opening.expiry_s or session.carried.expiry_s)
@@ -503,6 +502,15 @@ class Moves:
         self.let_in(session, waiting, present=True)
         self.abroad.settled(session)
 
+    def passed_by(self, client: str) -> None:
+        """Its session was here, and has gone on to where it is wanted."""
+        self._refuse_waiting(self.stop_waiting(client))
+
+    @staticmethod
+    def _refuse_waiting(waiting: Waiting | None) -> None:
+        if waiting is not None and waiting.outlet is not None:
+            waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
         client, waiting = nothing.client, self.waiting.get(nothing.client)
         if nothing.denied is not None:
@@ -510,14 +518,14 @@ class Moves:
             return
         if nothing.at and nothing.at != self.name:
             self.places.put(client, At(nothing.since, nothing.at))
-        if is_abroad(nothing.at):
-            if waiting is not None and waiting.source == origin:
-                waiting.abroad = True  # the gateway that says so sees to it
-            return
         copy = self.holding.get(client, origin)
         if copy is not None and copy.session.standing.state is State.COMMITTED:
             self.holding.forget(copy)
         self.taking.disclaim(origin, nothing)
+        if is_abroad(nothing.at):
+            if waiting is not None and waiting.source == origin:
+                waiting.abroad = True  # the gateway that says so sees to it
+            return
         if self.reserving.on_nothing(origin, nothing):
             return
         if waiting is None or waiting.source != origin:

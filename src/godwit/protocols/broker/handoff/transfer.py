@@ -228,7 +228,9 @@ class Arriving:
         self.switch.counts.handoffs_missed += waiting is not None
         self.moves.copying.neighbors.came(origin)
         self.moves.turning.turn_all(session, way)
-        if not self._follows(session):
+        if self.registry.sessions.get(moved.client) is not session:
+            self.moves.passed_by(moved.client)  # all were through, and somebody to whom this gateway leads has waited
+        elif not self._follows(session):
             self.moves.arrive(session, self.moves.stop_waiting(moved.client))
 
     def _follows(self, session: Session) -> bool:
