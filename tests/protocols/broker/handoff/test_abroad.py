@@ -284,3 +284,26 @@ def test_a_site_that_had_it_gets_it_back_until_the_client_has_shown_a_newer_toke
     assert summoned(land, "b1", "a1", "A/a1", old) == ["b1 a1 Summon", "a1 b1 Astray"]
     fresh = land.cluster.sites["a1"].broker.sessions["s"].carried.proofs[-1]
     assert "a1 b1 Session" in summoned(land, "b1", "a1", "A/a1", fresh), "whoever has the token gets it"
+
+
+def test_an_outdated_proof_is_refused_through_two_gateways_of_the_site_between() -> None:
+    land = Land("a1-a2 a1-b1 a2-c1 c1-c2")
+    client = land.client("s", "c2", "x/#")
+    old = land.cluster.sites["c2"].broker.sessions["s"].carried.proofs[-1]
+    for to in ("c1", "c2"):
+        client.come(to)
+        land.run(5.0)
+    said = summoned(land, "b1", "a1", "C/c2", old)
+    assert (said[0], said[-1]) == ("b1 a1 Summon", "a1 b1 Astray")
+    assert client.inside
+    nothing_is_under_way(land)
+
+
+def test_a_broker_that_is_alone_in_its_site_asks_nobody_and_remembers_nothing() -> None:
+    land = Land("a1-b1")
+    client = land.client("s", "a1", "x/#")
+    for token in ("none", "own"):
+        client.come("a1", token=token)
+        land.run(5.0)
+    assert client.inside
+    nothing_is_under_way(land)

@@ -451,8 +451,9 @@ class Abroad:
         for chase in [self.chases.get((client, outside)) for outside in (False, True)]:
             if chase is None or (chase.called, chase.proof) != (peer, astray.proof):
                 continue
-            if chase.unites and astray.outdated:
-                # The client is in the older one, and has not heard of the newer: else it would show that one's token.
+            if astray.outdated and (chase.unites or chase.strict):
+                # Whoever asks for another site is told. If it is to be united with a newer one of ours: the client has
+                # not heard of that, else it would show that one's token.
                 self._deny(client, chase)
             elif taken and chase.unites:
                 chase.called = ""  # ask again

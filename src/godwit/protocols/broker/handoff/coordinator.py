@@ -367,7 +367,10 @@ class Moves:
             if self.abroad.gateway is not None:
                 self.abroad.claimed(session.client, at)
             if session.carried.memory is not None:
-                self._ask_everybody(session, self.fabric.sources(ANYTHING), ())
+                others = self.fabric.sources(ANYTHING)
+                self._ask_everybody(session, others, ())
+                if not others:  # nobody answers, so that it would never be found settled
+                    self.switch.host.after(0.0, partial(self.settled, session.client))
         elif clean and (known is not None or not self.directory.complete):
             self.directory.tell(Place(session.client, session.standing.epoch, gone=True))
         self.places.forget(session.client, at)
