@@ -738,7 +738,8 @@ class Connection(Requests):
         for (start, body, _, _, end), receivers in zip(run, found, strict=True):
             count, position = count + 1, end
             if BEYOND not in receivers:
-                receivers.update(always)
+                if always:
+                    receivers.update(always)
                 parcels.add(data[start:end], receivers)
                 continue
             self._carried(*parcels.send())

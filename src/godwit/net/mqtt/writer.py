@@ -104,13 +104,21 @@ class Output(asyncio.Protocol):
 
     def pass_on_fitting(self, packets: list[bytes]) -> int:
         """Such publications, but for those that are larger than the client takes; how many they were."""
-        count, most = len(packets), self.packet_max
+        count, most, front = len(packets), self.packet_max, self.front
         if most < PACKET_ANY:
             packets = [packet for packet in packets if len(packet) <= most]
             if len(packets) < count:
-                self.front.counts.drop("larger than the client takes", count - len(packets))
-        if packets:
-            self.pass_on(packets[0] if len(packets) == 1 else b"".join(packets), len(packets))
+                front.counts.drop("larger than the client takes", count - len(packets))
+        if not packets or self.ended:
+            return count
+        if self.held_bytes > front.output_share_bytes:
+            front.counts.drop("client does not read", len(packets))
+            return count
+        if not self._pieces:
+            front.flush_soon(self)  # type: ignore[arg-type]
+        self._pieces += packets
+        self._pieces_bytes += sum(map(len, packets))
+        front.counts.packets_out += len(packets)
         return count
 
     def gate(self) -> None:

@@ -157,14 +157,17 @@ class Trie(Generic[V]):
     def find(self, topic: str) -> list[V]:
         """All whose topic filter wants the topic."""
         found: list[V] = []
-        root, levels = self._root, topic.split("/")
-        nodes = [root]
+        root = self._root
+        if not root.children and not root.below:
+            return found
+        nodes, levels = [root], topic.split("/")
         if topic.startswith("$"):
             nodes = [child] if (child := root.children.get(levels.pop(0))) else []
         for level in levels:
             following = []
             for node in nodes:
-                found.extend(node.below.values())
+                if node.below:
+                    found.extend(node.below.values())
                 children = node.children
                 if level in children:
                     following.append(children[level])

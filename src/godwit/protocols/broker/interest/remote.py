@@ -48,6 +48,8 @@ class Others(Generic[T]):
 
     def find(self, topic: str) -> tuple[tuple[T, ...], bool]:
         """The brokers that want the topic whatever the content, and whether one may want it for its content."""
+        if not self._filed:
+            return (), False
         values = topic_values(topic)
         surely: dict[T, None] = {}
         perhaps: set[T] = set()
