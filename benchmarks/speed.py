@@ -5,9 +5,11 @@
     python benchmarks/speed.py --only in-turn    some rows, separated by commas
     python benchmarks/speed.py --report-only     write the page again from the figures of the last run
 
-Writes docs/results/speed.json, speed.md and speed.png. Each broker is a process of its own and so is the load
-(benchmarks/speedload.py, mqttload.py). Mosquitto is Debian's; NATS comes into a folder of its own. Rows of a run that
-measured only some of them replace those of the last run, and each says when and at which load it was measured.
+Writes docs/results/speed.json, speed.md and speed.png, after each row. What stands in speed.md under "Why" is written
+by people and stays. A load that fails is told and left out, and the rest is measured. Each broker is a process of its
+own and so is the load (benchmarks/speedload.py, mqttload.py). Mosquitto is Debian's; NATS comes into a folder of its
+own. Rows of a run that measured only some of them replace those of the last run, and each says when and at which load
+it was measured.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ from roamrivals import MissingError, installed
 HERE = Path(__file__).parent
 OUT = HERE.parent / "docs" / "results"
 LOAD_S, SETTLE_S = 240.0, 1.0
+WHY = "\n## Why\n"
+"""From here on the page is written by people."""
 QUICK = 4
 """So many times fewer messages where there is no time."""
 
@@ -241,30 +245,56 @@ def can(system: str) -> bool:
         return False
 
 
-def measured(row: Row, fewer: int, console: Console) -> dict[str, Any]:
+class Progress:
+    """Says what is measured now, of how much, and since when."""
+
+    def __init__(self, rows: list[Row], console: Console) -> None:
+        self.console, self.begun_s, self.done = console, time.monotonic(), 0
+        self.all = sum(len(row.sizes) * sum(map(can, row.systems)) for row in rows)
+
+    def next(self, row: Row, system: str, size: Size) -> None:
+        self.done += 1
+        passed_s = time.monotonic() - self.begun_s
+        told = f"{passed_s:4.0f} s, {self.done} of {self.all}: {row.name}, {system}, {size.label} ..."
+        self.console.print(told, style="dim", highlight=False)
+
+
+def tried(row: Row, system: str, size: Size, fewer: int, console: Console) -> dict[str, float] | None:
+    """What was measured, None where the load failed."""
+    try:
+        return row.measure(system, size.words, fewer)
+    except (SystemExit, subprocess.SubprocessError, OSError) as error:
+        console.print(f"failed: {row.name}, {system}, {size.label}: {error}", style="red", markup=False)
+        return None
+
+
+def measured(row: Row, fewer: int, progress: Progress) -> dict[str, Any]:
     found: dict[str, Any] = {"load": os.getloadavg()[0], "when": time.strftime("%Y-%m-%d"), "quick": fewer > 1}
-    figures: dict[str, list[dict[str, float]]] = {}
+    figures: dict[str, list[dict[str, float] | None]] = {}
     found["figures"] = figures
     for system in filter(can, row.systems):
         figures[system] = []
         for size in row.sizes:
-            console.print(f"{row.name}: {system}, {size.label} ...", style="dim")
-            figures[system].append(row.measure(system, size.words, fewer))
+            progress.next(row, system, size)
+            figures[system].append(tried(row, system, size, fewer, progress.console))
     return found
 
 
-def cell(found: dict[str, float]) -> str:
+def cell(found: dict[str, float] | None) -> str:
+    if found is None:
+        return "failed"
     cost = f" ({found['cpu_us']:.1f} us)" if "cpu_us" in found else ""
     return f"{found['figure']:,.0f}{cost}"
 
 
-def page(results: dict[str, Any]) -> str:
+def page(results: dict[str, Any], why: str) -> str:
     lines = [
         "# Speed where fleets feel it",
         "",
         "Written by `make bench` (`python benchmarks/speed.py`). Each broker is a process of its own, the load is",
         "another. Payloads have 256 bytes unless a row says otherwise. Baselines are of the same run. In brackets:",
         "microseconds of the broker's processor for each message, which other work disturbs less than a rate.",
+        "Connecting and subscribing are not in it.",
         "Single events are in the output of `python benchmarks/matching.py --singles`, hops in [roaming](roaming.md).",
         "",
         "![each row at three sizes](speed.png)",
@@ -273,7 +303,7 @@ def page(results: dict[str, Any]) -> str:
         if row.name not in results:
             continue
         found = results[row.name]
-        is_load = "cpu_us" in next(iter(found["figures"].values()))[0]
+        is_load = any("cpu_us" in (one or {}) for each in found["figures"].values() for one in each)
         quick = ", a quarter of the messages" if found["quick"] and is_load else ""
         lines += ["", f"## {row.title}", ""]
         lines += [
@@ -283,7 +313,7 @@ def page(results: dict[str, Any]) -> str:
         lines += ["| size | " + " | ".join(found["figures"]) + " |", "|---" * (1 + len(found["figures"])) + "|"]
         for at, size in enumerate(row.sizes):
             lines.append(f"| {size.label} | " + " | ".join(cell(each[at]) for each in found["figures"].values()) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + why
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
@@ -298,13 +328,20 @@ def draw(results: dict[str, Any], path: Path) -> None:
         axis.axis("off")
     for row, axis in zip(rows, axes.flat, strict=False):
         for system, found in results[row.name]["figures"].items():
-            axis.plot(range(3), [one["figure"] for one in found], marker="o", label=system)
+            axis.plot(range(3), [one["figure"] if one else np.nan for one in found], marker="o", label=system)
         axis.set(title=row.title, ylabel=row.unit, yscale="log")
         axis.set_xticks(range(3), [size.label for size in row.sizes])
         axis.tick_params(labelsize=7)
         axis.legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(path, dpi=80, metadata={"Software": None})
+
+
+def report(results: dict[str, Any], out: Path) -> None:
+    told = out / "speed.md"
+    _, mark, why = told.read_text().partition(WHY) if told.exists() else ("", "", "")
+    told.write_text(page(results, mark + why))
+    draw(results, out / "speed.png")
 
 
 def main() -> None:
@@ -319,13 +356,13 @@ def main() -> None:
     names = given.only.split(",") if given.only else [row.name for row in ROWS]
     kept = given.out / "speed.json"
     results: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
-    console = Console()
-    for row in ROWS:
-        if row.name in names and not given.report_only:
-            results[row.name] = measured(row, QUICK if given.quick else 1, console)
-            kept.write_text(json.dumps(results, indent=1) + "\n")
-    (given.out / "speed.md").write_text(page(results))
-    draw(results, given.out / "speed.png")
+    wanted = [row for row in ROWS if row.name in names and not given.report_only]
+    progress = Progress(wanted, Console())
+    for row in wanted:
+        results[row.name] = measured(row, QUICK if given.quick else 1, progress)
+        kept.write_text(json.dumps(results, indent=1) + "\n")
+        report(results, given.out)
+    report(results, given.out)
 
 
 if __name__ == "__main__":
