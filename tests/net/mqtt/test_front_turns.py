@@ -240,6 +240,60 @@ def test_what_is_looked_into_for_very_many_conditions_is_looked_into_together(wo
     asyncio.run(scene())
 
 
+async def six_asking(front: Front) -> tuple[Connection, Wire, list[Wire]]:
+    """A publisher, and more receivers than are written to at once, who together have many conditions."""
+    flooder, flood = await let_in(front, "flooder")
+    wires = []
+    for number in range(6):
+        asking, wire = await let_in(front, f"asking-{number}")
+        for most in range(FEW // 6 + 1):
+            asking.data_received(subscribe(f"$filter/speed%3E%3D0%20AND%20speed%3C{100 * number + most + 9}/t"))
+        wires.append(wire)
+    flooder.data_received(mqtt5.PublishPacket("t", b'{"speed": 0}').write())
+    await until(lambda: flood.reading and not front.is_holding)
+    await until(lambda: all(wire.written.endswith(b'{"speed": 0}') for wire in wires))
+    for wire in wires:
+        wire.written = b""
+    return flooder, flood, wires
+
+
+SAID = [mqtt5.PublishPacket("t", b'{"speed": %d}' % (number % 9)).write() for number in range(300)]
+
+
+def test_what_many_want_waits_for_more_of_its_publisher_and_nobody_else_waits_for_that() -> None:
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        flooder, flood, wires = await six_asking(front)
+        other, calm = await let_in(front, "other")
+        flooder.data_received(b"".join(SAID))
+        assert front.is_holding
+        assert not any(wire.written for wire in wires)
+        other.data_received(PING)
+        await asyncio.sleep(0)
+        assert calm.written == PONG
+        for wire in wires:
+            assert wire.written.startswith(b"".join(SAID[:GATHERED_MIN]))
+        await until(lambda: flood.reading and all(wire.written == b"".join(SAID) for wire in wires))
+        front.end()
+
+    asyncio.run(scene())
+
+
+def test_what_waited_for_more_leaves_though_its_publisher_is_gone() -> None:
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        flooder, _, wires = await six_asking(front)
+        flooder.data_received(b"".join(SAID))
+        assert front.is_holding
+        flooder.connection_lost(None)
+        await until(lambda: all(wire.written == b"".join(SAID[:GATHERED_MIN]) for wire in wires))
+        front.end()
+
+    asyncio.run(scene())
+
+
 @given(st.integers(1, SHARE_MAX), st.floats(0, 1), st.sampled_from([SHARE_S, GATHERED_S]))
 def test_a_share_grows_to_no_more_than_its_time_where_each_packet_costs_the_same(
     share: int, took_s: float, most_s: float

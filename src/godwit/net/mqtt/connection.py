@@ -570,7 +570,7 @@ class Connection(Requests):
         try:
             self._take(data)
         finally:
-            self.front.flush_read()
+            self.front.flush_read(more=self._gathers and self._unread is not None)
         if self._unread is not None or self._asked is not None:
             self.stop_reading(Hold.TURN)
             self.front.take_turns(self)

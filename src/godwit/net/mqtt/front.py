@@ -62,6 +62,10 @@ floods the broker waits for itself, and nobody else waits longer than about a tu
 FEW = 4
 """To so many clients is written at once, whatever else was said in this turn."""
 
+HELD_S = 0.02
+"""So long what is for many may wait for more, while its publisher has said more than could be looked at: to write to a
+socket costs as much as to find out who wants an event."""
+
 
 class Timings:
     """How long clients wait, for operators."""
@@ -101,6 +105,7 @@ class Front:
         """What a client said is looked at: answers and deliveries need not wait for another turn of the loop."""
         self._written: list[Connection] = []
         self._flushing = False
+        self._holding: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Future[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -174,23 +179,41 @@ class Front:
 
     def flush_soon(self, connection: Connection) -> None:
         """One write for each connection, at the end of what is read now, or of this turn of the loop."""
-        if not self._written and not self.reading:
-            self.loop.call_soon(self.flush)
+        if not self.reading and (not self._written or self._holding is not None):
+            self._flush_in_turn()
         self._written.append(connection)
 
-    def flush_read(self) -> None:
+    def flush_read(self, more: bool = False) -> None:
         """What came from one client is looked at; whoever set `reading` calls this. What is for few leaves now. What is
-        for many waits for the end of this turn: others who have said something may have more for the same ones."""
+        for many waits for the end of this turn: others who have said something may have more for the same ones. Where
+        the client itself has `more` for many it waits for that, unless anybody else is to be told something."""
         self.reading = False
         if len(self._written) <= FEW:
             self.flush()
-        elif not self._flushing:
+        elif not more:
+            self._flush_in_turn()
+        elif self._holding is None and not self._flushing:
+            self._holding = self.loop.call_later(HELD_S, self.flush)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether what is for many waits for more of its publisher."""
+        return self._holding is not None
+
+    def _flush_in_turn(self) -> None:
+        if self._holding is not None:
+            self._holding.cancel()
+            self._holding = None
+        if not self._flushing:
             self._flushing = True
             self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
         """Write what was said."""
         self._flushing = False
+        if self._holding is not None:
+            self._holding.cancel()
+            self._holding = None
         if not self._written:
             return
         written, self._written = self._written, []
