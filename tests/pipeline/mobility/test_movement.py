@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
@@ -145,6 +147,17 @@ def test_dwell_and_gap_times_are_told_by_site_and_over_all(spark: SparkSession) 
         ("gap", "B"): (1, 600.0, 600.0),
         ("gap", None): (1, 600.0, 600.0),
     }
+
+
+def test_however_fine_clocks_tick_quantiles_keep_few_times_and_means_are_exact(spark: SparkSession) -> None:
+    dwells = [2_000 + at / 1_000 for at in range(100)]
+    began = [0.0, *accumulate(dwells)]
+    rows = [("c", "A", begin, end, end, 1, "begin", "handoff", False, "B", end, None) for begin, end in pairwise(began)]
+    kept = mobility.spells(spark.createDataFrame(rows, VISITS))
+    assert {row["s"]: row["visits"] for row in kept.collect()} == {2_000.0: 50, 2_000.1: 50}
+    told = next(row for row in mobility.distributions(kept).collect() if row["site"] is None)
+    assert told["mean_s"] == pytest.approx(sum(dwells) / 100, rel=1e-12)
+    assert told["p95_s"] == pytest.approx(sorted(dwells)[95], rel=1e-3)
 
 
 def test_a_forecast_is_learned_on_other_days_and_the_path_helps(spark: SparkSession) -> None:
