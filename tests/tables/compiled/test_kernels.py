@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from godwit.tables.compiled import kernels
+from godwit.tables.compiled import doors, kernels
 from godwit.tables.compiled.entries import Kernels
 
 
@@ -41,8 +41,8 @@ def test_without_either_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPat
             raise ModuleNotFoundError(f"No module named {name!r}", name="numba")
         return usual(name, *more)
 
-    monkeypatch.delitem(sys.modules, "godwit.tables.compiled.doors")
-    monkeypatch.delattr("godwit.tables.compiled.doors")
+    monkeypatch.delitem(sys.modules, doors.__name__)
+    monkeypatch.delattr(doors.__name__)
     monkeypatch.setattr(builtins, "__import__", lacking)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'godwit\[jit\]'"):
         kernels.made()
