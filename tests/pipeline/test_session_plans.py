@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from godwit.pipeline.audit import figures as audit
 from godwit.pipeline.gathering import aggregates as gathering
 from godwit.pipeline.gathering.gaps import gaps as gaps_of
-from godwit.pipeline.ingest import ingested
+from godwit.pipeline.gathering.job import GatheringOptions
+from godwit.pipeline.gathering.job import run as gather
+from godwit.pipeline.ingest import IngestOptions, ingested
+from godwit.pipeline.ingest import run as ingest
 from godwit.pipeline.io.counting import Counted
 from godwit.pipeline.io.reading import checked, read
 from godwit.pipeline.match.deliveries import deliveries
 from godwit.pipeline.match.subscriptions import Shipper
 from godwit.pipeline.mobility import movement as mobility
+from godwit.pipeline.mobility.job import MobilityOptions
+from godwit.pipeline.mobility.job import run as learn
 from godwit.pipeline.mobility.movement import Rules
 from godwit.pipeline.schemas import ARCHIVE, POSITIONS, READINGS, SITES, SUBSCRIPTIONS, TRACES
 
@@ -37,6 +43,23 @@ def scans(frame: DataFrame) -> int:
 
 def exchanges(frame: DataFrame) -> int:
     return executed(frame).count("Exchange hashpartitioning") + executed(frame).count("Exchange rangepartitioning")
+
+
+def rows_read(spark: SparkSession, job: Callable[[], object]) -> int:
+    """From files, by all stages of whatever a job asks of Spark."""
+    context = spark.sparkContext
+    assert context._gateway is not None
+    assert context._jvm is not None
+    nothing = context._gateway.new_array(context._jvm.double, 0), context._jvm.java.util.ArrayList()
+
+    def so_far() -> int:
+        context._jsc.sc().listenerBus().waitUntilEmpty()
+        stages = context._jsc.sc().statusStore().stageList(None, False, False, *nothing)
+        return sum(stages.apply(at).inputRecords() for at in range(stages.size()))
+
+    before = so_far()
+    job()
+    return so_far() - before
 
 
 def archive(spark: SparkSession, tmp_path: Path) -> DataFrame:
@@ -98,3 +121,25 @@ def test_outcomes_are_one_aggregation_without_a_join(spark: SparkSession, tmp_pa
     assert (scans(became), exchanges(became), plan(became).count("Join")) == (1, 1, 0)
     cuts = audit.figures(became)
     assert (scans(cuts), exchanges(cuts), plan(cuts).count("Join")) == (1, 3, 0)
+
+
+def test_whole_jobs_read_their_input_once(spark: SparkSession, tmp_path: Path) -> None:
+    """What they have written is read again, as are sites: a few rows."""
+    rows, few = 1_000, range(100)
+    time_s, number = [10.0 * at for at in range(rows)], list(range(rows))
+    events = {"broker": ["b"] * rows, "publisher": ["p"] * rows, "sequence": number, "time_s": time_s}
+    pq.write_table(pa.table(events | {"attributes": ["{}"] * rows}), tmp_path / "events.parquet")
+    fixes = {"subscriber": ["c"] * rows, "time_s": time_s, "lat": [0.0] * rows, "lon": [0.0] * rows}
+    pq.write_table(pa.table(fixes), tmp_path / "fixes.parquet")
+    pq.write_table(pa.table({"site": ["a"], "lat": [0.0], "lon": [0.0]}), tmp_path / "sites.parquet")
+    air = {"sensor": ["a"] * rows, "time_s": time_s, "pm25": [1.0] * rows}
+    pq.write_table(pa.table(air), tmp_path / "air.parquet")
+
+    taken = IngestOptions(archives=(str(tmp_path / "events.parquet"),), out=str(tmp_path / "taken"))
+    assert rows_read(spark, lambda: ingest(spark, taken)) - rows in few
+    learned = MobilityOptions(
+        positions=str(tmp_path / "fixes.parquet"), sites=str(tmp_path / "sites.parquet"), out=str(tmp_path / "learned")
+    )
+    assert rows_read(spark, lambda: learn(spark, learned)) - rows in few
+    asked = GatheringOptions(readings=str(tmp_path / "air.parquet"), out=str(tmp_path / "air"), quantities=("pm25",))
+    assert rows_read(spark, lambda: gather(spark, asked)) - rows in few

@@ -65,6 +65,7 @@ def test_footers_of_many_files_are_read_by_executors_alike(
     names = [put(tmp_path, f"{at}.parquet", id=[at], **({"late": [1.5]} if at == 3 else {})) for at in range(4)]
     here = united(spark, names)
     monkeypatch.setattr(footers, "ON_EXECUTORS", 2)
+    monkeypatch.setattr(footers, "_footer", None)  # here, and not where executors are
     assert united(spark, names) == here
     assert here.schema.names == ["id", "late"]
 

@@ -166,6 +166,7 @@ def test_a_forecast_is_learned_on_other_days_and_the_path_helps(spark: SparkSess
     tested += [("c", 1.0, "tue", "A", "D", False, "X"), ("c", 1.0, "tue", "B", "A", True, "A")]
     frame = spark.createDataFrame(learned + tested, HANDOFFS)
     found = mobility.forecasts(mobility.ways(frame, "tue"), "tue").collect()
+    assert {row["learned"] for row in found} == {5}, "how many handoffs they know"
     assert {row["model"]: (row["handoffs"], round(row["likeliest"], 3), round(row["known"], 3)) for row in found} == {
         "graph": (3, 0.333, 0.667),
         "path": (3, 0.667, 0.667),
