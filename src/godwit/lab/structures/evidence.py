@@ -56,12 +56,14 @@ class Evidence:
         return interval(measure(own) for own in self._found[point, structure].values())
 
     def lead(self, less: Seen, more: Seen, weight: float = 1.0) -> Interval:
-        """By which share of the larger `weight` times the first is less than the second, replication by replication.
+        """By how much `weight` times the mean of the first is less than that of the second, as a share of the larger.
 
-        Above zero it is less, below zero it is more; the interval is Student's over replications.
+        Above zero it is less, below zero it is more. Published are means, so that differences are taken replication by
+        replication and averaged, and not shares; the interval is Student's.
         """
         low, high = self._values(less), self._values(more)
-        return interval(_lead(weight * low[one], high[one]) for one in sorted(low.keys() & high.keys()))
+        both = sorted(low.keys() & high.keys())
+        return _lead([weight * low[one] for one in both], [high[one] for one in both])
 
     def ratios(self, over: Seen, under: Seen) -> dict[int, float]:
         """The first by the second, by replication."""
@@ -76,15 +78,17 @@ class Evidence:
             for one in low.keys() & high.keys():
                 before = sums.get(one, (0.0, 0.0))
                 sums[one] = before[0] + low[one], before[1] + high[one]
-        return interval(_lead(low, high) for low, high in sums.values())
+        return _lead([low for low, _ in sums.values()], [high for _, high in sums.values()])
 
     def _values(self, seen: Seen) -> dict[int, float]:
         measure, structure, point = seen
         return {one: measure(own) for one, own in self._found[point, structure].items()}
 
 
-def _lead(low: float, high: float) -> float:
-    return (high - low) / (max(low, high) or 1.0)
+def _lead(low: Sequence[float], high: Sequence[float]) -> Interval:
+    apart = interval(more - less for less, more in zip(low, high, strict=True))
+    scale = max(fmean(low), fmean(high)) or 1.0
+    return Interval(apart.mean / scale, apart.half / scale, apart.runs)
 
 
 def count(value: int | None) -> int:

@@ -54,13 +54,21 @@ def held(parts: Sequence[Part], numbers: str) -> Judgement:
     if not known:
         return None, numbers
     closest = min(known, key=lambda part: part.margin.low if part.margin is not None else 0.0)
-    return all_hold([part.holds for part in parts]), f"{numbers}; closest: {closest}"
+    return all_hold([part.holds for part in parts]), f"{numbers}; closest: {closest}{_enough(closest)}"
+
+
+def _enough(part: Part) -> str:
+    """How many replications might decide a part that is open, if their mean and spread are those that were seen."""
+    if part.holds is not None or part.worlds is None or part.margin is None:
+        return ""
+    return f", open with {part.margin.runs} replications, about {part.worlds:,} might tell"
 
 
 def cheaper(found: Evidence, less: Seen, more: Seen, weight: float = 1.0) -> Part:
-    """That the first is less than the second, or by a factor."""
+    """That the first is less than the second, or by a factor. Of two that are surely equal none is less."""
     factor = f"{weight:.3g} times " if weight != 1 else ""
-    return Part(f"{factor}{_named(less)} below {_named(more)}, by", found.lead(less, more, weight))
+    least = 1 - 1 / ALIKE if weight == 1 else 0.0
+    return Part(f"{factor}{_named(less)} below {_named(more)}, by", found.lead(less, more, weight), least)
 
 
 def _named(seen: Seen) -> str:

@@ -269,3 +269,11 @@ def test_the_numbers_tell_the_part_that_came_closest_with_its_interval() -> None
     told = findings(scattered)["C1.0"].numbers
     assert "closest: " in told
     assert "±" in told
+
+
+def test_a_plan_that_was_stopped_in_the_middle_of_a_replication_is_judged_by_what_pairs() -> None:
+    last = max(one.replication for one in PLAN)
+    for experiment in STRUCTURES:
+        for schema in {one.schema for one in PLAN if one.experiment == experiment}:
+            cut = [row for row in rows() if (row.setting.replication, row.setting.schema) != (last, schema)]
+            assert {one.verdict for one in findings(cut).values()} == {Verdict.REPRODUCED}

@@ -50,7 +50,7 @@ def _judged(check: Check, found: Evidence, meant: set[Point]) -> Judged:
     return Judged(check, along(check.claim, check.on, points, numbers, COST, ordered=is_ordered))
 
 
-COST = "the published replications, half an hour of a core"
+COST = "up to half a minute of a core a replication of an experiment"
 
 
 def _number(check: Check) -> int:

@@ -138,8 +138,9 @@ def dynamic_2(found: Evidence) -> Judgement:
     if len(points) < 2 or not narrow:
         return None, "one number of filters says nothing about growth"
     here, there = (_overheads(found, own[-1]) for own in (points, narrow))
-    more = Part("overhead beyond that with 1-3 attributes, by", interval(here[one] - there[one] for one in here))
-    return held([more, *_near_constant(found, points)], _dynamic(found, points))
+    more = interval(here[one] - there[one] for one in here.keys() & there.keys())
+    beyond = Part("overhead beyond that with 1-3 attributes, by", more)
+    return held([beyond, *_near_constant(found, points)], _dynamic(found, points))
 
 
 def dynamic_3(found: Evidence) -> Judgement:
