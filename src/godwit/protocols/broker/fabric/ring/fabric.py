@@ -709,7 +709,7 @@ class RingFabric:
         reaches = self.targets.of_filters(self.interests.get(broker, ()))
         given = [one for one in self._given.values() if any(meets(one.cell, reach) for reach in reaches)]
         now = dict.fromkeys(after for one in given for after in self.atlas.since(one))
-        self.send((broker,), Noted(statement, (*self.atlas.own, *now)))
+        self.send_settled((broker,), Noted(statement, (*self.atlas.own, *now)))
 
     def note_all(self) -> None:
         """Everybody in the book whose last statement may have stayed without an answer."""
@@ -734,18 +734,26 @@ class RingFabric:
         self.learn(noted.regions, behind=origin)
         self.statements.on_noted(origin, noted)
 
-    def _say(self, to: NodeId, wanted: Wanted) -> None:
+    def _say(self, to: NodeId, wanted: Wanted, durable: bool) -> None:
         self.meet((to,))
-        self.send((to,), wanted)
+        self.send((to,), wanted, durable=durable)
 
     # Streams
 
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         names = tuple(dict.fromkeys(to))
         if isinstance(content, Turn):
-            for name in names:
-                self.statements.before_turn(name, content.interest)
-        self.streams.send(names, content, durable=durable)
+            told = tuple(name for name in names if self.statements.before_turn(name, content.interest))
+            self.streams.send(told, content, durable=durable)
+            names = tuple(name for name in names if name not in told)
+            content = msgspec.structs.replace(content, interest=0)
+        if names:
+            self.streams.send(names, content, durable=durable)
+
+    def send_settled(self, to: Iterable[NodeId], content: Content) -> None:
+        """Not durable, and said once all that was written by now is on the disk: for what is said again by itself when
+        one of the two restarts."""
+        self.store.settled(partial(self.send, tuple(to), content, durable=False))
 
     def taken(self, origin: NodeId, number: int) -> None:
         self.streams.taken(origin, number)

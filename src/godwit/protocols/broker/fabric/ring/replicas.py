@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -95,7 +96,8 @@ class Replicas:
         """An entry of the book has changed; `then` follows once that cannot be lost. The version that it is in."""
         if self.holders and self.atlas.own:
             self._put(self.version + 1)
-            self._tell(self.holders, Amended(self.version, entry))
+            content = Amended(self.version, entry)
+            self.fabric.store.settled(partial(self._tell, self.holders, content, durable=False))
         self.when_safe(then)
         return self.version
 
@@ -189,8 +191,8 @@ class Replicas:
         self._put(self.version + 1, self.holders, regions)
         self._tell(self.holders, self._whole())
 
-    def _tell(self, holders: tuple[NodeId, ...], content: Replica | Amended) -> None:
-        self.fabric.send(holders, content)
+    def _tell(self, holders: tuple[NodeId, ...], content: Replica | Amended, *, durable: bool = True) -> None:
+        self.fabric.send(holders, content, durable=durable)
         self._told.update(dict.fromkeys(holders, self.fabric.sent))
 
     def _whole(self) -> Replica:

@@ -30,6 +30,8 @@ class Stated(msgspec.Struct, frozen=True, array_like=True):
     since: int
     late: bool = False
     """Another broker stands in for it, and it may not know that yet: it may still send what it matched."""
+    less: bool = False
+    """These are fewer than before. That is not durable on its way: it is said again when one of the two restarts."""
 
 
 class Expected(msgspec.Struct):
@@ -41,7 +43,7 @@ class Expected(msgspec.Struct):
 
 
 class Statements:
-    """`say(to, content)` is durable. `heirs` are cells that are about to change hands, by their owners to be."""
+    """`say(to, content, durable)`. `heirs` are cells that are about to change hands, by their owners to be."""
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class Statements:
         store: Store,
         atlas: Atlas,
         targets: Targets,
-        say: Callable[[NodeId, Wanted], None],
+        say: Callable[[NodeId, Wanted, bool], None],
         heirs: Mapping[str, Region],
         is_safe: Callable[[], bool],
     ) -> None:
@@ -78,9 +80,7 @@ class Statements:
     def start(self) -> None:
         """Who has noted what is not on the disk: ask again."""
         for broker, before in list(self.stated.items()):
-            self.stated[broker] = msgspec.structs.replace(before, statement=self.numbers.next())
-            self._keep(broker)
-            self.say(broker, Wanted(self.stated[broker].statement, None))
+            self._renew(broker, before, self.numbers.next())
 
     def want(self, filters: Iterable[Filter]) -> int:
         self.filters = tuple(filters)
@@ -117,7 +117,7 @@ class Statements:
             number = self.numbers.next()  # what it was told before, and forgotten here, has a lower one
         self.stated[broker] = Stated(number, filters, number, before is not None and before.late)
         self._keep(broker)
-        self.say(broker, Wanted(number, filters))
+        self.say(broker, Wanted(number, filters), True)
 
     def late(self, broker: NodeId) -> None:
         """Another stands in for it. Until it says itself that it knows, it is a source of what it was told."""
@@ -141,32 +141,50 @@ class Statements:
             wanted = self._concerning(broker)
             if wanted == before.filters or before.late or not self.is_covered:
                 continue
-            self._state(broker, wanted)
             if not wanted:
                 self._doubt(broker)
-                del self.stated[broker]
-                self.store.delete(TABLE, ROWS + broker, 0)
+            number = self.numbers.next()
+            self.stated[broker] = Stated(number, wanted, before.since, less=True)
+            self._keep(broker)
+            self.store.settled(partial(self._say_less, broker, number))
+
+    def _say_less(self, broker: NodeId, number: int) -> None:
+        stated = self.stated.get(broker)
+        if stated is not None and stated.less and stated.statement == number:
+            self.say(broker, Wanted(number, stated.filters), False)
+
+    def _forget(self, broker: NodeId) -> None:
+        """It knows that nothing is wanted of it."""
+        del self.stated[broker]
+        self.store.delete(TABLE, ROWS + broker, 0)
 
     def _keep(self, broker: NodeId) -> None:
         self.store.put(TABLE, ROWS + broker, 0, msgspec.msgpack.encode(self.stated[broker]))
 
-    def before_turn(self, broker: NodeId, statement: int) -> None:
-        """A broker is to turn to a session: it must know of this statement, whatever cells it has. It may have more
+    def before_turn(self, broker: NodeId, statement: int) -> bool:
+        """A broker is to turn to a session: whether it must know of this statement first, and is told. It may have more
         cells than this broker has heard of: then it is told all, until that is certain."""
-        before = self.stated.get(broker)
-        if before is None or (before.filters != self.filters and not self._is_certain()):
+        before, certain = self.stated.get(broker), self._is_certain()
+        if certain and (before is None or not before.filters):
+            return False  # it matches nothing that is wanted here
+        if not certain and (before is None or before.filters != self.filters):
             self._state(broker, self.filters)
-        elif before.statement < statement:
-            self.stated[broker] = msgspec.structs.replace(before, statement=statement)
-            self._keep(broker)
-            self.say(broker, Wanted(statement, None))
+        elif before is not None and before.statement < statement:
+            self._renew(broker, before, statement)
+        return True
+
+    def _renew(self, broker: NodeId, before: Stated, statement: int) -> None:
+        """The same under a later number; in full where it may not know that it is less than before."""
+        self.stated[broker] = msgspec.structs.replace(before, statement=statement, less=False)
+        self._keep(broker)
+        self.say(broker, Wanted(statement, before.filters if before.less else None), True)
 
     def _is_certain(self) -> bool:
         """Whether all owners of what is wanted are known by their own word."""
         reaches = self.reaches()
         known = [one for reach in reaches for one in self.atlas.meeting(reach) if one.owner != self.atlas.name]
         return not self.missing() and all(
-            self._certain.get(one.prefix) == one and one.owner in self.stated for one in known
+            self._certain.get(one.prefix) == one and one.owner in self._told() for one in known
         )
 
     def _doubt(self, broker: NodeId) -> None:
@@ -175,7 +193,13 @@ class Statements:
 
     def on_noted(self, broker: NodeId, noted: Noted) -> None:
         self.noted[broker] = max(self.noted.get(broker, 0), noted.statement)
-        self._certain.update((one.prefix, one) for one in noted.regions if one.owner == broker)
+        stated = self.stated.get(broker)
+        if stated is not None and stated.filters:
+            self._certain.update((one.prefix, one) for one in noted.regions if one.owner == broker)
+        if stated is not None and stated.less and noted.statement < stated.statement:
+            self._say_less(broker, stated.statement)
+        elif stated is not None and not stated.filters:
+            self._forget(broker)
         self._withdraw()
         self.look()
 
@@ -194,10 +218,14 @@ class Statements:
         known = [*self.atlas.regions.values(), *self.heirs.values()]
         placed = {one.owner for one in known}
         near = {one.owner for one in known if any(meets(one.cell, reach) for reach in reaches)}
-        told = self.stated.keys() | {one.owner for one in self.heirs.values()}
+        told = self._told() | {one.owner for one in self.heirs.values()}
         near.update(self.gateways)  # they send nothing, but must know where it is wanted before it moves
         late = {name for name, one in self.stated.items() if one.late}
         return {name for name in told if name in near or name in late or name not in placed} - {self.atlas.name}
+
+    def _told(self) -> set[NodeId]:
+        """Those in whose books this broker is."""
+        return {name for name, one in self.stated.items() if one.filters}
 
     # Covered
 
