@@ -4,7 +4,8 @@
 
 The deployed brokers run in the simulator, with links as `topology.mesh` keeps them. They find on their disks what
 joining would have told them, since a thousand real joins take an hour. A subscriber that three brokers match something
-for walks among six places, and then moves once more. The formulae of docs/scaling.md stand beside what was counted.
+for walks among six places, and then moves once more; pro-active brokers copy it to the five others. The formulae of
+docs/scaling.md stand beside what was counted.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.cluster import Cluster
 from godwit.sim.brokers.fabric_kinds import place_of
 from godwit.sim.brokers.options import StationOptions
+from godwit.sim.brokers.station import ExpectsEverywhere
 
 LEVELS = ("a", "b", "c")
 COPIES = 5
@@ -102,7 +104,7 @@ def contacts_of(plot: Plot, by_prefix: dict[str, list[Region]], dice: Random) ->
 def ring(count: int, handoff: str) -> Cluster:
     """From a map: each broker finds on its disk what joining would have told it."""
     names = [f"b{at}" for at in range(1, count + 1)]
-    options = StationOptions(fabric="dht", handoff=handoff, ring=RingOptions(), foresight="habits")  # type: ignore[arg-type]
+    options = StationOptions(fabric="dht", handoff=handoff, ring=RingOptions(), foresight="everybody")  # type: ignore[arg-type]
     cluster = Cluster(names, sorted(links(names)), 1, options)
     plots, dice = drawn_map(names), Random(1)
     by_prefix: dict[str, list[Region]] = defaultdict(list)
@@ -130,6 +132,10 @@ def measured(count: int, handoff: str) -> str:
         if any(meets(region.cell, of_level(level)) for level in LEVELS)
     }
     places = [name for name in cluster.sites if name not in owners][: COPIES + 1]
+    for machine in cluster.sites.values():
+        foresight = machine.station.neighbors
+        assert isinstance(foresight, ExpectsEverywhere)
+        foresight.names = lambda: places
     client = Client(cluster, "s")  # type: ignore[arg-type]
     client.keeps_token = True
     client.connect(places[0])
@@ -137,9 +143,8 @@ def measured(count: int, handoff: str) -> str:
     for level in LEVELS:
         client.subscribe(f"{level}/#", qos=2)
     cluster.run(20.0)
-    # The first round teaches brokers where clients go, and they meet one another.
-    rounds = 3 if handoff == "proactive" else 1
-    for at in list(range(1, len(places))) * rounds + [0]:
+    # They meet one another: the first of all hops costs more.
+    for at in [*range(1, len(places)), 0]:
         client.drop().connect(places[at])
         cluster.run(12.0)
     counted = Counted(cluster)

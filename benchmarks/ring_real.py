@@ -4,7 +4,8 @@
     python benchmarks/ring_real.py --brokers 5 --walkers 20 --kill 1 --add 1 --seconds 10     # tries it
 
 The account is that of `godwit demo`: what was published, owed, delivered, lost, twice and out of order. Beside it stand
-links, memory and idle processor time of the brokers. Exit status 1 where the account is not clean.
+links, memory and idle processor time of the brokers. Each step is told as it happens. Exit status 1 where the account
+is not clean, or where it took more than `--minutes` (then it says what it was waiting for).
 """
 
 from __future__ import annotations
@@ -13,19 +14,38 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
 from pathlib import Path
 from random import Random
 
 from godwit.commands.demo.play import Plan, Play
-from godwit.net.processes import BrokerProcess, agreed, rested, ring
+from godwit.net.processes import BrokerProcess, rested, ring
 
 IDLE_S = 10.0
 AT_ONCE = 4
 """So many processes start at the same time: a machine has few cores."""
 
 
+class Steps:
+    """What happens, with the time since the start; the last one is what everybody waits for."""
+
+    def __init__(self) -> None:
+        self.begun_s = time.monotonic()
+        self.last = ""
+
+    def tell(self, text: str) -> None:
+        self.last = text
+        print(f"{time.monotonic() - self.begun_s:7.1f} s  {text}", flush=True)
+
+
 class RingPlay(Play):
     """Several brokers die, and new ones join, while everybody walks."""
+
+    steps: Steps
+
+    def say(self, text: str) -> None:
+        super().say(text)
+        self.steps.tell(text)
 
     def __init__(self, plan: Plan, brokers: list[BrokerProcess], newcomers: list[BrokerProcess], kill: int) -> None:
         super().__init__(plan, brokers)
@@ -42,6 +62,21 @@ class RingPlay(Play):
         await asyncio.sleep(self.plan.down_s)
         await started(victims)
         self.say("they are back")
+
+
+async def joined(brokers: list[BrokerProcess], steps: Steps) -> None:
+    """Wait until each of them has a cell. They are asked one by one, so that asking costs little."""
+    waiting = list(brokers)
+    while waiting:
+        reports = [await broker.report() for broker in waiting]
+        left = [one for one, report in zip(waiting, reports, strict=True) if not (report.ring and report.ring.cells)]
+        if len(left) != len(waiting):
+            names = ", ".join(one.name for one in left[:8])
+            steps.tell(
+                f"{len(brokers) - len(left)} of {len(brokers)} brokers have a cell" + f"; not {names}" * bool(left)
+            )
+        waiting = left
+        await asyncio.sleep(1.0)
 
 
 async def started(brokers: list[BrokerProcess]) -> None:
@@ -66,26 +101,28 @@ async def idle(brokers: list[BrokerProcess]) -> float:
     return 1000 * (sum(broker.processor_s() for broker in brokers) - before_s) / IDLE_S / len(brokers)
 
 
-async def performed(told: argparse.Namespace, folder: Path) -> bool:
+async def performed(told: argparse.Namespace, folder: Path, steps: Steps) -> bool:
     names = [f"b{at:03d}" for at in range(told.brokers + told.add)]
     every = ring(names, spread_over_the_map(len(names), Random(told.seed)), folder)
     brokers, newcomers = every[: told.brokers], every[told.brokers :]
     plan = Plan(seconds=told.seconds, walkers=told.walkers, seed=told.seed, down_s=3.0)
     play = RingPlay(plan, brokers, newcomers, told.kill)
+    play.steps = steps
     try:
+        steps.tell(f"{len(brokers)} brokers start")
         await started(brokers)
-        await agreed(brokers)
-        print(f"{len(brokers)} brokers are up, each with a cell, after {play.now_s():.0f} s", flush=True)
+        await joined(brokers, steps)
+        steps.tell("they rest")
         idle_ms = await idle(brokers)
+        steps.tell(f"{idle_ms:.1f} ms of processor time a second and broker; {told.walkers} clients walk")
         verdict = await play.run()
-        await agreed(every)
+        steps.tell("the account is drawn up")
+        await joined(every, steps)
         reports = [await broker.report() for broker in every]
         links = [sum(peer.linked for peer in report.peers) for report in reports]
         memory_mb = [broker.memory_b() / 2**20 for broker in every]
     finally:
         await asyncio.gather(*(broker.kill() for broker in every))
-    for at_s, text in play.happenings:
-        print(f"{at_s:7.1f} s  {text}")
     handoffs = sorted(end_s - begin_s for begin_s, end_s in play.handoffs) or [0.0]
     print(
         f"{verdict.published} published, {verdict.matched} owed, {verdict.delivered} delivered, {verdict.lost} lost, "
@@ -105,9 +142,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for name, value in (("brokers", 64), ("walkers", 500), ("kill", 10), ("add", 10), ("seconds", 60), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    told = parser.parse_args()
+    parser.add_argument("--minutes", type=float, default=6.0, help="give up after so long")
+    told, steps = parser.parse_args(), Steps()
     with tempfile.TemporaryDirectory(prefix="godwit-ring-") as folder:
-        return 0 if asyncio.run(performed(told, Path(folder))) else 1
+        try:
+            limited = asyncio.wait_for(performed(told, Path(folder), steps), 60 * told.minutes)
+            return 0 if asyncio.run(limited) else 1
+        except TimeoutError:
+            steps.tell(f"given up after {told.minutes:g} minutes, while: {steps.last}")
+            return 1
 
 
 if __name__ == "__main__":

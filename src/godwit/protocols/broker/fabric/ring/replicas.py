@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 REPLICAS, RESTORING, AGAIN = "replicas", "restoring", "again"
 HOLDERS = 2
 SEEK_S = 10.0
+AMENDING_S = 1.0
+"""For so long a holder may not have heard of the last change: it need not be sent all."""
 
 
 class Appointed(msgspec.Struct, frozen=True, array_like=True):
@@ -52,7 +54,7 @@ class Replicas:
         begin = Appointed(fabric.host.random.getrandbits(40))
         self._row = begin if row is None else msgspec.msgpack.decode(row, type=Appointed)
         self._appointed = self._row.version if self._row.former else 0
-        self._seek_at_s = 0.0
+        self._seek_at_s = self._amended_s = 0.0
         self._confirmed: dict[NodeId, int] = {}
         self._told: dict[NodeId, int] = {}
         """By holder: the stream number under which it was told of the book last."""
@@ -96,6 +98,7 @@ class Replicas:
         """An entry of the book has changed; `then` follows once that cannot be lost. The version that it is in."""
         if self.holders and self.atlas.own:
             self._put(self.version + 1)
+            self._amended_s = self.host.now()
             content = Amended(self.version, entry)
             self.fabric.store.settled(partial(self._tell, self.holders, content, durable=False))
         self.when_safe(then)
@@ -212,11 +215,18 @@ class Replicas:
             self.fabric.send((origin,), Awake(lost=True), durable=False)
         elif origin not in self.holders:
             self._dismiss((origin,) if self.atlas.own else ())
-        elif watched.version == self.version or not self.fabric.is_confirmed(origin, self._told.get(origin, 0)):
+        elif watched.version == self.version or self._is_amending or not self._has_had_all(origin):
             self._confirm(origin, watched.version)
         else:
             # It has had all and taken less: another stood in then, or tried to.
             self._tell((origin,), self._whole())
+
+    @property
+    def _is_amending(self) -> bool:
+        return self._amended_s > 0 and self.host.now() - self._amended_s < AMENDING_S
+
+    def _has_had_all(self, holder: NodeId) -> bool:
+        return self.fabric.is_confirmed(holder, self._told.get(holder, 0))
 
     def _confirm(self, holder: NodeId, version: int) -> None:
         if version > self.version:
