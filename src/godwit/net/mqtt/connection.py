@@ -286,8 +286,9 @@ class Requests(Delivering):
         get everything."""
         if not in_place:
             refused = Granted(Reason.IMPLEMENTATION_SPECIFIC, 0, NOT_IN_PLACE)
-            asked.answers = [refused if one.reason < Reason.UNSPECIFIED else one for one in asked.answers]
-            self.front.broker.unsubscribe(session, keys)
+            gone = self.front.broker.withdraw_unplaced(session, keys)
+            wishes = zip(asked.packet.wishes, asked.answers, strict=True)
+            asked.answers = [refused if wish.pattern in gone else one for wish, one in wishes]
             log.warning("subscriptions of %r refused: %s", self._client, NOT_IN_PLACE, extra={"client": self._client})
         if self.ended or self._session is not session:
             return

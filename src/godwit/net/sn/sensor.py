@@ -191,8 +191,7 @@ class Sensor:
 
     def _subscribed(self, session: Session, pattern: str, packet: Subscribe, in_place: bool) -> None:
         qos = min(max(packet.flags.qos, 0), 1)
-        if not in_place:
-            self.broker.unsubscribe(session, (pattern,))
+        if not in_place and self.broker.withdraw_unplaced(session, (pattern,)):
             answer = subscribed(0, 0, packet.number, Code.CONGESTION)
         elif packet.flags.topic is TopicKind.NORMAL and not WILDCARDS & set(pattern):
             answer = subscribed(qos, self.topics.add(pattern), packet.number, Code.ACCEPTED)

@@ -387,13 +387,21 @@ class Broker:
 
     def in_place(self, session: Session, keys: Sequence[str], then: Callable[[bool], None]) -> None:
         """`then(True)` follows once, now or later, when all brokers that may send something know of these
-        subscriptions; False where some do not after a while. In a tree nobody waits for that."""
-        if self._ring is not None:
+        subscriptions; False where some do not after a while. In a tree nobody waits for that, nor for what was granted
+        before: a client that comes back says it again, and must not lose it because a broker is away."""
+        subs = [sub for key in keys if (sub := session.subscriptions.get(key)) is not None]
+        new = [sub for sub in subs if not sub.placed or sub.wanted.lasting]
+        if self._ring is not None and new:
             self._switch.restate()
-            subs = [sub for key in keys if (sub := session.subscriptions.get(key)) is not None]
-            self._ring.in_place(tuple(filters_of(subs, lasting=True)), then)
+            self._ring.in_place(tuple(filters_of(new, lasting=True)), partial(_placed, new, then))
         else:
             then(True)
+
+    def withdraw_unplaced(self, session: Session, keys: Sequence[str]) -> set[str]:
+        """Those of these subscriptions that could not be put in place, and are gone. What was granted before stays."""
+        late = [key for key in keys if (sub := session.subscriptions.get(key)) is not None and not sub.placed]
+        self.unsubscribe(session, late)
+        return set(late)
 
     def _place(self, ring: RingFabric, sub: Sub, then: Callable[[bool], None]) -> None:
         self._switch.restate()
@@ -765,6 +773,12 @@ class Broker:
 
 
 def _nothing() -> None: ...
+
+
+def _placed(subs: Sequence[Sub], then: Callable[[bool], None], in_place: bool) -> None:
+    for sub in subs:
+        sub.placed = sub.placed or in_place
+    then(in_place)
 
 
 def _accept(outlet: Outlet, acks: list[Ack]) -> None:

@@ -380,6 +380,7 @@ class Registry:
             session.row += 1
         begins = self.reunion.subscribed(session, wanted, old)
         sub = Sub(session, wanted, condition, session.row if old is None else old.row, interval_of(wanted))
+        sub.placed = old is not None and old.placed and _is_alike(old, sub)
         session.subscriptions[wanted.key] = sub
         self.switch.add_sub(sub)
         if old is not None:
@@ -496,6 +497,11 @@ def _levels(wanted: Subscription) -> int:
 
 def _levels_of(session: Session) -> int:
     return sum(_levels(sub.wanted) for sub in session.subscriptions.values())
+
+
+def _is_alike(one: Sub, other: Sub) -> bool:
+    """Whether both want the same of what is to come."""
+    return (one.wanted.topics, one.condition) == (other.wanted.topics, other.condition)
 
 
 def _is_covered(grant: Grant, wanted: Subscription, condition: FilterSet | None) -> bool:

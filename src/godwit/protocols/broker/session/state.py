@@ -176,7 +176,7 @@ class Item:
 class Sub:
     """A subscription of a session, as the broker holds it."""
 
-    __slots__ = ("asked", "condition", "group", "inherited", "interval_s", "row", "session", "wanted")
+    __slots__ = ("asked", "condition", "group", "inherited", "interval_s", "placed", "row", "session", "wanted")
 
     def __init__(
         self, session: Session, wanted: Subscription, condition: FilterSet | None, row: int, interval_s: float = 0.0
@@ -193,6 +193,8 @@ class Sub:
         """How long a thing, or a topic, of which was told must wait; 0: not at all."""
         self.inherited = False
         """An older session had it, and the client has not asked for it in this one."""
+        self.placed = True
+        """It was granted. In a ring one that is new waits for that, until all who may send something know of it."""
 
 
 class Gate(msgspec.Struct):

@@ -170,6 +170,29 @@ def test_a_subscription_that_cannot_be_in_place_says_so() -> None:
     assert answers == [False]
 
 
+def test_what_was_granted_is_granted_again_while_its_owner_is_away_and_what_is_new_is_not() -> None:
+    ring = Ring(3, absent_s=1_000.0)
+    matching = ring.owner("t")
+    here = next(name for name in ring.names if name != matching)
+    subscriber, broker = ring.client("s", here), ring.cluster.sites[here].broker
+    session = subscriber.session
+    assert session is not None
+    answers: list[bool] = []
+    broker.subscribe(session, (Subscription("t/#", "t/#", qos=1),))
+    broker.in_place(session, ("t/#",), answers.append)
+    ring.cluster.run(3)
+    ring.cluster.crash(matching)
+    broker.subscribe(session, (Subscription("t/#", "t/#", qos=1),))
+    broker.in_place(session, ("t/#",), answers.append)
+    assert answers == [True, True]
+    broker.subscribe(session, (Subscription("+/x", "+/x", qos=1),))
+    broker.in_place(session, ("t/#", "+/x"), answers.append)
+    ring.cluster.run(11)
+    assert answers == [True, True, False]
+    assert broker.withdraw_unplaced(session, ("t/#", "+/x")) == {"+/x"}
+    assert [*session.subscriptions] == ["t/#"]
+
+
 def test_what_is_retained_is_kept_by_its_owner_and_found_wherever_somebody_subscribes() -> None:
     ring = Ring(5, late=2)
     publisher = ring.client("p", "b1")
