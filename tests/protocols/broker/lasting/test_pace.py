@@ -166,6 +166,23 @@ def test_what_is_too_early_survives_a_crash() -> None:
     assert [number for _, number in subscriber.of("t/x")] == [0, 4]
 
 
+@pytest.mark.parametrize("goes", [True, False])
+def test_what_may_be_lost_takes_no_other_place_and_follows_it(goes: bool) -> None:
+    world = World()
+    publisher = Client(world, "p").connect("b1")
+    subscriber = paced(world)
+    for number, qos in enumerate((2, 2, 0, 0)):
+        say(publisher, "t/x", number, qos)
+    world.run(1)
+    assert [number for _, number in subscriber.of("t/x")] == [0]
+    if goes:
+        subscriber.drop().connect("b1")
+    world.run(3 * INTERVAL_S)
+    got = subscriber.of("t/x")
+    assert [number for _, number in got] == ([0, 1] if goes else [0, 1, 3])
+    assert goes or all(b[0] - a[0] >= INTERVAL_S - 0.1 for a, b in pairwise(got))
+
+
 @pytest.mark.parametrize("handoff", ["reactive", "proactive"])
 @pytest.mark.parametrize("kind", [World, Trees])
 def test_who_was_away_or_has_moved_gets_the_newest_of_each_topic(kind: type[World], handoff: str) -> None:

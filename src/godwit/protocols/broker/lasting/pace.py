@@ -2,7 +2,8 @@
 
 What is too early is kept until its time has come, on the disk where the session is; the next of the topic takes its
 place. An interval begins when a delivery leaves: it may have waited for the disk, or for a slow client. While a client
-is away all that it wants waits, and when it is back only the newest of each topic is left.
+is away all that it wants waits, and when it is back only the newest of each topic is left. What is at QoS 0 may be lost
+at any moment, so it takes no other's place: it follows after what is surer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TIMER_MAX_S = 3_600.0
 class Turn:
     """When the next of one topic may be delivered to one session, and what waits for that."""
 
-    __slots__ = ("given", "item", "not_before")
+    __slots__ = ("given", "item", "not_before", "unsure")
 
     def __init__(self, given: Item | None) -> None:
         self.given = given
@@ -32,6 +33,12 @@ class Turn:
         self.not_before = inf
         """Until it leaves, nobody knows."""
         self.item: Item | None = None
+        self.unsure: Item | None = None
+        """Newer than what waits, and at QoS 0 where that is not."""
+
+    def replaces(self, item: Item) -> bool:
+        """Whether what waits is newer than this one, and as sure."""
+        return self.item is not None and (self.item.qos > 0 or not item.qos)
 
 
 Key = tuple[str, str]
@@ -74,9 +81,12 @@ class Paces:
             self._begin(session, key, item, sub.interval_s)
             self._give(session, item)
             return
+        if turn.item is not None and turn.item.qos and not item.qos:
+            turn.unsure = item
+            return
         if turn.item is not None:
             self.ledger.delete_item(session, turn.item)
-        turn.item = item
+        turn.item, turn.unsure = item, None
         if session.durable and item.qos:
             self.ledger.put_item(session, item)
 
@@ -105,7 +115,7 @@ class Paces:
     def is_replaced(self, session: Session, item: Item) -> bool:
         """Whether it may not leave any more, since a newer one is here."""
         turn = self._turns.get(session, {}).get((item.pace, item.label.topic))
-        return turn is not None and turn.given is item and turn.item is not None
+        return turn is not None and turn.given is item and turn.replaces(item)
 
     def dropped(self, session: Session, item: Item) -> None:
         """It will not leave, and the next takes its place."""
@@ -113,8 +123,12 @@ class Paces:
         turn = turns.get(key)
         if turn is not None and turn.given is item:
             del turns[key]
-            if turn.item is not None:
-                self.take(session, turn.item)
+            self._take_next(session, turn)
+
+    def _take_next(self, session: Session, turn: Turn) -> None:
+        for item in (turn.item, turn.unsure):
+            if item is not None:
+                self.take(session, item)
 
     def wake(self, session: Session) -> None:
         """Of what waits for its client only the newest of each topic is left; the next must wait its time."""
@@ -156,6 +170,5 @@ class Paces:
                 self._look_again(now + sub.interval_s, session, key)
                 continue
             del self._turns[session][key]
-            if turn.item is not None:
-                self.take(session, turn.item)
+            self._take_next(session, turn)
         self._set_timer()
