@@ -28,6 +28,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seeds: int = 10
     maps: int = 25
     """Of the main curve of S1, whose means differ from map to map more than the others."""
+    close: int = 0
+    """Of S2 with 64 brokers, if more than the others: ten maps left C7 too close to its tolerance to tell."""
     rival_seeds: int = 3
     races: int = 60
     joins: int = 300
@@ -79,7 +81,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             yield from ((self.s1(size, bits), self.seeds) for bits in BITS[:2])
             yield self.s1(size), self.maps
             yield from ((self.s1(size, 4, radius), self.seeds) for radius in RADII[1:])
-            yield from ((self.s2(size, bits), self.seeds) for bits in BITS)
+            close = self.close if size == SIZES[-1] else 0
+            yield from ((self.s2(size, bits), max(self.seeds, close)) for bits in BITS)
             yield self.s1(size, missing=MISSING), self.seeds
             yield self.m(size), self.seeds
         for size in self.rival_sizes:
