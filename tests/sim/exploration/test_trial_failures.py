@@ -118,6 +118,10 @@ CURED = {
     " broker gave it a newer one. The gateway let the older one go back, and the newer waited for it for ever.",
     "sites-newer-unheard-of-and-older-used": "A newer session began of which its client never heard. The client had"
     " shown a newer token in the other site since, so the older one was not given, and the newer stayed for ever.",
+    "sites-two-copy-whose-original-crossed": "A client was let into a copy while its session went to another site. The"
+    " holder of the copy was told so, did not take it for an answer, and waited for the original for ever.",
+    "sites-two-handed-on-as-it-arrived": "A session came to a gateway, was handed on in the same turn to the broker"
+    " that the gateway led to it, and the gateway went on as if it still had it.",
     "sites-two-sites-want-it": "Two gateways of a site each wanted the session for another site, and took it from one"
     " another for ever: neither had it long enough to send it.",
     "adhoc-calendar-set-back-in-the-first-minute": "A node of the air crashed in its first minute after its calendar"
