@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.protocols.broker.fabric.ring.worlds import Ring
 
-from godwit.protocols.broker.messages import Amended, Awake, Noted
+from godwit.protocols.broker.messages import Amended, Awake, Ceded, Noted, Region
 
 
 def test_two_others_have_the_whole_book_before_a_subscription_is_granted() -> None:
@@ -122,3 +122,32 @@ def test_two_brokers_alone_wait_for_nobody() -> None:
     ring.cluster.sites["b1"].broker.in_place(subscriber.session, [*subscriber.session.subscriptions], answers.append)
     ring.cluster.run(2)
     assert answers == [True]
+
+
+def test_a_broker_without_a_cell_gives_back_what_it_remembers_to_all_who_lost_their_disks() -> None:
+    ring = Ring(3)
+    ring.fabric("b1").leave()
+    ring.cluster.run(5)
+    assert not ring.fabric("b1").is_member
+    cells = {name: {one.prefix for one in ring.fabric(name).regions} for name in ("b2", "b3")}
+    ring.cluster.crash("b2")
+    ring.cluster.crash("b3")
+    for name in cells:
+        ring.cluster.start(name, keep_disk=False)
+    ring.cluster.run(20)
+    assert {name: {one.prefix for one in ring.fabric(name).regions} for name in cells} == cells
+
+
+def test_who_is_given_a_cell_that_it_remembers_as_anothers_has_it_unless_that_one_claims_it() -> None:
+    ring = Ring(3)
+    owners = {name: ring.fabric(name).regions[0] for name in ring.names}
+    region = owners["b2"]
+    for name in ("b1", "b2"):
+        ring.cluster.crash(name)
+        ring.cluster.sites[name].node.disk.clear()
+    fabric = ring.fabric("b3")
+    for one in fabric.atlas.own:
+        fabric.atlas.replace(one, (Region(one.cell, "b1", one.term + 1),))
+    fabric.membership.on_ceded("b1", Ceded(Region(region.cell, "b3", region.term)))
+    ring.cluster.run(5)
+    assert [(one.prefix, one.term) for one in fabric.regions] == [(region.prefix, region.term + 1)]
