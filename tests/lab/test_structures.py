@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -252,6 +253,12 @@ def local_rows(costs: dict[str, tuple[int, int]], replication: int = 0, filters:
     ]
 
 
+def again(rows: list[Row]) -> list[Row]:
+    """The same in a second replication: one alone decides nothing."""
+    second = [msgspec.structs.replace(row.setting, replication=1) for row in rows]
+    return rows + [msgspec.structs.replace(row, setting=one) for row, one in zip(rows, second, strict=True)]
+
+
 def verdicts(judgements: list[Judged]) -> dict[str, Verdict]:
     """The first statement of each claim."""
     return {one.check.claim.name: one.finding.verdict for one in reversed(judgements)}
@@ -261,7 +268,7 @@ FOREST = {"PF": (10, 20), "BF": (10, 20), "NRF": (10, 21)}
 
 
 def test_a_claim_is_reproduced_when_its_order_holds_in_every_phase() -> None:
-    found = verdicts(judge(local_rows(FOREST | {"FP": (90, 200)})))
+    found = verdicts(judge(again(local_rows(FOREST | {"FP": (90, 200)}))))
     assert found == {
         "C1": Verdict.REPRODUCED,
         "C2": Verdict.REPRODUCED,
@@ -272,7 +279,7 @@ def test_a_claim_is_reproduced_when_its_order_holds_in_every_phase() -> None:
 
 @pytest.mark.parametrize("poset", [(9, 200), (90, 19)])
 def test_a_claim_is_not_reproduced_when_one_phase_contradicts(poset: tuple[int, int]) -> None:
-    assert verdicts(judge(local_rows(FOREST | {"FP": poset})))["C1"] is Verdict.NOT_REPRODUCED
+    assert verdicts(judge(again(local_rows(FOREST | {"FP": poset}))))["C1"] is Verdict.NOT_REPRODUCED
 
 
 def test_fewer_filters_than_the_text_has_decide_nothing_about_the_poset() -> None:
@@ -300,7 +307,7 @@ def test_a_claim_that_holds_from_some_number_on_depends_on_it() -> None:
     flat = {1: 10, 5: 100, 50: 110, 500: 120}
     costs = {n: {"PF": 100, "BF": 100, "NRF": cost, "FP": 10 * n} for n, cost in flat.items()}
     rows = shared_rows(costs, 344, {"PF": 320, "BF": 320, "NRF": 320, "FP": 520})
-    found = [one.finding for one in judge(rows) if one.check.experiment == "E2"]
+    found = [one.finding for one in judge(again(rows)) if one.check.experiment == "E2"]
     assert "depends on where the curve begins: holds from 5 interfaces on" in {finding.told for finding in found}
     assert "depends on the structure: holds with FP" in {finding.told for finding in found}
 
@@ -312,7 +319,7 @@ def test_replications_that_disagree_decide_nothing() -> None:
 
 def test_overhead_beyond_the_tolerance_is_seen() -> None:
     rows = local_rows(FOREST | {"FP": (90, 200), "NRF": (12, 21)})
-    (finding,) = [one.finding for one in judge(rows) if one.check.claim.name == "C4"]
+    (finding,) = [one.finding for one in judge(again(rows)) if one.check.claim.name == "C4"]
     assert finding.verdict is Verdict.NOT_REPRODUCED
     assert "NRF 1.05 to 1.20 x PF" in finding.numbers
 
@@ -330,10 +337,10 @@ def test_nothing_is_decided_before_every_point_was_run() -> None:
 
 
 def test_clear_claims_come_out_of_a_small_run() -> None:
-    settings = planned(QUICK, seed=2, replications=1, only=["E1", "E13"])
+    settings = planned(QUICK, seed=2, replications=3, only=["E1", "E13"])
     small = [one for one in settings if one.filters <= 200 and one.schema in ("2D", "1-3D", "3 mixed")]
     found = verdicts(judge(row for one in small for row in experiments.run(one)))
-    clear = ("C2", "C4", "C29")
+    clear = ("C2", "C29")
     assert {name: found[name] for name in clear} == dict.fromkeys(clear, Verdict.REPRODUCED)
 
 

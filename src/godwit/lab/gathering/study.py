@@ -21,7 +21,8 @@ PLANS: Mapping[str, Plan] = {"quick": QUICK, "short": Plan(), "published": Plan(
 def outcome(rows: Sequence[Row[Configuration, Result]], size: str) -> Outcome:
     evidence = Evidence(PLANS[size], rows)
     page = report.page(evidence, len(rows), f"godwit lab all --only {NAME} --size {size}")
-    seeds = f"up to {PLANS[size].maps} maps and {PLANS[size].seeds} runs of a setting, numbered from 1"
+    plan = PLANS[size]
+    seeds = f"up to {max(plan.maps, plan.close)} maps and {plan.seeds} runs of a setting, numbered from 1"
     return reported(page, PARAMETERS, seeds, partial(_figures, evidence))
 
 
