@@ -285,9 +285,9 @@ def test_who_comes_back_without_a_token_costs_the_others_nothing_until_it_shows_
     subscriber, world = away.subscriber, away.world
     session = subscriber.session
 
-    def comes_back(**more: str) -> int:
+    def comes_back(token: str = "") -> int:
         before = [site.fabric.sent for site in world.sites.values()]
-        subscriber.drop().connect("b1", **more)
+        subscriber.drop().connect("b1", token=token)
         world.run(5)
         assert session.carried.memory is None
         return sum(site.fabric.sent for site in world.sites.values()) - sum(before)
