@@ -118,6 +118,12 @@ CURED = {
     " broker gave it a newer one. The gateway let the older one go back, and the newer waited for it for ever.",
     "sites-newer-unheard-of-and-older-used": "A newer session began of which its client never heard. The client had"
     " shown a newer token in the other site since, so the older one was not given, and the newer stayed for ever.",
+    "sites-newer-unheard-of-and-the-older-taken": "A newer session began of which its client never heard. The client"
+    " asked there for the older one, and was in that again in the other site before it came: nobody asked any more.",
+    "sites-asked-a-gateway-that-had-asked-for-another": "A gateway asked for a session for another site, a broker asked"
+    " the gateway for it, and its broker was cut off. The gateway made up a session that was to last no time at all.",
+    "sites-copy-taken-up-when-the-older-arrives": "A copy was taken up at a gateway, and the client's older session"
+    " came there from another site. The answers to the copy were then taken for those to another place.",
     "sites-two-copy-whose-original-crossed": "A client was let into a copy while its session went to another site. The"
     " holder of the copy was told so, did not take it for an answer, and waited for the original for ever.",
     "sites-two-handed-on-as-it-arrived": "A session came to a gateway, was handed on in the same turn to the broker"

@@ -17,6 +17,7 @@ from godwit.protocols.broker.api import Opening, Outlet, Reason
 from godwit.protocols.broker.dispatch import ABROAD, crossing_of
 from godwit.protocols.broker.fabric.border import known_as, site_of
 from godwit.protocols.broker.fabric.gateway import CROSSING, Gateway
+from godwit.protocols.broker.handoff.cutover import way_of
 from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import (
     Astray,
@@ -269,6 +270,14 @@ class Abroad:
         elif chase.by == self.name:
             waiting = self.moves.stop_waiting(client)
             self.late(waiting.outlet if waiting is not None else None)
+        if not chase.outside:
+            self.switch.host.after(0.0, partial(self._unite, client))
+
+    def _unite(self, client: str) -> None:
+        """Whoever asked in our site for the one that left gets none. If it has a newer one, that still waits for it."""
+        known = self.moves.places.known.get(client)
+        if known is not None and not is_abroad(known.broker):
+            self.claimed(client, known)
 
     def _put(self, client: str, chase: Chase) -> None:
         self.switch.store.put("meta", CHASE + client, int(chase.outside), msgspec.msgpack.encode(chase))
@@ -440,7 +449,7 @@ class Abroad:
                 self._on_marker(peer, content)
             case Crossed(client, epoch):
                 for session in self._arriving(peer):
-                    if session.client == client and session.standing.entered == epoch:
+                    if session.client == client and way_of(session, epoch, peer) is not None:
                         self._come_through(session)
             case Astray():
                 self._on_astray(peer, content)
@@ -557,7 +566,7 @@ class Abroad:
         else:
             session = present
             self.moves.arriving.add_from_abroad(session, moved, way)
-        session.standing.arriving, session.standing.entered = peer, moved.epoch
+        session.standing.arriving = peer
         self._remember(client, moved.kept)
         self._is_back(client)
         for outside in (False, True):
@@ -600,8 +609,7 @@ class Abroad:
     def _come_through(self, session: Session) -> None:
         """All that was for it in its old site is here."""
         peer, session.standing.arriving = session.standing.arriving, ""
-        self.moves.turning.forget(session)
-        session.inflow.upstreams = [way for way in session.inflow.upstreams if way.source != peer]
+        self.moves.turning.has_come(session, peer)
         self._drop_passed_on(session)
         self.moves.turning.release(session, ABROAD)
         self.switch.ledger.put_session(session)

@@ -37,6 +37,8 @@ class Waiting:
     def __init__(self, opening: Opening, outlet: Outlet | None, epoch: int, at: At, timer: Timer) -> None:
         self.opening = opening
         self.outlet = outlet
+        self.visited = outlet is not None
+        """Whether the client has been here at all; else a gateway asks for whom it leads to the session."""
         self.epoch = epoch
         """For a new session, should it get one: from when the client came. It may have gone on since, unnoticed, and
         what it has begun elsewhere by then is newer."""
@@ -314,6 +316,7 @@ class Moves:
             waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
         proof = proof_of(waiting.opening.token)
         waiting.opening, waiting.outlet, waiting.epoch = opening, outlet, self.new_epoch(opening)
+        waiting.visited = True
         shown = self._told(opening)
         if shown is not None and waiting.at < shown and self.fabric.is_known(shown.broker):
             # It was let in elsewhere meanwhile, and is back.
@@ -407,6 +410,12 @@ class Moves:
         session, copy = self._kept_for(waiting), self.holding.get(client, waiting.source)
         if session is None and copy is not None and (for_good or _is_good(copy, waiting.opening)):
             self.arrive(self.taking.claim(copy, waiting.opening), waiting)
+            return
+        if session is None and not waiting.visited and waiting.wanted_by is not None:
+            # How long it is to last only the client can say: whoever has the client may begin one.
+            epoch, to = waiting.wanted_by
+            self.fabric.send((to,), Nothing(client, epoch, *self._lead(client)))
+            self.abroad.in_vain(client)
             return
         present = session is not None
         if session is not None:

@@ -143,6 +143,13 @@ class Turning:
             self.registry.moves.copying.rested(session)
             self.registry.moves.abroad.settled(session)
 
+    def has_come(self, session: Session, source: NodeId) -> None:
+        """All that this source had to pass on; others may still have something."""
+        for way in session.inflow.upstreams:
+            if way.source == source:
+                way.origins.clear()
+        self._leave_behind(session)
+
     def _leave_behind(self, session: Session) -> None:
         """Gates that are passed and ways that are done with. A copy keeps both, to tell whom it has heard of."""
         inflow, passed = session.inflow, list[NodeId]()
