@@ -561,6 +561,7 @@ class Abroad:
         client, present = moved.client, self.registry.sessions.get(moved.client)
         way = Upstream(moved.epoch, peer, (), {peer}, main=present is None)
         if present is None:
+            self.moves.holding.decline(client)
             session = self.moves.arriving.installed(moved, way)
             session.standing.came_from = ""
         else:

@@ -128,9 +128,12 @@ class Moves:
         self.wait_for(opening, outlet, at)
         return True
 
-    @staticmethod
-    def _fits(copy: Copy, opening: Opening, at: At) -> bool:
-        """Whether the client shows that it was nowhere since the copy was made of its session."""
+    def _fits(self, copy: Copy, opening: Opening, at: At) -> bool:
+        """Whether the client shows that it was nowhere since the copy was made of its session; unless another one is
+        arriving here from another site, which cannot give way yet."""
+        present = self.registry.sessions.get(opening.client)
+        if present is not None and present.standing.arriving:
+            return False
         return copy.source == at.broker and opening.token == copy.session.carried.token != ""
 
     def wait_for(self, opening: Opening, outlet: Outlet | None, at: At) -> Waiting:

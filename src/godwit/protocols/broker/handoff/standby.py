@@ -125,6 +125,13 @@ class Holding:
         if self.bytes > self.bytes_max or len(session.queue.waiting) > self.registry.limits.queue_max:
             self.switch.host.after(0.0, partial(self._refuse, copy))
 
+    def decline(self, client: str) -> None:
+        """A session of this client comes from another site, and cannot give way to a copy until it is whole. What the
+        copy was made of goes into it instead, if the client wants that."""
+        copy = self.registry.copies.get(client)
+        if copy is not None:
+            self._refuse(copy)
+
     def _refuse(self, copy: Copy) -> None:
         if copy.session.standing.state is State.STANDBY:
             self.forget(copy)
