@@ -124,6 +124,8 @@ CURED = {
     " the gateway for it, and its broker was cut off. The gateway made up a session that was to last no time at all.",
     "sites-copy-taken-up-when-the-older-arrives": "A copy was taken up at a gateway, and the client's older session"
     " came there from another site. The answers to the copy were then taken for those to another place.",
+    "sites-copy-in-place-of-one-that-arrives": "A session was arriving from another site when its client came and"
+    " showed the token of a newer one, of which there was a copy: that was put in the place of what was arriving.",
     "sites-two-copy-whose-original-crossed": "A client was let into a copy while its session went to another site. The"
     " holder of the copy was told so, did not take it for an answer, and waited for the original for ever.",
     "sites-two-handed-on-as-it-arrived": "A session came to a gateway, was handed on in the same turn to the broker"
