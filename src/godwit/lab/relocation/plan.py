@@ -21,6 +21,8 @@ TABLE = (
     "complete acyclic RP",
 )
 """Those of table 5.4."""
+JOINED = ("incomplete acyclic RP, joined", "complete acyclic RP, joined")
+"""The second reading of two of them."""
 RATIO = ("ping/pong", "incomplete acyclic", "complete acyclic")
 """Whose latencies are compared."""
 THE_SPEC_TRIES = ("subscriptions, covering, forest", "subscriptions, covering, approximate forest", "adverts, covering")
@@ -41,6 +43,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     deployed_handovers: int = 20
     further: int = 0
     """Topologies after the seeds, of what the ratio of latencies compares: ten left it at the edge of its tolerance."""
+    fresh: int = 0
+    """Topologies after those, of what C12 and C14 hang on, and twice as many for C15's covering and C17."""
     only_trials: bool = False
     quick: bool = False
 
@@ -67,9 +71,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return Configuration(seed=0, protocol="", variant=variant)
 
     def runs(self) -> list[Configuration]:
-        """Seed by seed, but what three short topologies left open first and in all of its seeds."""
-        first = [] if self.only_trials else seed_by_seed([*self._further(), *self._left_open()])
+        """Seed by seed, but what was left open first and in all of its seeds."""
+        first = [] if self.only_trials else [*self._fresh(), *seed_by_seed([*self._further(), *self._left_open()])]
         return list(dict.fromkeys([*first, *seed_by_seed(self.cells())]))
+
+    def _fresh(self) -> list[Configuration]:
+        """Their seeds begin where all others end."""
+        means = [self.cell(protocol) for protocol in (*TABLE, *JOINED)]
+        means += [self.cell(protocol, "full") for protocol in TABLE if protocol != "incomplete acyclic"]
+        shares = [self.cell("complete acyclic", mobility, filters) for mobility in MOBILITY for filters in FILTERS]
+        shares += [self.cell("complete acyclic", subscribers=count) for count in self.subscribers]
+        runs = seed_by_seed([*((cell, self.fresh) for cell in means), *((cell, 2 * self.fresh) for cell in shares)])
+        used = self.seeds + self.further
+        return [msgspec.structs.replace(one, seed=one.seed + used) for one in runs]
 
     def _further(self) -> Iterable[tuple[Configuration, int]]:
         if self.further:
@@ -102,7 +116,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         yield from ((self.small(protocol), self.seeds) for protocol in (*PROTOCOLS, *DEPLOYED))
 
 
-PUBLISHED = Plan(further=10)
+PUBLISHED = Plan(further=10, fresh=10)
 SHORT = Plan(seeds=3, handovers=15, subscribers=(5, 10, 20, 50, 100), publishers=(1, 5, 20), deployed_handovers=10)
 """The trials in full: they are what decides whether a way to move is safe."""
 QUICK = Plan(

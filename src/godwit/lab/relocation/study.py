@@ -24,6 +24,9 @@ def outcome(rows: Sequence[Row[Configuration, Result]], size: str) -> Outcome:
     seeds = f"{plan.seeds} topologies with {plan.handovers} handovers each, numbered from 1"
     if plan.further:
         seeds += f"; {plan.further} more for the ratio of latencies"
+    if plan.fresh:
+        first = plan.seeds + plan.further + 1
+        seeds += f"; {plan.fresh} from {first} on for C12 and C14, and {2 * plan.fresh} for C15's covering and C17"
     return reported(page, PARAMETERS, seeds, partial(_figures, evidence))
 
 
