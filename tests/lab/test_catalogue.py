@@ -71,7 +71,7 @@ REPAIRED = {
     "mft-pubsub": {"E5"},
     "proactive-handoff": {"Q2", "Q3", "Q16", "Q20a", "Q20b", "Q22"},
     "manet-cbr": {"E1a", "E2b", "E3b", "E5", "E7c"},
-    "content-routing": {"C1", "C3", "C5", "C6", "C11"},
+    "content-routing": {"C1", "C3", "C5", "C6", "C11", "C12", "C14", "C15 covering", "C17", "C22", "C23"},
 }
 
 

@@ -51,6 +51,17 @@ def never_free(one: Configuration) -> float:
     return published(one) + 10
 
 
+def no_cheaper_on_average(one: Configuration) -> float:
+    """A quarter preloaded costs as much as none, more in some replications and less in others."""
+    some = one.varied == "inputs" and one.preloaded == 250
+    return published(one) * ((1 + (one.seed % 5 - 2) / 5) / 0.75 if some else 1)
+
+
+def now_straight_now_crooked(one: Configuration) -> float:
+    bent = one.varied == "random" and one.preloaded == 500
+    return published(one) * (1 + 0.4 * (one.seed % 2) if bent and one.sense is Sense.OVERLAP else 1)
+
+
 def verdicts(of: Rows) -> dict[str, Verdict]:
     return {finding.claim.name: finding.verdict for finding in judge(of)}
 
@@ -68,7 +79,9 @@ def verdicts(of: Rows) -> dict[str, Verdict]:
         ("C22", rows(published), Verdict.REPRODUCED),
         ("C22", rows(never_free), Verdict.NOT_REPRODUCED),
         ("C22", [row for row in rows(published) if row.configuration.preloaded < 1000], Verdict.NOT_DECIDABLE),
+        ("C22", rows(no_cheaper_on_average), Verdict.NOT_DECIDABLE),
         ("C23", rows(published), Verdict.REPRODUCED),
+        ("C23", rows(now_straight_now_crooked), Verdict.NOT_DECIDABLE),
         ("C23", rows(dear_when_preloaded), Verdict.NOT_REPRODUCED),
         ("C23", rows(crooked), Verdict.NOT_REPRODUCED),
         ("C23", [row for row in rows(published) if row.configuration.preloaded < 300], Verdict.NOT_DECIDABLE),
@@ -82,3 +95,5 @@ def test_a_single_run_decides_nothing_about_costs() -> None:
     alone = [row for row in rows(published) if row.configuration.seed % 5 == PLANS["published"].runs()[0].seed % 5]
     assert verdicts(alone)["C20"] is Verdict.NOT_DECIDABLE
     assert verdicts(alone)["C21"] is Verdict.NOT_DECIDABLE
+    assert verdicts(alone)["C22"] is Verdict.NOT_DECIDABLE
+    assert verdicts(alone)["C23"] is Verdict.NOT_DECIDABLE

@@ -22,9 +22,18 @@ class Evidence(BySetting[Configuration, Result]):
         super().__init__(rows)
         self.plan = plan
 
+    def mean(self, quantity: Quantity, setting: Configuration) -> Interval | None:
+        """Over topologies."""
+        return _enough(super().mean(quantity, setting))
+
     def difference(self, quantity: Quantity, one: Configuration, other: Configuration) -> Interval | None:
         """`one` minus `other`, topology by topology."""
         return _enough(super().difference(quantity, one, other))
+
+    def lead(self, quantity: Quantity, one: Configuration, other: Configuration, weight: float) -> Interval | None:
+        """`one` minus so many times `other`, topology by topology."""
+        here, there = self.values(quantity, one), self.values(quantity, other)
+        return _enough(interval_if_any(value - weight * there[seed] for seed, value in here.items() if seed in there))
 
     def ratio(self, quantity: Quantity, one: Configuration, other: Configuration) -> Interval | None:
         """`one` by `other`, topology by topology."""

@@ -11,7 +11,7 @@ from godwit.lab.relocation.networks import WIRINGS
 from godwit.lab.relocation.plan import DEPLOYED_BROKERS, TABLE
 from godwit.lab.relocation.runs import DEPLOYED, FILTERS, MOBILITY, PROTOCOLS, Configuration, Result
 from godwit.lab.relocation.trials import VARIANTS
-from godwit.lab.relocation.verdicts import PUBLISHED_MS, findings, upper
+from godwit.lab.relocation.verdicts import PUBLISHED_MS, findings, uppers
 
 
 def page(evidence: Evidence, rows: int, command: str) -> Page:
@@ -51,13 +51,13 @@ def _costs(evidence: Evidence) -> Table:
     rows: list[Sequence[str]] = []
     for protocol in PROTOCOLS:
         cells = [evidence.plan.cell(protocol, mobility, filters) for filters in FILTERS for mobility in MOBILITY]
-        bound = upper(evidence, protocol, cells[0]) if protocol in TABLE else None
+        bound = uppers(evidence, protocol, cells[0]) if protocol in TABLE else ""
         withdrawn = evidence.mean(lambda one: one.withdrawals, cells[0])
         rows.append(
             (
                 protocol,
                 *(_told(evidence.mean(signalling, cell)) for cell in cells),
-                "" if bound is None else str(bound),
+                bound,
                 _told(withdrawn),
                 _told(evidence.mean(direct, cells[0])),
             )
