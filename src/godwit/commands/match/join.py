@@ -81,9 +81,10 @@ def _matched(
                 content = events.content
                 batch = Batch.from_events(content) if isinstance(content, list) else Batch.from_arrow(content)
                 matches = index.match_batch(batch)
+                # Counted first: Ctrl-C may come at any moment, and what is in the file is in the account.
+                tally.count(matches.offsets, matches.ids)
                 if deliveries is not None:
                     deliveries.write(events, matches.offsets, matches.ids)
-                tally.count(matches.offsets, matches.ids)
                 bar.update(events.share, f"{tally.events:,} events, {tally.deliveries:,} deliveries")
         if deliveries is not None:
             deliveries.finish()

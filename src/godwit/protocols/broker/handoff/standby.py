@@ -247,7 +247,8 @@ class Taking:
         session = self._take_up(copy, epoch)
         self.switch.fabric.send((copy.source,), Fetch(opening.client, epoch, copy.epoch, held=True))
         self.expect(session)
-        self.moves.return_to(session, opening)
+        if session.carried.unproven:
+            self.moves.return_to(session, opening)
         self.registry.attach(session, opening, outlet, present=True)
 
     def take_reserved(self, copy: Copy, opening: Opening, outlet: Outlet) -> None:

@@ -3,6 +3,7 @@ disk."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -258,7 +259,7 @@ class Deliveries:
             return False
         self._restore(session, old)
         if session.outlet is not None and not old.out:
-            queue.send_again((old,))
+            queue.unsent = deque((*queue.unsent, old))
             self.pump(session)
         return True
 
@@ -316,7 +317,8 @@ class Deliveries:
         """All that is under way goes again, at once and in order; then what waits."""
         if session.carried.memory is None:
             session.queue.doubted.clear()  # no other session can show any more that it is the client's
-        session.queue.send_again(session.queue.flying.values())
+        if session.queue.flying:
+            session.queue.unsent = deque((*session.queue.unsent, *session.queue.flying.values()))
         self.pump(session)
 
     def detached(self, session: Session) -> None:

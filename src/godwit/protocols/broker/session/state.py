@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -292,13 +292,6 @@ class Queue:
         if self.waiting is _NOBODY:
             self.waiting = deque()
         self.waiting.extend(items)
-
-    def send_again(self, items: Collection[Item]) -> None:
-        """Last of those that have a number and must go."""
-        if items and self.unsent is _NOBODY:
-            self.unsent = deque()
-        if items:
-            self.unsent.extend(items)
 
     def names(self) -> dict[Name, None]:
         """Of all that the client has yet to take."""
