@@ -117,10 +117,11 @@ def console(*brokers: str) -> Iterator[str]:
     try:
         assert one.stdout is not None
         yield one.stdout.readline().split()[3].rstrip(";")
-        assert one.poll() is None, one.stdout.read()
+        assert one.poll() is None
     finally:
+        ended = one.poll()
         one.terminate()
-        one.communicate(timeout=START_S)
+        print("the console said:", one.communicate(timeout=START_S)[0], f"and had ended: {ended}")  # noqa: T201
 
 
 def test_the_view_of_archives_shows_files_their_size_and_who_is_how_far_behind(tmp_path: Path) -> None:

@@ -16,6 +16,10 @@ from godwit.net.ops.report import Report
 ANSWER_S = 10.0
 STATUS_PORT = 9883
 
+REPORTS = msgspec.json.Decoder(Report)
+"""Made before any thread uses it. msgspec looks into a type when something is first decoded as that, and two threads
+that have it do so at once crash the process (seen with 0.22)."""
+
 
 class AskError(Exception):
     """No answer, or not the one that was wanted. `status` is HTTP's, 0 where there was no answer at all."""
@@ -121,7 +125,7 @@ def report_at(address: str, answer_s: float = ANSWER_S) -> Report:
     """What `/status` says at `host:port`."""
     said = fetched(f"http://{address}", "/status", answer_s=answer_s)
     try:
-        return msgspec.json.decode(said, type=Report)
+        return REPORTS.decode(said)
     except msgspec.DecodeError:
         raise AskError(f"{address}: this is no broker's status") from None
 
