@@ -177,6 +177,8 @@ CURED = {
     " from there to a broker that had not heard of the event yet, and got it once more.",
     "rate-counted-before-the-disk": "An interval of a rate began when a delivery was taken, and not when it left: one"
     " that had waited for the disk was followed too soon.",
+    "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
+    " older session, waited for a slow disk: that came, and came again out of the archive.",
 }
 
 

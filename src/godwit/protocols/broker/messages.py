@@ -131,7 +131,7 @@ class Replay(msgspec.Struct, array_like=True):
     born: Line = FIRST
     """The session that asked."""
     had: set[Name] = msgspec.field(default_factory=set)
-    """What waited for the client when it asked, out of an older session: it need not be read again."""
+    """What waited for the client when it asked, mostly out of an older session: it need not be read again."""
 
 
 class Mark(msgspec.Struct, array_like=True):

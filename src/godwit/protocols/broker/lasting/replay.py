@@ -29,7 +29,7 @@ from godwit.protocols.broker.session.memory import born_of_session, wants
 from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.rows import Ledger
-from godwit.protocols.broker.session.state import Item, Session, Sub
+from godwit.protocols.broker.session.state import Item, Session, Sub, name_of
 from godwit.protocols.host import Host, NodeId, Timer
 
 SILENT_S = 5.0
@@ -147,7 +147,7 @@ class Replays:
         goes_on = old is not None and is_alike(old.wanted, wanted) and wanted.retain_handling is RetainHandling.IF_NEW
         replays = session.carried.replays
         if wanted.since is not None and not goes_on:
-            waiting = set(session.queue.names())
+            waiting = self.flows.names(session, wanted.qos)
             replays[wanted.key] = Replay(wanted.since, born=born_of_session(session.carried), had=waiting)
             self._keep(session)  # with the subscription: after a crash there are both, or none
         elif wanted.since is None and replays.pop(wanted.key, None) is not None:
@@ -334,11 +334,12 @@ class Replays:
         said = _replayed(publication)
         qos = min(publication.qos, wanted.qos)
         identifiers = (wanted.identifier,) if wanted.identifier else ()
+        # The name of what is read is that of what has come: whoever had it elsewhere does not get it twice.
+        if name_of(publication) in reading.replay.had:
+            return
         if qos:
-            # The name of what is read is that of what has come: whoever had it elsewhere does not get it twice.
             item = Item(said, qos, False, identifiers, stamp=(origin, 0), since=self.steady())
-            if item.name not in reading.replay.had:
-                self.switch.take(session, item, origin)
+            self.switch.take(session, item, origin)
         else:
             # Once the disk knows that it was read: else a crash would bring it again.
             self.flows.pass_on_once(session, said, False, identifiers, session.durable)

@@ -15,7 +15,7 @@ from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.memory import note
 from godwit.protocols.broker.session.rows import DONE_WITH, Ledger
-from godwit.protocols.broker.session.state import NUMBER_MAX, Item, Queue, Session
+from godwit.protocols.broker.session.state import NUMBER_MAX, Item, Queue, Session, name_of
 from godwit.protocols.host import Host, Record
 
 BOUNDS = ("queue", "age")
@@ -74,13 +74,19 @@ class Deliveries:
         self._steps: list[tuple[Session, Outlet, Item]] = []
         self._completed: list[tuple[Session, Outlet, int]] = []
         self._passing: list[Passing] = []
-        self._behind: dict[Session, int] = {}
-        """How many deliveries at QoS 0 to a session wait for the disk."""
+        self._behind: dict[Session, deque[Publication]] = {}
+        """What is to be delivered to a session at QoS 0 and waits for the disk, in its order."""
 
     @property
     def is_behind(self) -> bool:
         """Whether deliveries at QoS 0 wait for the disk."""
         return bool(self._behind)
+
+    def names(self, session: Session, qos: int) -> set[Name]:
+        """Of all that waits for the client, as far as who asks at this QoS need not get it again. What waits for the
+        disk at QoS 0 is lost where the connection is, so that it counts only where QoS 0 is all that is asked for."""
+        behind = self._behind.get(session, ())
+        return {*session.queue.names(), *(name_of(one) for one in behind if not min(one.qos, qos))}
 
     def pass_on(
         self,
@@ -119,7 +125,7 @@ class Deliveries:
         else:
             self._later()
             self._passing.append(Passing(session, session.outlet, publication, retain, identifiers, pace))
-            self._behind[session] = self._behind.get(session, 0) + 1
+            self._behind.setdefault(session, deque()).append(publication)
 
     def take(self, session: Session, item: Item) -> None:
         """Above QoS 0: it is the session's from now on."""
@@ -422,7 +428,7 @@ class Deliveries:
         passing: list[Passing],
     ) -> None:
         for one in passing:
-            self._behind[one.session] -= 1
+            self._behind[one.session].popleft()
             if not self._behind[one.session]:
                 del self._behind[one.session]
             if one.session.outlet is one.outlet:

@@ -66,6 +66,11 @@ class Chunk(Body):
         return -2 * self.number
 
 
+def name_of(publication: Publication) -> Name:
+    """The same in whichever site, and in the archive."""
+    return (repr(publication.time), publication.publisher, publication.sequence)
+
+
 class Item:
     """A delivery above QoS 0 that one session waits for, or that is under way to its client."""
 
@@ -170,7 +175,7 @@ class Item:
         a member of a group, or is retained; or it is done with."""
         if self.stamp is None or self.group is not None or self.received:
             return None
-        return (repr(self.label.time), self.label.publisher, self.label.sequence)
+        return name_of(self.label)
 
 
 class Sub:
