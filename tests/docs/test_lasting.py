@@ -65,7 +65,7 @@ def lines(number: int) -> list[str]:
     return [line for line in COMMANDS[number].splitlines() if line.startswith(("godwit", "curl"))]
 
 
-@pytest.mark.feature("content-routing F41", "content-routing F42")
+@pytest.mark.feature("content-routing F41")
 def test_the_five_minutes_print_what_the_page_says(tmp_path: Path) -> None:
     broker = Process(tmp_path, "here", *FREE)
     with running(broker):

@@ -20,6 +20,15 @@ def test_all_efforts_find_the_same_pairs_of_the_same_seed(sense: Sense) -> None:
     assert found[2].tests < found[1].tests
 
 
+@pytest.mark.feature("content-routing F41")
+@pytest.mark.parametrize(("sense", "counted"), [(Sense.COVER, 319_000), (Sense.OVERLAP, 753_000)])
+def test_the_trial_of_the_specification_takes_about_as_many_operations(sense: Sense, counted: int) -> None:
+    """The first seed of the plan. What the specification counted (4.4) is of one seed, too."""
+    plan = [one for one in PLANS["published"].runs() if one.experiment == "E10" and one.effort is Effort.BOUNDED]
+    whole = next(one for one in plan if one.sense is sense and one.profiles == one.queries == 1_000)
+    assert run(whole).tests == pytest.approx(counted, rel=0.1)
+
+
 def test_preloading_all_inputs_leaves_nothing_to_test() -> None:
     one = Configuration(
         seed=1, experiment="E11", sense=Sense.OVERLAP, effort=Effort.BOUNDED, profiles=50, queries=50, varied="inputs"

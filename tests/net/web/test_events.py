@@ -98,3 +98,31 @@ def test_a_browser_is_told_what_is_and_what_changes(tmp_path: Path) -> None:
             assert [row["payload"] for row in await plain] == ["hello"]
 
     played(scene)
+
+
+def test_a_posted_subspace_is_found_and_what_is_posted_to_expire_leaves(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with serving(tmp_path, "a", **HTTP) as a:
+            room = {"topic": "rooms/7", "attributes": {"kind": "room"}, "retain": True}
+            wanted = quote("kind = 'room' AND start >= 10 AND start < 12")
+            lasting = asyncio.create_task(events(a, f"topics=rooms/%23&lasting=&filter={wanted}", 2))
+            await until(lambda: any(one.subscriptions for one in parts(a).broker.sessions.values()))
+            await asked(a, "/events", {**room, "profile": "start >= 9 AND start < 11", "expiry_s": 2})
+            told = await lasting
+            assert [(row["change"], row.get("because")) for row in told] == [("+", None), ("-", "expired")]
+            assert (await answered(a, "/events", {**room, "profile": "start >"}))[0] == 400
+
+    played(scene)
+
+
+def test_a_browser_gets_the_past_and_then_what_comes(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with serving(tmp_path, "a", archive__folder=tmp_path / "archive", **HTTP) as a:
+            for x in (1, 5):
+                await asked(a, "/events", {"topic": "vans/1", "attributes": {"x": x}})
+            past = asyncio.create_task(events(a, f"topics=vans/%23&since=-1h&filter={quote('x > 3')}", 2))
+            await until(lambda: any(one.subscriptions for one in parts(a).broker.sessions.values()))
+            await asked(a, "/events", {"topic": "vans/1", "attributes": {"x": 7}})
+            assert [row["attributes"]["x"] for row in await past] == [5, 7]
+
+    played(scene)
