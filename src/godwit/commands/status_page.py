@@ -75,7 +75,7 @@ def _sites(report: Report) -> RenderableType | None:
     """Uplinks and what they cost, then MQTT brokers of others."""
     if not report.uplinks and not report.bridges:
         return None
-    table = Table(box=None, padding=(0, 2))
+    table = Table(box=None, padding=(0, 1))  # narrow, so that 80 columns show whole names
     for heading in ("uplink", "link", "events out", "in", "bytes out", "in", "packed to", "waiting", "dropped"):
         table.add_column(heading, justify="left" if heading in ("uplink", "link") else "right")
     for row in report.uplinks:
