@@ -117,11 +117,13 @@ def test_the_page_leads_from_two_sites_to_a_bridge(tmp_path: Path) -> None:
         (top,) = commands(2)
         shown = made.run(f"{top} --once")
         assert "site plant" in shown
-        assert "bytes" in shown
+        cost = re.search(r"hq/hq-1 +up +(\d+) +\d+ +([\d,]+) +[\d,]+ +\d+% +\d+ +0 *$", shown, re.MULTILINE)
+        assert cost is not None, shown
+        assert int(cost[1]) == 2, "both events, and the second once, though the other side was away"
         told = made.metrics("9883")
         sent = re.search(r'godwit_uplink_wire_out_bytes\w*\{[^}]*peer="hq/[\w-]+"[^}]*\} (\d+)', told)
         assert sent is not None, [line for line in told.splitlines() if "uplink" in line]
-        assert int(float(sent[1])) > len('line/press {"celsius": 71}')
+        assert int(float(sent[1])) >= int(cost[2].replace(",", "")) > len('line/press {"celsius": 71}')
 
         (mosquitto,) = commands(3)
         made.start(mosquitto, "mosquitto.log")

@@ -153,6 +153,37 @@ async def test_a_site_that_is_not_configured_is_refused_with_what_would_be_right
 
 
 @scene
+async def test_of_a_cycle_one_uplink_carries_nothing_and_log_and_status_say_its_path(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def site(name: str, *others: str, **dials: int) -> dict[str, Any]:
+        told = {one: {"connect": [f"127.0.0.1:{dials[one]}"]} if one in dials else {} for one in others}
+        return {"sites__site": name, "sites__listen": "127.0.0.1:0", "sites__uplinks": told}
+
+    async with (
+        serving(tmp_path, "one", **site("a", "b", "c")) as first,
+        serving(tmp_path, "two", **site("b", "a", "c", a=port(first, "sites"))) as second,
+        serving(tmp_path, "three", **site("c", "a", "b", a=port(first, "sites"), b=port(second, "sites"))) as third,
+        client(third, "s") as hearer,
+        client(second, "p") as speaker,
+    ):
+
+        def cycles(one: Any) -> dict[str, str]:
+            return {row.peer: row.cycle for row in uplinks(one).rows() if row.cycle}
+
+        await until(lambda: bool(cycles(second) and cycles(third)))
+        assert cycles(first) == {}
+        assert (cycles(second), cycles(third)) == ({"c/three": "b - c - a - b"}, {"b/two": "c - b - a - c"})
+        assert "the uplink to c carries nothing: it closes a cycle, b - c - a - b" in caplog.text
+        await hearer.subscribe("line/#", qos=1)
+        await wanted(second, "a/one")
+        await speaker.publish("line/1", b"round", qos=1)
+        assert await taken(hearer, 1) == [("line/1", b"round")]
+        rows = {row.peer: row.events_in for row in uplinks(third).rows()}
+        assert rows == {"a/one": 1, "b/two": 0}
+
+
+@scene
 async def test_what_users_may_publish_is_what_a_site_offers(tmp_path: Path) -> None:
     users = tmp_path / "users.toml"
     users.write_text('[anonymous]\npublish = ["line/#"]\n')

@@ -37,10 +37,22 @@ CURED = {
     " which the client had had nothing.",
     "waited-for-the-newer": "A client waited for its session, was let into an older one that came first, and got from"
     " both what both had.",
+    "awaited-by-its-moment": "Two sessions of a client began in the same millisecond at two brokers. One arrived, and"
+    " was taken for the other, which was waited for. So what that had had already came again.",
+    "gate-of-a-broker-nobody-could-ask": "A session came with word of a broker that lost its disk, to a broker that did"
+    " not know that one yet. It was through before it could be asked to turn, and was waited for for ever.",
+    "dht-a-home-since": "A broker was told of an older session before it knew that it is a home of the client. It"
+    " handed that on to the homes, of which it was the only one by then, and the older session heard of no newer one.",
+    "dht-began-before-it-was-restored": "A broker lost its disk, and a client began a session there before the broker"
+    " was in the ring again. No home was told of it then, and the older session stayed where it was.",
     "begun-at-the-same-moment": "Two sessions of a client began in the same millisecond at two brokers, and a turn to"
     " the one was taken for a turn to the other.",
     "calendar-set-back": "A session that began where the calendar had been set back got an epoch that the older one"
     " reached by moving, so that the order of the two was lost.",
+    "dht-older-session-at-a-broker-nobody-knew": "A session that waited for an older one went to a broker that had"
+    " never heard of where that was. So it asked nobody there, and forgot what its client had before the older came.",
+    "dht-newer-by-the-calendar": "A session that remembered what it had began where the calendar was behind. So it went"
+    " into the one before it, which counted as newer, did not remember, and took once more what it had.",
     "copied-while-held-back": "A session was copied and given away while what an older one kept was held back in it.",
     "copy-without-word": "A client without a token was let into a copy while its session was elsewhere, and both used"
     " the same packet identifier.",
@@ -175,8 +187,18 @@ CURED = {
     " old site, which passed it on, and the gateway that the session came to had kept back the same.",
     "sites-two-had-abroad-before-at-home": "A second gateway took an event to another site. A session brought it along"
     " from there to a broker that had not heard of the event yet, and got it once more.",
+    "sites-two-had-at-home-and-brought-late": "A session had an event in its old site and crossed. A second gateway had"
+    " taken the same event to the new site, where it came late and was not known as one that the session had had.",
+    "sites-two-kept-back-and-refused-as-passed-on": "A second gateway brought an event of a third site to a session"
+    " that was arriving. What its old site passed on was refused as the same, and what was kept back as passed on.",
+    "sites-two-had-before-a-crash": "A broker crashed, and did not know any more that a session had had what a gateway"
+    " had brought before: the session moved, and got it again by the other gateway.",
     "rate-counted-before-the-disk": "An interval of a rate began when a delivery was taken, and not when it left: one"
     " that had waited for the disk was followed too soon.",
+    "in-a-copy-and-in-its-original": "A client was let into a copy, and with the same token into its original, which"
+    " went into the copy when the two met. The copy gave it all again that it had had in the original since.",
+    "in-a-copy-and-in-its-original-unannounced": "The same where nobody had heard of the copy yet. It also used packet"
+    " identifiers that the client knew from the original.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

@@ -598,20 +598,8 @@ class Broker:
         """The next from another broker. What comes of it and its mark are written in this one turn."""
         moves, turning = self._moves, self._moves.turning
         match content:
-            case Publication():
-                self.counts.taken += 1
-                self._switch.stamp = (origin, number)
-                self._switch.spread(origin, (content,))
-                self._switch.stamp = None
-            case messages.Dealt(publication, share):
-                self.counts.taken += 1
-                self._switch.stamp = (origin, number)
-                self._switch.dealing.take(origin, publication, share)
-                self._switch.stamp = None
-            case Repeated(publication):
-                self._switch.stamp = (origin, number)
-                self._switch.repeat(origin, publication)
-                self._switch.stamp = None
+            case Publication() | messages.Dealt() | Repeated():
+                self._on_published(origin, number, content)
             case Forwarded():
                 turning.on_forwarded(origin, content)
             case Place():
@@ -664,6 +652,20 @@ class Broker:
                 else:
                     self.counts.refuse("retained_full")
         self.fabric.taken(origin, number)
+
+    def _on_published(self, origin: NodeId, number: int, content: Publication | messages.Dealt | Repeated) -> None:
+        """Whatever comes of it is stamped with where it came from."""
+        self._switch.stamp = (origin, number)
+        match content:
+            case Publication():
+                self.counts.taken += 1
+                self._switch.spread(origin, (content,))
+            case messages.Dealt(publication, share):
+                self.counts.taken += 1
+                self._switch.dealing.take(origin, publication, share)
+            case Repeated(publication):
+                self._switch.repeat(origin, publication)
+        self._switch.stamp = None
 
     def _on_change(self) -> None:
         """Brokers or their interests are not what they were."""

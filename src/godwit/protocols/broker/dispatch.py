@@ -8,6 +8,7 @@ from godwit.filters.filters import Filter
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.dealing import Dealing
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
+from godwit.protocols.broker.fabric.border import in_all_sites
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.shares import Shares, key_of
 from godwit.protocols.broker.interest.stated import Lingering
@@ -25,6 +26,7 @@ from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.retained import Retained
 from godwit.protocols.broker.session.rows import Ledger, kept_of
 from godwit.protocols.broker.session.state import PASSAGES_MAX, Body, GroupKey, Item, Session, Sub
+from godwit.protocols.broker.session.stays import has_had, wanted_by_others
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import Host, NodeId, Record, Timer
 
@@ -286,12 +288,13 @@ class Switch:
             else:
                 self.counts.refuse("retained_full")
         if own:
+            # First, so that what is kept here is stamped with the number that it is sent under.
+            self._send(publication, audience, found)
             if self.fabric.deals and not audience.problem:
                 seats = audience.seats if found is None else (*audience.seats, *found.seats)
                 keys = dict.fromkeys((*(one.key for one in groups if one.key in self.shares), *seats))
                 self._deal(publication, keys)
             self.stamp = None
-            self._send(publication, audience, found)
 
     def _deal(self, publication: Publication, groups: Iterable[GroupKey]) -> None:
         for key in groups:
@@ -331,7 +334,7 @@ class Switch:
             self.give(taker.session, origin, publication, qos, retain, taker.identifiers)
 
     def _send(self, publication: Publication, audience: Audience, found: Found | None) -> None:
-        """Last of all: what is sent and what is kept here become durable together."""
+        """In the turn in which it is kept here: what is sent and what is kept become durable together."""
         to: Iterable[NodeId] = audience.brokers
         if publication.retain and not self.fabric.retains_everywhere:
             # Also to those who do not want this content: what they keep of the topic is not the last any more.
@@ -361,7 +364,7 @@ class Switch:
         waiting = {item.label.passage for item in items}
         known = dict(session.carried.passages)
         if not session.inflow.gates and session.carried.memory is None:
-            known.update(dict.fromkeys(reversed(self.fabric.crossed(session.inflow.since))))
+            known.update(dict.fromkeys(reversed(self.fabric.crossed(session.standing.crossings or 0))))
         return tuple(passage for passage in known if passage not in waiting)[-PASSAGES_MAX:]
 
     def give(
@@ -377,7 +380,8 @@ class Switch:
         pace: str = "",
     ) -> None:
         """To a session, wherever it is by now."""
-        if session.carried.passages and group is None and self._was_had(session, origin, publication):
+        carried = session.carried
+        if (carried.passages or carried.stays) and group is None and self._was_had(session, origin, publication):
             self.counts.late_duplicates += 1
             return
         if publication.passage is not None and group is None and not self._passes(session, origin, publication):
@@ -392,7 +396,9 @@ class Switch:
                 self.flows.pass_on_once(
                     session, publication, retain, identifiers, self._is_repeated(origin, publication)
                 )
-        elif group is not None or (self._takes(session, origin) and is_own(session, self.stamp, publication)):
+        elif group is not None or (
+            self._takes(session, origin, publication) and is_own(session, self.stamp, publication)
+        ):
             if qos:
                 item = self._item(publication, qos, retain, identifiers, body, group, pace)
                 self._give_moving(session, origin, item)
@@ -423,7 +429,7 @@ class Switch:
     def _passes(self, session: Session, origin: NodeId, publication: Publication) -> bool:
         """Whether it is the first of its name that is for this session. One that stays takes what its broker does."""
         assert publication.passage is not None
-        if session.plain or session.standing.state is State.SHADOW or not self._takes(session, origin):
+        if session.plain or session.standing.state is State.SHADOW or not self._takes(session, origin, publication):
             return publication.passage not in session.carried.passages
         if not is_own(session, self.stamp, publication) or not session.passes(publication.passage):
             return False
@@ -432,19 +438,38 @@ class Switch:
         return True
 
     def _was_had(self, session: Session, origin: NodeId, publication: Publication) -> bool:
-        """Whether the session brought it along from another site, to which a second gateway of ours had taken it before
-        this broker heard of it."""
-        passages = session.carried.passages
-        if crossing_of(publication) in passages:
-            return True
-        if not self.site or publication.passage is not None or self.stamp is None or origin == self.name:
-            return False
-        broker, number = self.fabric.passage(origin, self.stamp[1])
-        return (f"{self.site}/{broker}", number) in passages
+        """Whether the session had it in another site: a second gateway has brought it here late, or had taken it there
+        before this broker heard of it."""
+        if publication.passage is None and (not self.site or origin == self.name):
+            return False  # it was published here just now, or there is no other site
+        name = self._name(publication, self.stamp)
+        return name is not None and (name in session.carried.passages or has_had(session, name, publication))
 
-    def _takes(self, session: Session, origin: NodeId) -> bool:
+    def _name(self, publication: Publication, stamp: messages.Stamp | None) -> Passage | None:
+        """How it is called in all sites."""
+        passage = publication.passage
+        if passage is None and stamp is not None:
+            passage = self.fabric.passage(*stamp)
+        return in_all_sites(passage, self.site) if passage is not None else None
+
+    def was_passed_on(self, session: Session, item: Item) -> bool:
+        """Whether the old site of a session that arrives has passed on to it what had come to it here by itself."""
+        name = self._name(item.label, item.stamp)
+        if name is None:
+            return False
+        if item.label.passage is None:  # what has been taken of this site has come by way of the other
+            return name in session.carried.passages
+        return has_had(session, name, item.publication) and not self._is_fresh(session, item.publication)
+
+    def _takes(self, session: Session, origin: NodeId, publication: Publication) -> bool:
         """See `takes`. Of a session that crosses between sites it counts, too, over which uplink something comes."""
-        return self.may_have(session) and (bool(session.standing.abroad) or takes(session, origin))
+        if not self.may_have(session) and not self._is_fresh(session, publication):
+            return False
+        return session.standing.abroad or takes(session, origin)
+
+    def _is_fresh(self, session: Session, publication: Publication) -> bool:
+        """Whether only subscriptions want it of which the site that the session comes from has not heard."""
+        return bool(session.standing.fresh) and not wanted_by_others(session, publication, session.standing.fresh)
 
     def may_have(self, session: Session) -> bool:
         """Whether what comes now is not one that the session has at its place in another site."""
@@ -520,12 +545,6 @@ class Switch:
         to = [holder for holder, turned in standing.copies.items() if origin not in turned]
         self.ledger.writes += bool(to)
         self.fabric.send(to, Forwarded(session.client, standing.copied, kept_of(item)))
-
-
-def crossing_of(publication: Publication) -> Passage:
-    """How a session that crosses between sites remembers what it had before: where two gateways act for a site, the
-    same may come to it again over the other one. No passage looks like this."""
-    return f"/{publication.publisher}", publication.sequence
 
 
 def takes(session: Session, origin: NodeId) -> bool:

@@ -181,6 +181,17 @@ class Memory(msgspec.Struct, array_like=True):
     """It began as a copy. That its source says that this is the session is not enough: see `Carried.unproven`."""
 
 
+class Stay(msgspec.Struct, frozen=True, array_like=True):
+    """A site in which a session was, and how far each stream of it had come where the session left. What it wanted up
+    to there it has had, whoever brings the same to it again and however late."""
+
+    site: str
+    lines: dict[str, Count]
+    """By stream, as publications are named in other sites: the last number."""
+    but: frozenset[str] = frozenset()
+    """Subscriptions that it did not have there: those of another session of the client, which have become its own."""
+
+
 class Carried(msgspec.Struct, array_like=True):
     """What a session takes along wherever it goes: it is in its row on the disk, in `Session` and in `Copy`."""
 
@@ -219,6 +230,8 @@ class Carried(msgspec.Struct, array_like=True):
     unproven: bool = False
     """The client has come back to it without a token, and has shown none since. It may have had another session before,
     of which nobody here has heard yet."""
+    stays: tuple[Stay, ...] = ()
+    """The sites where it was before, the last one last."""
 
 
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
@@ -534,6 +547,8 @@ class Crossed(msgspec.Struct, frozen=True, tag="crossed", array_like=True):
 
     client: str
     epoch: Count
+    lines: dict[str, Count] = msgspec.field(default_factory=dict)
+    """How far the streams of my site have come here, where that is further than `Session` said: see `Stay`."""
 
 
 class Astray(msgspec.Struct, frozen=True, tag="astray", array_like=True):

@@ -92,7 +92,9 @@ class Registry:
         return int(self.switch.clock() * 1e6)
 
     def add(self, session: Session) -> None:
-        session.limits, session.inflow.since = self.limits, self.switch.host.now()
+        session.limits = self.limits
+        if session.standing.crossings is None:
+            session.standing.crossings = self.switch.fabric.crossings
         self.sessions[session.client] = session
         self.switch.counts.sessions += 1
         for sub in session.subscriptions.values():
@@ -382,6 +384,9 @@ class Registry:
         sub = Sub(session, wanted, condition, session.row if old is None else old.row, interval_of(wanted))
         sub.placed = old is not None and old.placed and _is_alike(old, sub)
         session.subscriptions[wanted.key] = sub
+        if session.standing.arriving and old is None:
+            session.standing.fresh.add(wanted.key)
+            self.switch.ledger.put_session(session)
         self.switch.add_sub(sub)
         if old is not None:
             self.switch.remove_sub(old)

@@ -85,7 +85,11 @@ class Wire:
     def sent(self) -> int:
         return self.world.number
 
-    def crossed(self, since_s: float) -> list[tuple[str, int]]:
+    @property
+    def crossings(self) -> int:
+        return 0
+
+    def crossed(self, after: int) -> list[tuple[str, int]]:
         return []
 
     def passage(self, origin: NodeId, number: int) -> tuple[str, int]:

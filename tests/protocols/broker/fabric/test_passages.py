@@ -29,7 +29,7 @@ def test_what_was_taken_since_a_session_came_goes_with_it() -> None:
     names = [passage_of("x", 7, number) for number in range(4)]
     for at_s, name in enumerate(names):
         passages.admit(name, float(at_s))
-    assert passages.since(2.0) == [names[3], names[2]]
+    assert passages.after(2) == [names[3], names[2]]
 
 
 def test_what_a_broker_of_the_tree_published_comes_from_itself_only() -> None:
@@ -52,5 +52,6 @@ def test_what_was_taken_before_a_restart_is_not_taken_again_by_another_gateway()
     store.settled(lambda: None)
     again = taken_on(disk, 5.0)
     assert not again.admit(passage, 6.0)
-    assert again.since(5.0) == [], "sessions that were here have had it"
+    assert again.after(1) == [], "sessions that came after it have not had it"
+    assert again.after(0) == [passage], "those that were here before have"
     assert again.admit(passage_of("site/x", 7, 2), 6.0)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from tests.sim.brokers.lands import Land
 
-from godwit.protocols.broker.api import Reason
+from godwit.protocols.broker.api import Reason, Subscription
 from godwit.protocols.broker.interest.stated import LINGER_S
 from godwit.protocols.broker.messages import Astray, Crossed, Forwarded, Marker, Outlook, Session, Summon
 from godwit.protocols.broker.streams.frames import Parcels, decode_items
@@ -217,6 +217,25 @@ def test_what_a_second_gateway_took_across_before_the_first_heard_of_it_is_not_l
     assert client.inside
     everything_came_once(land, client)
     everything_came_once(land, other)
+    nothing_is_under_way(land)
+
+
+def test_what_is_subscribed_to_while_the_session_arrives_comes_from_its_old_site_too() -> None:
+    land = Land("a1-a2 a1-a3 a1-b1 a2-b1 b1-b2")
+    client, speaker = land.client("s", "a1", "x/#"), land.client("p", "a1")
+    land.cluster.cut("a1", "a3")
+    client.come("b1")
+    land.run(3.0)
+    assert client.inside
+    assert land.cluster.sites["b1"].broker.unfinished["crossings"], "a3 has not answered: it arrives"
+    client.take_up(Subscription("y/#", "y/#", qos=2))
+    land.run(3.0)
+    for topic in ("x/1", "y/1"):
+        speaker.speak(topic, {}, 2)
+    land.run(3.0)
+    land.cluster.heal("a1", "a3")
+    land.run(20.0)
+    everything_came_once(land, client)
     nothing_is_under_way(land)
 
 

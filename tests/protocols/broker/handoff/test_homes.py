@@ -4,14 +4,14 @@ on how many brokers there are."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 import pytest
 
 from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.handoff.homes import ANSWER_S, HOMES, CareOf, Hashed
-from godwit.protocols.broker.messages import Found, Place, Placed, Sought
+from godwit.protocols.broker.messages import Content, Found, Place, Placed, Sought
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import Homed
@@ -105,6 +105,44 @@ def test_whoever_is_taken_for_a_home_asks_and_tells_those_who_are() -> None:
         assert held(world) == [name]
     assert subscriber.presents == [False, True, True]
     assert subscriber.payloads == [b"0", b"1"]
+
+
+class LateMap(OldMap):
+    """Does not know yet that this broker is the only home of everybody."""
+
+    def __init__(self, home: NodeId) -> None:
+        super().__init__(home)
+        self.asked: list[Callable[[Sequence[NodeId]], None]] = []
+
+    def homes(self, client: str) -> list[NodeId]:
+        return []
+
+    def find_homes(self, client: str, then: Callable[[Sequence[NodeId]], None]) -> None:
+        self.asked.append(then)
+
+
+def test_whoever_becomes_the_home_before_it_finds_one_tells_the_older_session_itself() -> None:
+    world, _, _ = settled(4)
+    name = held(world)[0]
+    other = next(one for one in world.names if one != name)
+    directory = world.sites[name].broker._moves.directory
+    assert isinstance(directory, CareOf)
+    directory.homes = late = LateMap(name)
+    newer = world.sites[name].broker.sessions["s"].standing.epoch
+    told = list[tuple[NodeId, Place]]()
+    send = directory.fabric.send
+
+    def overheard(to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
+        if isinstance(content, Placed):
+            told.extend((one, content.place) for one in to)
+        send(to, content, durable=durable)
+
+    directory.fabric.send = overheard  # type: ignore[method-assign]
+    directory.registered(other, Place("s", newer - 1))
+    assert told == []
+    for then in late.asked:
+        then([name])
+    assert [(to, place.epoch) for to, place in told] == [(other, newer)]
 
 
 def test_homes_that_hear_of_a_clean_start_by_somebody_else_tell_who_has_the_old_session() -> None:

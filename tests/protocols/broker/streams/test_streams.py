@@ -96,6 +96,24 @@ def test_a_durable_content_leaves_only_when_it_is_on_the_disk() -> None:
     assert pair.given() == [1]
 
 
+def test_what_waits_for_the_disk_leaves_in_its_place_and_is_gone_after_a_crash() -> None:
+    pair = Pair()
+    pair.send("b")
+    pair.run()
+    streams = pair.end("a").streams
+    streams.send("b", Place("x", 2), durable=False, settled=True)
+    streams.send("b", Place("x", 3))
+    pair.run()
+    assert pair.given() == [1, 2, 3]
+    streams.send("b", Place("x", 4), durable=False, settled=True)
+    pair.run(0.004)
+    assert pair.given() == [1, 2, 3], "it has not left yet"
+    pair.restart("a")
+    pair.run()
+    assert pair.given() == [1, 2, 3]
+    assert pair.outbox("a") == set()
+
+
 def test_what_was_on_the_disk_is_sent_after_a_crash_and_numbers_are_not_used_again() -> None:
     pair = Pair(loss=1.0)
     for _ in range(3):

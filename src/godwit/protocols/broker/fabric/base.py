@@ -92,8 +92,12 @@ class Fabric(Medium, Protocol):
     def heard(self, broker: NodeId) -> int:
         """The number of the newest statement of that broker known here."""
 
-    def crossed(self, since_s: float) -> list[Passage]:
-        """What bridges brought from the air and was taken here since then, by the host's time; the newest first."""
+    @property
+    def crossings(self) -> int:
+        """How much was taken here, over all starts, of what bridges and gateways bring."""
+
+    def crossed(self, after: int) -> list[Passage]:
+        """What was taken here of that when there had been so many; the newest first."""
 
     def passage(self, origin: NodeId, number: int) -> Passage:
         """What that broker has sent under this number is called so by whoever takes it elsewhere."""
@@ -158,7 +162,11 @@ class Alone:
     def heard(self, broker: NodeId) -> int:
         return 0
 
-    def crossed(self, since_s: float) -> list[Passage]:
+    @property
+    def crossings(self) -> int:
+        return 0
+
+    def crossed(self, after: int) -> list[Passage]:
         return []
 
     def passage(self, origin: NodeId, number: int) -> Passage:

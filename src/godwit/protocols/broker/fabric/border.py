@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
+from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.streams.frames import Ask, Parcels, Run, Taken
 from godwit.protocols.host import Message, NodeId
 
@@ -21,6 +22,16 @@ def site_of(peer: NodeId) -> str:
 def at_home(peer: NodeId) -> NodeId:
     """What it calls itself."""
     return peer.rpartition("/")[2]
+
+
+def site_in(passage: Passage) -> str:
+    """The site where what is called so was published; empty where only one site calls it so."""
+    return passage[0].partition("/")[0] if passage[0].count("/") >= 2 else ""
+
+
+def in_all_sites(passage: Passage, site: str) -> Passage:
+    """A name that no other site gives, of what a site calls so."""
+    return passage if not site or site_in(passage) else (f"{site}/{passage[0]}", passage[1])
 
 
 def outbound(frame: Message, peer: NodeId) -> Message:

@@ -86,8 +86,12 @@ class Bridge:
     def heard(self, broker: NodeId) -> int:
         return self.tree.heard(broker)
 
-    def crossed(self, since_s: float) -> list[Passage]:
-        return self.tree.crossed(since_s)
+    @property
+    def crossings(self) -> int:
+        return self.tree.crossings
+
+    def crossed(self, after: int) -> list[Passage]:
+        return self.tree.crossed(after)
 
     def passage(self, origin: NodeId, number: int) -> Passage:
         return self.tree.passage(origin, number)

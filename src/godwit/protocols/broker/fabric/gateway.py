@@ -16,7 +16,7 @@ import msgspec
 
 from godwit.filters.filters import Filter, alternatives
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
-from godwit.protocols.broker.fabric.border import at_home, known_as
+from godwit.protocols.broker.fabric.border import at_home, in_all_sites, known_as, site_in
 from godwit.protocols.broker.fabric.bridge import Bridge
 from godwit.protocols.broker.fabric.passages import Passage, passage_of
 from godwit.protocols.broker.fabric.ring.fabric import RingFabric
@@ -202,8 +202,12 @@ class Gateway:
     def heard(self, broker: NodeId) -> int:
         return self.inner.heard(broker)
 
-    def crossed(self, since_s: float) -> list[Passage]:
-        return self.inner.crossed(since_s)
+    @property
+    def crossings(self) -> int:
+        return self.inner.crossings
+
+    def crossed(self, after: int) -> list[Passage]:
+        return self.inner.crossed(after)
 
     def passage(self, origin: NodeId, number: int) -> Passage:
         return self.base.passage(origin, number)
@@ -427,7 +431,7 @@ class Gateway:
         if isinstance(content, Publication):
             self._send_on(outside, content, passage, durable)
         elif outside and isinstance(content, CROSSING):
-            self.base.send(outside, _carried_over(content), durable=durable)
+            self.base.send(outside, _carried_over(content, self.options.site), durable=durable)
 
     # Sessions that cross.
 
@@ -442,6 +446,13 @@ class Gateway:
             if self._joins(uplink) and any(path[-1] == site for path in uplink.paths):
                 return peer
         return ""
+
+    def lines(self) -> dict[str, int]:
+        """How far each stream of our site has come here, by the names that publications have in all sites."""
+        sources = self.base.streams.receiver.sources
+        come = {origin: sources[origin].given for origin in self.brokers if origin in sources}
+        names = (self.base.passage(origin, number) for origin, number in {**come, self.name: self.sent}.items())
+        return dict(in_all_sites(name, self.options.site) for name in names)
 
     def _joins(self, uplink: Uplink) -> bool:
         """One uplink between two sites: whatever else acts for a while, all goes over this one."""
@@ -682,29 +693,30 @@ def ring_of(fabric: Fabric) -> RingFabric | None:
 
 def _site_in(publication: Publication) -> str:
     """The site where it was published, by its name; empty where that was ours."""
-    known = publication.passage
-    return known[0].partition("/")[0] if known is not None and known[0].count("/") >= 2 else ""
+    return site_in(publication.passage) if publication.passage is not None else ""
 
 
 def _named(publication: Publication, site: str, passage: Passage) -> Publication:
     """With a name that no other site gives. One that came from a site has it; in the air of a site it needs ours."""
-    known = publication.passage
-    if known is None:
-        return msgspec.structs.replace(publication, passage=passage)
-    if _site_in(publication):
-        return publication
-    return msgspec.structs.replace(publication, passage=(f"{site}/{known[0]}", known[1]))
+    name = in_all_sites(publication.passage or passage, site)
+    return publication if name == publication.passage else msgspec.structs.replace(publication, passage=name)
 
 
-def _carried_over(content: CROSSING) -> CROSSING:
-    """Numbers of our site's streams mean nothing in another one, where brokers may have the same names."""
+def _carried_over(content: CROSSING, site: str) -> CROSSING:
+    """Numbers and names of our site mean nothing in another one, where brokers may have the same names."""
     match content:
-        case Session():
-            return msgspec.structs.replace(content, kept=tuple(_unstamped(one) for one in content.kept))
+        case Session(carried=carried):
+            had = {in_all_sites(one, site): None for one in carried.passages}
+            carried = msgspec.structs.replace(carried, passages=had)
+            kept = tuple(_unstamped(one, site) for one in content.kept)
+            return msgspec.structs.replace(content, carried=carried, kept=kept)
         case Forwarded():
-            return msgspec.structs.replace(content, kept=_unstamped(content.kept))
+            return msgspec.structs.replace(content, kept=_unstamped(content.kept, site))
     return content
 
 
-def _unstamped(kept: Kept) -> Kept:
-    return msgspec.structs.replace(kept, stamp=None if kept.stamp is None else ELSEWHERE)
+def _unstamped(kept: Kept, site: str) -> Kept:
+    publication, stamp = kept.publication, None if kept.stamp is None else ELSEWHERE
+    if publication.passage is not None:
+        publication = _named(publication, site, publication.passage)
+    return msgspec.structs.replace(kept, publication=publication, stamp=stamp)

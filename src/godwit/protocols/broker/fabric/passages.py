@@ -11,7 +11,6 @@ itself (`Session.passages`), since the first at either place may be the one that
 from __future__ import annotations
 
 from collections.abc import Container
-from math import inf, nextafter
 
 import msgspec
 
@@ -49,9 +48,9 @@ class Passages:
         rows = [(msgspec.msgpack.decode(row, type=int), (line, number)) for line, number, row in mine]
         rows.sort()
         self._order = rows[-1][0] if rows else 0
-        """Of the last one, over all starts."""
-        # How long ago that was nobody knows: before all sessions that are here now.
-        self._taken: dict[Passage, float] = {passage: nextafter(now_s, -inf) for _, passage in rows}
+        """Of the last one, over all starts: how many there were."""
+        # How long ago that was nobody knows.
+        self._taken: dict[Passage, tuple[int, float]] = {passage: (order, now_s) for order, passage in rows}
 
     def __contains__(self, passage: Passage) -> bool:
         return passage in self._taken
@@ -60,20 +59,25 @@ class Passages:
         """Whether it is the first of its name; it is then taken. Times must not go back."""
         if passage in self._taken:
             return False
-        self._taken[passage] = now_s
         self._order += 1
+        self._taken[passage] = self._order, now_s
         self._store.put(TABLE, *passage, msgspec.msgpack.encode(self._order))
-        oldest, taken_s = next(iter(self._taken.items()))
+        oldest, (_, taken_s) = next(iter(self._taken.items()))
         if len(self._taken) > REMEMBERED_MAX or taken_s < now_s - REMEMBERED_S:
             del self._taken[oldest]
             self._store.delete(TABLE, *oldest)
         return True
 
-    def since(self, from_s: float) -> list[Passage]:
-        """Those that were taken since then, the newest first."""
+    @property
+    def count(self) -> int:
+        """How many there were, over all starts."""
+        return self._order
+
+    def after(self, count: int) -> list[Passage]:
+        """Those that were taken when there had been so many, the newest first."""
         found = []
-        for passage, taken_s in reversed(self._taken.items()):
-            if taken_s < from_s:
+        for passage, (order, _) in reversed(self._taken.items()):
+            if order <= count:
                 break
             found.append(passage)
         return found

@@ -257,12 +257,16 @@ class TreeFabric:
         tree = {self.host.name, *self.brokers}
         return entrance(publication.passage) not in tree and self._passages.admit(publication.passage, self.host.now())
 
-    def crossed(self, since_s: float) -> list[Passage]:
-        return self._passages.since(since_s)
+    @property
+    def crossings(self) -> int:
+        return self._passages.count
+
+    def crossed(self, after: int) -> list[Passage]:
+        return self._passages.after(after)
 
     def passage(self, origin: NodeId, number: int) -> tuple[str, int]:
         """How what came from this broker under this number is called in the air, whichever bridge brings it there."""
-        return passage_of(origin, self.streams.receiver.sources[origin].stream, number)
+        return passage_of(origin, self.streams.stream_of(origin), number)
 
     def _now(self) -> float:
         return self.clock()

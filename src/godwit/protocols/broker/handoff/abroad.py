@@ -7,6 +7,7 @@ elsewhere. Only a session that is whole at a gateway goes over its uplink: nobod
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import msgspec
 
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Opening, Outlet, Reason
-from godwit.protocols.broker.dispatch import ABROAD, crossing_of
+from godwit.protocols.broker.dispatch import ABROAD
 from godwit.protocols.broker.fabric.border import known_as, site_of
 from godwit.protocols.broker.fabric.gateway import CROSSING, Gateway
 from godwit.protocols.broker.handoff.cutover import way_of
@@ -24,7 +25,6 @@ from godwit.protocols.broker.messages import (
     Crossed,
     Fetch,
     Forwarded,
-    Kept,
     Marker,
     Nothing,
     Seated,
@@ -34,7 +34,8 @@ from godwit.protocols.broker.messages import (
 )
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.proofs import is_proven, proof_of
-from godwit.protocols.broker.session.state import PASSAGES_MAX, Session, Upstream
+from godwit.protocols.broker.session.state import Session, Upstream
+from godwit.protocols.broker.session.stays import grown
 from godwit.protocols.host import NodeId, Record
 
 if TYPE_CHECKING:
@@ -443,14 +444,13 @@ class Abroad:
             case messages.Session():
                 self._arrive(peer, content)
             case Forwarded():
-                self._remember(content.client, (content.kept,))
                 self.moves.turning.on_forwarded(peer, content)
             case Marker():
                 self._on_marker(peer, content)
-            case Crossed(client, epoch):
+            case Crossed(client, epoch, lines):
                 for session in self._arriving(peer):
                     if session.client == client and way_of(session, epoch, peer) is not None:
-                        self._come_through(session)
+                        self._come_through(session, lines)
             case Astray():
                 self._on_astray(peer, content)
 
@@ -486,7 +486,7 @@ class Abroad:
         other one has come."""
         assert self.gateway is not None
         switch, client = self.switch, session.client
-        epoch = self.moves.leaving.transfer_abroad(session, peer)
+        epoch = self.moves.leaving.transfer_abroad(session, peer, self.gateway.lines())
         at = At(epoch, f"{self.gateway.uplinks[peer].site}/")
         self.moves.places.put(client, at)
         proofs = session.carried.proofs
@@ -520,8 +520,14 @@ class Abroad:
         if peer in standing.open_origins:
             self._sound(shadow)
         if not standing.open_origins:
-            self.gateway.send((peer,), Crossed(shadow.client, standing.next_epoch))
+            self.gateway.send((peer,), Crossed(shadow.client, standing.next_epoch, self._gained(shadow)))
             self.registry.end(shadow)
+
+    def _gained(self, shadow: Session) -> dict[str, int]:
+        """How far the streams of our site have come since it left."""
+        assert self.gateway is not None
+        before = next((one.lines for one in shadow.carried.stays if one.site == self.site), {})
+        return {line: number for line, number in self.gateway.lines().items() if number > before.get(line, 0)}
 
     def _sound(self, shadow: Session) -> None:
         """Ask all brokers of our site for an answer, which stands behind all that they have sent; where other gateways
@@ -567,8 +573,8 @@ class Abroad:
         else:
             session = present
             self.moves.arriving.add_from_abroad(session, moved, way)
+            session.standing.fresh = session.subscriptions.keys() - {one.key for one in moved.subscriptions}
         session.standing.arriving = peer
-        self._remember(client, moved.kept)
         self._is_back(client)
         for outside in (False, True):
             chase = self.chases.get((client, outside))
@@ -597,21 +603,14 @@ class Abroad:
         """A newer session here remembers what it has had only as long as an older one may come."""
         self.switch.host.after(0.0, partial(self.moves.settled, client))
 
-    def _remember(self, client: str, kept: tuple[Kept, ...]) -> None:
-        """What it had elsewhere: a second gateway may bring the same."""
-        session = self.registry.sessions.get(client)
-        if session is None or not kept:
-            return
-        passages = session.carried.passages
-        passages.update((crossing_of(one.publication), None) for one in kept)
-        while len(passages) > PASSAGES_MAX:
-            del passages[next(iter(passages))]
-
-    def _come_through(self, session: Session) -> None:
+    def _come_through(self, session: Session, lines: Mapping[str, int]) -> None:
         """All that was for it in its old site is here."""
+        assert self.gateway is not None
         peer, session.standing.arriving = session.standing.arriving, ""
         self.moves.turning.has_come(session, peer)
+        session.carried.stays = grown(session.carried.stays, self.gateway.uplinks[peer].site, lines)
         self._drop_passed_on(session)
+        session.standing.fresh = set()
         self.moves.turning.release(session, ABROAD)
         self.switch.ledger.put_session(session)
         self.switch.audiences.changed()
@@ -623,8 +622,8 @@ class Abroad:
 
     def _drop_passed_on(self, session: Session) -> None:
         """Of what was kept back: a second gateway had brought it to the old site, which has passed it on."""
-        held, had = session.inflow.held.get(ABROAD, []), session.carried.passages
-        for item in [one for one in held if crossing_of(one.label) in had]:
+        held = session.inflow.held.get(ABROAD, [])
+        for item in [one for one in held if self.switch.was_passed_on(session, one)]:
             held.remove(item)
             self.switch.ledger.delete_item(session, item)
             self.switch.counts.late_duplicates += 1
@@ -635,7 +634,7 @@ class Abroad:
     def _reborn(self, peer: NodeId) -> None:
         """A gateway of another site has lost its disk: nobody waits any longer for what was only there."""
         for session in self._arriving(peer):
-            self._come_through(session)
+            self._come_through(session, {})
         for shadow in self._shadows(peer):
             if self.moves.turning.has_taken(shadow):
                 self.registry.end(shadow)

@@ -116,6 +116,8 @@ class Turning:
         gate = session.inflow.gates.get(origin)
         if gate is not None and way.main:
             gate.through = True
+            if origin != self.name and not self.fabric.is_known(origin):
+                gate.begun = True  # it lost its disk, and nobody here could ask it to turn: all it sends is for here
             self.release(session, origin)
         self.progress(session, origin)
 
@@ -165,7 +167,7 @@ class Turning:
         if not _is_arriving(session):
             self._arriving.pop(session, None)
         if passed:
-            inflow.since = self.switch.host.now()
+            session.standing.crossings = self.fabric.crossings
             self.switch.audiences.changed()
 
     def end_if_done(self, shadow: Session) -> None:

@@ -230,17 +230,21 @@ class CareOf:
     def registered(self, origin: NodeId, place: Place) -> None:
         """Call it before the place is noted: whoever had the session before, or has asked for it, is told; or the
         origin, where the session is elsewhere since."""
-        at, known = At(place.epoch, origin), self._noted(place.client)
+        known = self._noted(place.client)
         if origin != self.host.name and not place.gone:
             older = known if known is not None and known.broker != origin else NOWHERE
             self.fabric.send((origin,), Found(place.client, 0, older.epoch, older.broker))
         if self.host.name not in self.homes.homes(place.client):
             self.homes.find_homes(place.client, partial(self._hand_on, origin, place))
-            return
-        if origin != self.host.name:
-            known = self._known(place.client)
+        else:
+            self._weigh(origin, place)
+
+    def _weigh(self, origin: NodeId, place: Place) -> None:
+        """This broker is a home of the client."""
+        at, own = At(place.epoch, origin), origin == self.host.name
+        known = self._noted(place.client) if own else self._known(place.client)
         if known is not None and at < known:
-            if origin != self.host.name:
+            if not own:
                 self.fabric.send((origin,), Placed(known.broker, Place(place.client, known.epoch)))
             return
         told = self._recent(place.client)
@@ -250,7 +254,9 @@ class CareOf:
         self.fabric.send(sorted(one for one in told if self.fabric.is_known(one)), Placed(origin, place))
 
     def _hand_on(self, origin: NodeId, place: Place, homes: Sequence[NodeId]) -> None:
-        """This broker was taken for a home; these are."""
+        """This broker was taken for a home; these are. It may have become one since."""
+        if self.host.name in homes:
+            self._weigh(origin, place)
         self.fabric.send(sorted(set(homes) - {origin, self.host.name}), Placed(origin, place))
 
     def handed_on(self, message: Placed) -> None:

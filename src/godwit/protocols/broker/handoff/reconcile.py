@@ -57,20 +57,28 @@ class Reunion:
     def begin_again(self, session: Session) -> None:
         """From now on it remembers what it has: another session of the client may turn up of which nobody has heard
         here. It is as old as its epoch, of which the others are to be told next."""
-        carried, before = session.carried, session.line
-        if carried.memory is None:
-            carried.passages = dict.fromkeys(self.switch.had(session))
-            carried.memory = self._memory(session, "", 0)
-            self.claim_all(session)
-        memory = carried.memory
-        memory.born = carried.age = (session.standing.epoch, self.switch.name)
+        before = session.line
+        memory = self.remember(session)
+        memory.born = session.carried.age = (session.standing.epoch, self.switch.name)
         memory.continued.add(before)
         memory.lines.add(before)
-        note(memory, session.queue.names())
         session.queue.count_from(session.standing.epoch)
         for broker in self.fabric.sources(ANYTHING):
             self._doubt(memory, broker)
         self._write(session)
+
+    def remember(self, session: Session) -> Memory:
+        """From now on it knows what it has, and is as old as it was. To be announced next, so that all are asked."""
+        carried, before = session.carried, session.line
+        if carried.memory is None:
+            carried.passages = dict.fromkeys(self.switch.had(session))
+            carried.memory = self._memory(session, "", 0)
+            carried.memory.born = carried.age
+            carried.memory.continued.add(before)
+            carried.memory.lines.add(before)
+            self.claim_all(session)
+        note(carried.memory, session.queue.names())
+        return carried.memory
 
     def claim_all(self, session: Session) -> None:
         """Whatever is sent to it is its own: everybody has turned to it before."""
@@ -101,7 +109,7 @@ class Reunion:
         if memory is not None and memory.source == source and memory.stays:
             memory.original, memory.stays = None, False  # somebody else may have a newer one
         elif memory is not None and memory.source == source:
-            session.carried.memory, session.inflow.since = None, self.switch.host.now()
+            session.carried.memory, session.standing.crossings = None, self.fabric.crossings
             session.carried.age = memory.original or session.carried.age
 
     def _memory(self, session: Session, source: NodeId, since: int) -> Memory:
@@ -254,7 +262,7 @@ class Reunion:
         # Of what is under way from a broker that has not answered for a subscription, an older one has had a part.
         keys, sources = _keys(session), self.fabric.sources(filters_of(session.subscriptions.values()))
         if all(keys <= memory.firsts.get(broker, {}).keys() for broker in sources):
-            session.carried.memory, session.inflow.since = None, self.switch.host.now()
+            session.carried.memory, session.standing.crossings = None, self.fabric.crossings
             self.switch.audiences.changed()
             self._write(session)
 

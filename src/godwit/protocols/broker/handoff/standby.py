@@ -76,7 +76,7 @@ class Holding:
 
     def _session(self, origin: NodeId, content: messages.Copy) -> Session:
         session = Session(content.client, content.epoch, content.carried)
-        session.inflow.since = self.switch.host.now()
+        session.standing.crossings = self.switch.fabric.crossings
         session.queue.incoming = dict.fromkeys(content.incoming)
         for wanted in content.subscriptions:
             session.row += 1

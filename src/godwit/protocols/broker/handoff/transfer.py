@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from godwit.protocols.broker import messages
+from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.handoff.copies import Copying
 from godwit.protocols.broker.handoff.cutover import Turning
@@ -16,11 +17,12 @@ from godwit.protocols.broker.handoff.publisher_order import Speaking
 from godwit.protocols.broker.messages import Carried, Claim, Forwarded, Given, Kept, Line, Memory, Turn
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
-from godwit.protocols.broker.session.memory import born_of_session, is_outdated, lines_of, merge, note
+from godwit.protocols.broker.session.memory import born_of_session, had_without, is_outdated, lines_of, merge, note
 from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.proofs import unite
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
+from godwit.protocols.broker.session.stays import left, unite_stays
 from godwit.protocols.host import NodeId, Record
 
 if TYPE_CHECKING:
@@ -110,9 +112,9 @@ class Leaving:
         if switch.tracing:
             switch.host.trace(Record("moved", client=client, peer=to, note="copy"))
 
-    def transfer_abroad(self, session: Session, peer: NodeId) -> int:
+    def transfer_abroad(self, session: Session, peer: NodeId, lines: Mapping[str, int]) -> int:
         """All of it into the stream to the gateway of another site; the epoch there. What stays of it takes all that
-        comes, and passes it on to that gateway."""
+        comes, and passes it on to that gateway. `lines` says how far the streams of our site have come."""
         self.copying.drop(session)
         standing, shadows = session.standing, self.registry.shadows.get(session.client, {})
         while standing.epoch in shadows:
@@ -120,6 +122,7 @@ class Leaving:
         used = [shadow.standing.next_epoch for shadow in shadows.values()]
         epoch = max(standing.epoch, standing.copied, *used, 0) + 1
         self.registry.let_go(session)
+        session.carried.stays = left(session.carried.stays, self.switch.site, lines)
         carried = msgspec.structs.replace(
             self.registry.reunion.carried(session), token="", unheard=set(), claims=(), memory=None
         )
@@ -251,6 +254,7 @@ class Arriving:
         session.inflow.upstreams.append(way)
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
         unite(session.carried, moved.carried)
+        unite_stays(session, moved.carried.stays, moved.subscriptions)
         self.registry.inherit(session, moved.subscriptions, moved.carried.replays)
         for kept in moved.kept:
             if not kept.received:
@@ -310,6 +314,7 @@ class Arriving:
         # What is under way there counts as had, but this session begins deliveries anew: it is yet to come.
         again = {kept.publication.passage for kept in moved.kept if not kept.received}
         session.carried.passages.update(dict.fromkeys(one for one in moved.carried.passages if one not in again))
+        unite_stays(session, moved.carried.stays, moved.subscriptions)
         self.registry.inherit(session, moved.subscriptions, moved.carried.replays)
         session.carried.started = max(session.carried.started, moved.carried.started)
         unite(session.carried, moved.carried)
@@ -317,16 +322,14 @@ class Arriving:
         memory = session.carried.memory
         if session.standing.arriving and memory is None and moved.carried.memory is not None:
             self._become(session, moved.carried.memory, moved.carried.age)
-        elif memory is not None:
+        elif memory is not None or moved.carried.memory is not None:
+            memory = self.registry.reunion.remember(session)
             older = moved.carried.memory
-            was_there = memory.original == moved.carried.age and memory.last != moved.carried.last
-            if was_there and not (session.standing.answered or memory.known):
-                # The client has had nothing of this copy, and something of its original perhaps: that knows what waits.
-                self.switch.empty(session)
-                memory.had.clear()
+            if memory.original == moved.carried.age and memory.last != moved.carried.last:
+                self._yield_to_original(session, memory)
             if memory.original == moved.carried.age:
                 memory.original = None  # it is here, and the client may know of it
-            merge(memory, older, range(moved.carried.age[0], moved.epoch))
+            merge(memory, older, moved.carried.age, moved.epoch)
             self._redirect(session)
             self.switch.flows.take_back(session, older.had if older is not None else {})
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
@@ -338,3 +341,17 @@ class Arriving:
         for kept in moved.kept:
             if not kept.received:
                 self.moves.turning.pass_to(session, way, item_of(kept, under_way=False))
+
+    def _yield_to_original(self, session: Session, memory: Memory) -> None:
+        """The client was let into this copy, and with the same token into what it was made of: that knows what waits.
+
+        If it has had nothing of the copy it need not know of this. Else it has said in one of the two that it was not
+        in the other, and nobody knows where it was last: what it has had here stays had, and it is to begin anew."""
+        knows = session.standing.answered or memory.known
+        memory.had = had_without(memory, session.queue.names()) if knows else {}
+        if knows:
+            session.carried.strange, session.carried.token = True, ""
+        if knows and session.outlet is not None and not session.ends_with_connection:
+            self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client was in two sessions at once")
+            self.registry.rest(session)
+        self.switch.empty(session)

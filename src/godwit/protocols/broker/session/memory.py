@@ -52,12 +52,17 @@ def note(memory: Memory, names: Iterable[Name]) -> None:
         del memory.had[next(iter(memory.had))]
 
 
-def merge(memory: Memory, other: Memory | None, epochs: range) -> None:
+def merge(memory: Memory, other: Memory | None, age: Line, epoch: int) -> None:
     """Another session of the client goes into the one with this memory; with one of its own, where it had begun so. It
-    need not be waited for any longer: that one is known by the epochs that it has had, for several may come from the
-    same broker. But whoever it had been too hasty for itself must be."""
+    need not be waited for any longer: that one is known by the epochs that it has had, since its age, for several may
+    come from the same broker. But two may have begun at the same moment, each where its age says. And whoever it had
+    been too hasty for itself must be waited for."""
     memory.lines |= lines_of(other)
-    memory.awaited = {broker: since for broker, since in memory.awaited.items() if since not in epochs}
+    memory.awaited = {
+        broker: since
+        for broker, since in memory.awaited.items()
+        if not age[0] <= since < epoch or (since == age[0] and broker != age[1])
+    }
     if other is not None:
         note(memory, other.had)
         for broker, since in other.awaited.items():

@@ -316,7 +316,7 @@ class Queue:
 class Inflow:
     """From whom publications come to a session that has moved, and what must wait for others."""
 
-    __slots__ = ("gates", "held", "since", "upstreams")
+    __slots__ = ("gates", "held", "upstreams")
 
     def __init__(self) -> None:
         self.gates: dict[NodeId, Gate] = {}
@@ -324,9 +324,6 @@ class Inflow:
         self.held: dict[NodeId, list[Item]] = {}
         """What came from such a broker and must wait for what it sent before."""
         self.upstreams: list[Upstream] = []
-        self.since = 0.0
-        """Since when it takes all that its broker does, by the host's time. What bridges brought it from then on is
-        read from the fabric."""
 
     @property
     def is_unconfirmed(self) -> bool:
@@ -368,6 +365,11 @@ class Standing(msgspec.Struct):
     """A shadow's: the brokers of which it has not said yet that all is passed on."""
     arriving: NodeId = ""
     """The gateway of another site from which it comes, until that has said `Crossed`."""
+    crossings: int | None = None
+    """Of what bridges and gateways bring, how much its broker had taken before it began to take all that this does.
+    What came after that is read from the fabric (`Fabric.crossed`)."""
+    fresh: set[str] = msgspec.field(default_factory=set)
+    """Its subscriptions of which the site that it comes from has not heard: nobody there passes on what they want."""
     abroad: bool = False
     """A shadow's: it went to another site. It takes all that comes until that one takes it itself."""
     marked: int = 0

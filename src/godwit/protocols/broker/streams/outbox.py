@@ -23,12 +23,14 @@ TABLE = "outbox"
 class Parcel:
     """One content on its way, kept once however many receivers it has."""
 
-    __slots__ = ("body", "durable", "kept_for", "number", "since_s")
+    __slots__ = ("body", "durable", "kept_for", "number", "settled", "since_s")
 
-    def __init__(self, number: int, body: bytes, durable: bool, since_s: float) -> None:
+    def __init__(self, number: int, body: bytes, durable: bool, since_s: float, settled: bool = False) -> None:
         self.number = number
         self.body = body
         self.durable = durable
+        self.settled = settled or durable
+        """It leaves when the disk has all that was written before it."""
         self.since_s = since_s
         self.kept_for = 0
 
@@ -107,11 +109,11 @@ class Lane:
         self.bytes += len(parcel.body)
 
     def next(self, settled: int) -> Parcel | None:
-        """The next to be sent, unless that is not on the disk yet."""
+        """The next to be sent, unless it must wait for the disk."""
         if not self.waiting:
             return None
         parcel = self.parcels[self.waiting[0]]
-        return None if parcel.durable and parcel.number > settled else parcel
+        return None if parcel.settled and parcel.number > settled else parcel
 
     def sent(self, parcel: Parcel) -> None:
         self.waiting.popleft()
@@ -192,7 +194,7 @@ class Outbox:
     def renumber(self, lane: Lane, parcel: Parcel, number: int, now_s: float) -> None:
         """To this receiver it goes under another number; to others as it is."""
         self._remove(lane, (parcel.number,))
-        self.add(Parcel(number, parcel.body, parcel.durable, now_s), (lane.to,))
+        self.add(Parcel(number, parcel.body, parcel.durable, now_s, parcel.settled), (lane.to,))
 
     def release(self, lane: Lane, upto: int) -> int:
         """The receiver needs nothing up to this number any more; how many parcels that were."""

@@ -118,15 +118,16 @@ class Sender:
         self._wake()
         self.host.after(self.options.retry_s, self._tick)
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True, settled: bool = False) -> None:
+        """`settled`: what is not durable itself waits for the disk in its place of the stream, as what is durable."""
         names = tuple(dict.fromkeys(to))
         if self.host.name in names:
             raise LocalError(f"{self.host.name} cannot send to itself")
         if not names:
             return
-        parcel = Parcel(self.numbers.next(), encode(content), durable, self.host.now())
+        parcel = Parcel(self.numbers.next(), encode(content), durable, self.host.now(), settled)
         self.outbox.add(parcel, names)
-        self._unsettled = self._unsettled or durable
+        self._unsettled = self._unsettled or parcel.settled
         for name in names:
             lane = self._busy[name] = self.outbox.lanes[name]
             bytes_max = self.options.outbox_bytes_max if lane.bytes_max is None else lane.bytes_max
@@ -186,7 +187,7 @@ class Sender:
         if lane is not None:
             for parcel in [one for n, one in lane.parcels.items() if self._first < n <= taken.given]:
                 self.outbox.renumber(lane, parcel, self.numbers.next(), self.host.now())
-                self._unsettled = self._unsettled or parcel.durable
+                self._unsettled = self._unsettled or parcel.settled
         self.on_restored(taken.by, taken.given - self._first)
 
     def _confirm(self, lane: Lane, taken: Taken) -> None:

@@ -49,6 +49,10 @@ class Streams:
         self.sender = Sender(host, store, disk, options, self.counts, carry, has_way, clock)
         self.receiver = Receiver(host, store, options, self.counts, carry, on_content, on_reborn, clock, disk)
 
+    def stream_of(self, origin: NodeId) -> int:
+        """The name of the stream of this broker, or of another from whom something has come."""
+        return self.sender.stream if origin == self.sender.host.name else self.receiver.sources[origin].stream
+
     def start(self) -> None:
         """Begin to send. The store must have settled since this was made: names and numbers are then on the disk."""
         self.sender.start()
@@ -58,8 +62,8 @@ class Streams:
         """How many contents are kept for each broker that has some to confirm."""
         return {to: len(lane.parcels) for to, lane in self.sender.outbox.lanes.items() if lane.parcels}
 
-    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
-        self.sender.send(to, content, durable=durable)
+    def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True, settled: bool = False) -> None:
+        self.sender.send(to, content, durable=durable, settled=settled)
 
     def taken(self, origin: NodeId, number: int) -> None:
         """`on_content` of this has been done with; the mark is written at once, beside whatever came of it."""

@@ -89,13 +89,12 @@ def test_an_owner_that_names_another_one_is_not_certain_to_have_its_cell() -> No
     assert told.last("a")[0].filters == wanting(ON_THE_LEFT, ON_THE_RIGHT)
 
 
-def test_a_withdrawal_is_said_when_it_is_on_the_disk_and_kept_until_it_is_noted() -> None:
+def test_a_withdrawal_is_not_durable_on_its_way_and_kept_until_it_is_noted() -> None:
     told = Told()
     told.statements.want(wanting(ON_THE_LEFT))
     told.note("a", told.left)
-    told.statements.want(())
     told.said.clear()
-    told.settle()
+    told.statements.want(())
     assert [(to, wanted.filters, durable) for to, wanted, durable in told.said] == [("a", (), False)]
     assert "a" in told.statements.stated
     assert told.statements.sources(wanting(ON_THE_LEFT)) == set()

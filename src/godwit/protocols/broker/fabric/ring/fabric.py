@@ -26,6 +26,7 @@ from godwit.protocols.broker.messages import (
     Awake,
     Barred,
     BookEntry,
+    Carried,
     Ceded,
     Content,
     Copy,
@@ -336,7 +337,11 @@ class RingFabric:
         peer = self._book.peers.get(broker)
         return 0 if peer is None else peer.statement
 
-    def crossed(self, since_s: float) -> list[Passage]:
+    @property
+    def crossings(self) -> int:
+        return 0
+
+    def crossed(self, after: int) -> list[Passage]:
         return []
 
     @property
@@ -736,7 +741,10 @@ class RingFabric:
 
     def _say(self, to: NodeId, wanted: Wanted, durable: bool) -> None:
         self.meet((to,))
-        self.send((to,), wanted, durable=durable)
+        if durable:
+            self.send((to,), wanted)
+        else:
+            self.send_settled((to,), wanted)
 
     # Streams
 
@@ -751,9 +759,9 @@ class RingFabric:
             self.streams.send(names, content, durable=durable)
 
     def send_settled(self, to: Iterable[NodeId], content: Content) -> None:
-        """Not durable, and said once all that was written by now is on the disk: for what is said again by itself when
-        one of the two restarts."""
-        self.store.settled(partial(self.send, tuple(to), content, durable=False))
+        """Not durable. It leaves in its place of the stream once all that was written by now is on the disk: for what
+        is said again by itself when one of the two restarts."""
+        self.streams.send(tuple(dict.fromkeys(to)), content, durable=False, settled=True)
 
     def taken(self, origin: NodeId, number: int) -> None:
         self.streams.taken(origin, number)
@@ -825,7 +833,7 @@ class RingFabric:
 
     def passage(self, origin: NodeId, number: int) -> Passage:
         """How what this matching broker has sent under this number is called elsewhere, whoever brings it there."""
-        return passage_of(origin, self.streams.receiver.sources[origin].stream, number)
+        return passage_of(origin, self.streams.stream_of(origin), number)
 
     def _reborn(self, broker: NodeId) -> None:
         """It speaks from another disk."""
@@ -956,8 +964,11 @@ def _named(content: Content) -> Iterable[NodeId]:
         case Turn():
             return (content.source, *content.chain)
         case Session():
-            return (*content.origins, *content.chain, *(one.source for one in content.carried.claims))
-        case Copy() | Given():
+            claims = (one.source for one in content.carried.claims)
+            return (*content.origins, *content.chain, *claims, *_awaited(content.carried))
+        case Copy():
+            return (*content.origins, *_awaited(content.carried))
+        case Given():
             return content.origins
         case Turned():
             return (content.passed_to,)
@@ -976,3 +987,8 @@ def _named(content: Content) -> Iterable[NodeId]:
         case Seated():
             return (content.by,)
     return ()
+
+
+def _awaited(carried: Carried) -> Iterable[NodeId]:
+    """Brokers with older sessions that may still come."""
+    return carried.memory.awaited if carried.memory is not None else ()

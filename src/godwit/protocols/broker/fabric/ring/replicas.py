@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +16,7 @@ from godwit.protocols.broker.fabric.ring.atlas import TABLE
 from godwit.protocols.broker.fabric.ring.targets import homes_of
 from godwit.protocols.broker.messages import Amended, Awake, BookEntry, Region, Replica, Watched
 from godwit.protocols.gathering.areas import Keyed
+from godwit.protocols.gathering.space import WHOLE
 from godwit.protocols.host import NodeId, Record
 from godwit.protocols.topology.mesh import distance
 
@@ -99,8 +99,7 @@ class Replicas:
         if self.holders and self.atlas.own:
             self._put(self.version + 1)
             self._amended_s = self.host.now()
-            content = Amended(self.version, entry)
-            self.fabric.store.settled(partial(self._tell, self.holders, content, durable=False))
+            self._tell(self.holders, Amended(self.version, entry))
         self.when_safe(then)
         return self.version
 
@@ -194,8 +193,10 @@ class Replicas:
         self._put(self.version + 1, self.holders, regions)
         self._tell(self.holders, self._whole())
 
-    def _tell(self, holders: tuple[NodeId, ...], content: Replica | Amended, *, durable: bool = True) -> None:
-        self.fabric.send(holders, content, durable=durable)
+    def _tell(self, holders: tuple[NodeId, ...], content: Replica | Amended) -> None:
+        """An amendment need not be durable: whoever restarts is told all again."""
+        send = self.fabric.send_settled if isinstance(content, Amended) else self.fabric.send
+        send(holders, content)
         self._told.update(dict.fromkeys(holders, self.fabric.sent))
 
     def _whole(self) -> Replica:
@@ -273,6 +274,7 @@ class Replicas:
             self.host.trace(Record("restored", note=" ".join(sorted(self._returned))))
             self.fabric.on_change()
             self.fabric.changed()
+            self.fabric.on_rehome(WHOLE)  # sessions that began meanwhile are registered nowhere else
 
 
 def _common(a: str, b: str) -> int:

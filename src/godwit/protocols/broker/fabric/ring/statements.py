@@ -146,12 +146,11 @@ class Statements:
             number = self.numbers.next()
             self.stated[broker] = Stated(number, wanted, before.since, less=True)
             self._keep(broker)
-            self.store.settled(partial(self._say_less, broker, number))
+            self._say_less(broker)
 
-    def _say_less(self, broker: NodeId, number: int) -> None:
-        stated = self.stated.get(broker)
-        if stated is not None and stated.less and stated.statement == number:
-            self.say(broker, Wanted(number, stated.filters), False)
+    def _say_less(self, broker: NodeId) -> None:
+        stated = self.stated[broker]
+        self.say(broker, Wanted(stated.statement, stated.filters), False)
 
     def _forget(self, broker: NodeId) -> None:
         """It knows that nothing is wanted of it."""
@@ -197,7 +196,7 @@ class Statements:
         if stated is not None and stated.filters:
             self._certain.update((one.prefix, one) for one in noted.regions if one.owner == broker)
         if stated is not None and stated.less and noted.statement < stated.statement:
-            self._say_less(broker, stated.statement)
+            self._say_less(broker)
         elif stated is not None and not stated.filters:
             self._forget(broker)
         self._withdraw()
