@@ -131,7 +131,12 @@ class Replay(msgspec.Struct, array_like=True):
     born: Line = FIRST
     """The session that asked."""
     had: set[Name] = msgspec.field(default_factory=set)
-    """What waited for the client when it asked, mostly out of an older session: it need not be read again."""
+    """What waited for the client when it asked, mostly out of an older session, and what has been passed on to it
+    since: it need not be read again."""
+    early: bool = False
+    """It was asked for while the broker where the session had been was passing on what came there."""
+    ahead: dict[Name, None] = msgspec.field(default_factory=dict)
+    """What was read of brokers whose publications may still be passed on so, the last of them."""
 
 
 class Mark(msgspec.Struct, array_like=True):

@@ -210,6 +210,39 @@ def test_subscribing_again_begins_again_unless_it_goes_on() -> None:
     assert numbers(subscriber) == [*range(10), *range(10)]
 
 
+@pytest.mark.parametrize("kind", [World, Even, Trees])
+def test_what_is_on_its_way_to_a_client_that_asks_for_the_past_again_comes_once(kind: type[World]) -> None:
+    """Its session has moved, and the broker where it was passes on what came there meanwhile."""
+    for seed in range(8):
+        world = kind(3, seed=seed, archives=True)
+        publisher, other = Client(world, "p").connect("b1"), Client(world, "o").connect("b3")
+        world.run(5)
+        subscriber = asking(world)
+        world.run(5)
+        subscriber.drop()
+        said = 0
+
+        def talk(publishers: tuple[Client, Client] = (publisher, other), world: World = world) -> None:
+            nonlocal said
+            for one in publishers:
+                say(one, said)
+                said += 1
+            world.run(0.001)
+
+        subscriber.connect("b2")
+        while not subscriber.inside:
+            talk() if said < 200 else world.run(0.001)
+        for _ in range(seed):
+            talk()
+        before = len(subscriber.got)
+        subscriber.subscribe("t/#", WANTED, key="q", qos=2, since=0.0)
+        for _ in range(20):
+            talk()
+        world.run(60)
+        got = numbers(subscriber)
+        assert sorted(got[before:]) == list(range(said)), seed
+
+
 def test_the_past_waits_while_the_client_is_away() -> None:
     world = World(archives=True)
     publisher = Client(world, "p").connect("b1")

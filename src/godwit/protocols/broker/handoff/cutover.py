@@ -193,7 +193,7 @@ class Turning:
 
     def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
         """What came on this way."""
-        if way.main and (_comes_itself(session, item) or not self._is_first(session, item)):
+        if way.main and (_comes_itself(session, item) or not self._is_news(session, item)):
             self.switch.counts.late_duplicates += 1
         elif way.main:
             self.switch.take(session, item)
@@ -201,6 +201,11 @@ class Turning:
             self.switch.counts.late_duplicates += 1
         else:
             self.pass_older(session, way.born, item)
+
+    def _is_news(self, session: Session, item: Item) -> bool:
+        """A shadow leaves it to whoever it passes it on to."""
+        is_here = session.standing.state is not State.SHADOW
+        return self._is_first(session, item) and (not is_here or self.switch.replays.admits(session, item))
 
     def _is_first(self, session: Session, item: Item) -> bool:
         """Whether no other bridge has brought it before; one that brings nothing says nothing about that."""

@@ -41,6 +41,9 @@ PER_S = 2_000.0
 """So many rows all clients of a broker together get of the past."""
 PACE_S = 0.05
 """How often it is dealt out what they may have."""
+AHEAD_MAX = 256
+"""So many names are remembered of what was read while the same may still be passed on. They are in the session's row,
+which is written with each of them."""
 
 
 class Switching(Protocol):
@@ -147,8 +150,11 @@ class Replays:
         goes_on = old is not None and is_alike(old.wanted, wanted) and wanted.retain_handling is RetainHandling.IF_NEW
         replays = session.carried.replays
         if wanted.since is not None and not goes_on:
-            waiting = self.flows.names(session, wanted.qos)
-            replays[wanted.key] = Replay(wanted.since, born=born_of_session(session.carried), had=waiting)
+            replay = Replay(wanted.since, born=born_of_session(session.carried))
+            held = (item.name for some in session.inflow.held.values() for item in some)
+            replay.had = self.flows.names(session, wanted.qos) | {name for name in held if name is not None}
+            replay.early = any(way.main for way in session.inflow.upstreams)
+            replays[wanted.key] = replay
             self._keep(session)  # with the subscription: after a crash there are both, or none
         elif wanted.since is None and replays.pop(wanted.key, None) is not None:
             self._keep(session)
@@ -213,6 +219,23 @@ class Replays:
             if is_ahead and sub is not None and wants(sub, publication):
                 return True
         return False
+
+    def admits(self, session: Session, item: Item) -> bool:
+        """Whether what is passed on from where the session was is news to it. If so it is not read any more: whoever
+        asks must give it to the session."""
+        origin, number = item.stamp or ("", 0)
+        if not number:
+            return True  # it was read there, or nobody can read it
+        for key, replay in session.carried.replays.items():
+            sub = session.subscriptions.get(key)
+            if not replay.early or origin in replay.live or sub is None or not wants(sub, item.publication):
+                continue
+            name = name_of(item.publication)
+            if name in replay.ahead:
+                return False
+            replay.had.add(name)
+            self._keep(session)
+        return True
 
     # What is past.
 
@@ -285,6 +308,8 @@ class Replays:
 
     def _is_taken(self, reading: Reading, origin: NodeId) -> bool:
         sub = reading.sub
+        if _may_be_passed_on(reading, origin):
+            return False
         if self.place is not None and origin not in self.fabric.sources(filters_of((sub,), lasting=True)):
             return True  # it matches nothing of it, and whoever gives it a cell gives it the wish too
         return self.switch.is_taken(reading.session, origin, sub.wanted.key)
@@ -335,8 +360,13 @@ class Replays:
         qos = min(publication.qos, wanted.qos)
         identifiers = (wanted.identifier,) if wanted.identifier else ()
         # The name of what is read is that of what has come: whoever had it elsewhere does not get it twice.
-        if name_of(publication) in reading.replay.had:
+        name, replay = name_of(publication), reading.replay
+        if name in replay.had:
             return
+        if _may_be_passed_on(reading, origin):
+            replay.ahead[name] = None
+            if len(replay.ahead) > AHEAD_MAX:
+                del replay.ahead[next(iter(replay.ahead))]
         if qos:
             item = Item(said, qos, False, identifiers, stamp=(origin, 0), since=self.steady())
             self.switch.take(session, item, origin)
@@ -429,6 +459,13 @@ def _may_precede(empty: Head, first: Head) -> bool:
     """Whether one that had nothing more may have something since that was published before the other's next row.
     Calendars may differ: what is published after both were asked is later than what the other was asked for."""
     return not empty.until or (empty.until < first.rows[0][1].time and empty.answered_s < first.answered_s)
+
+
+def _may_be_passed_on(reading: Reading, origin: NodeId) -> bool:
+    """Whether the broker where the session was may have something of this one for it. Only who has asked since it came
+    can also read that: nothing comes by itself to who still reads."""
+    ways = reading.session.inflow.upstreams if reading.replay.early else ()
+    return any(way.main and (way.copy or origin in way.origins) for way in ways)
 
 
 def is_alike(old: Subscription, new: Subscription) -> bool:
