@@ -20,6 +20,9 @@ from tools import groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+
+pytest_plugins = ("tools.bounds",)
 
 # Timing says more about the neighbors on a shared machine than about the code.
 settings.register_profile("dev", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -51,6 +54,8 @@ waits for them, and all else. Spark computes where other tests wait: with as man
 and workers for other tests beside them, neither is idle."""
 FIRST = (*SPARK, "tests/test_distributions.py", "console", "hosts", "checked")
 """Groups that take longest: whoever begins with them is not waited for at the end."""
+LONG_S = 7_200
+"""What a test may take with thousands of examples or hundreds of worlds."""
 WAITING = ("client", "commands", "console", "docs", "net")
 """Rooms whose tests wait for brokers and networks. They come before those that compute, beside Spark."""
 
@@ -60,6 +65,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Whatever needs Spark is in a few groups, of a session each; none of them takes as long as a worker has."""
     here = Path(__file__).parent
     for item in items:
+        if os.environ.get("HYPOTHESIS_PROFILE") == "deep" or item.get_closest_marker("explore"):
+            item.add_marker(pytest.mark.bound(LONG_S))
         if "spark" in getattr(item, "fixturenames", ()):
             there = item.path.relative_to(here)
             fitting = (name for name, places in SPARK.items() if any(there.is_relative_to(place) for place in places))
@@ -70,6 +77,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in WAITING)
         items[:] = groups.ordered(items, FIRST)
         groups.name_after_groups(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> groups.Scheduling | None:
+    return groups.Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(trylast=True)

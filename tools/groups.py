@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import pytest
+from xdist.scheduler import LoadGroupScheduling
+from xdist.workermanage import WorkerController
 
 MARK = "xdist_group"
 PLAIN = pytest.StashKey[object]()
@@ -65,3 +67,29 @@ def name_plainly(items: Collection[pytest.Item]) -> None:
     for item in items:
         if PLAIN in item.stash:
             item._id = item.stash[PLAIN]  # type: ignore[assignment]
+
+
+class Scheduling(LoadGroupScheduling):
+    """As pytest-xdist 3.8 hands out groups, and goes on where a worker has ended in the middle of a test.
+
+    A worker begins a test when it knows what follows. There, one that replaces another is given a single unit: of one
+    test, it waits for ever where nobody else is left. It is given the test that ended the other one. And the end of a
+    worker is forgotten, with its test, while another one has yet to find its tests.
+    """
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """The test in which this worker ended; it counts as done."""
+        for unit in self.assigned_work[node].values():
+            for name, done in unit.items():
+                if not done:
+                    unit[name] = True
+                    super().remove_node(node)
+                    return name
+        return super().remove_node(node)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        if node not in self.registered_collections:
+            return  # `schedule` is called when it has found its tests
+        super()._reschedule(node)
+        while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            self._assign_work_unit(node)
