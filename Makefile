@@ -25,8 +25,7 @@ test: $(DEV) ## check, then all tests; PROCESSES=8 on a machine with more than t
 	@# The index is compiled meanwhile, once, where otherwise several tests at a time would each compile it.
 	@$(BIN)/python -m tools.warm & $(MAKE) --no-print-directory check && wait
 	@# Two processes have Spark compute, which takes both cores; in the others tests wait more than they compute.
-	@# The order of tests is that of tests/conftest.py, which knows what takes long; xdist would count tests.
-	@$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadgroup --no-loadscope-reorder
+	@$(BIN)/python -m tools.suite --processes $(PROCESSES)
 
 check: $(DEV) ## style (ruff), types (mypy --strict), and dependencies against the lock
 	@$(BIN)/ruff check

@@ -9,6 +9,7 @@ assertions it rewrites: half of the time in which a worker finds its tests. Java
 from __future__ import annotations
 
 import compileall
+import faulthandler
 import os
 import subprocess
 import sys
@@ -21,7 +22,12 @@ MANY = 3_000
 """Enough subscriptions for every table of the index to grow once."""
 
 
+WHOLE_S = 900.0
+"""What is not made by then is made by tests."""
+
+
 def main() -> int:
+    faulthandler.dump_traceback_later(WHOLE_S, exit=True)
     if not CHECKED.items() <= os.environ.items():
         subprocess.run([sys.executable, "deploy/machine.py"], check=False)
         compileall.compile_dir("src", quiet=2)
