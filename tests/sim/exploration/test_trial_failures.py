@@ -12,6 +12,12 @@ from godwit.sim.exploration.trial import Trial
 FAILURES = Path(__file__).parent / "failures"
 
 CURED = {
+    "ring-withdrawn-from-an-owner-in-doubt": "The owner of a cell had stood in for another one. A broker that had not"
+    " heard of it withdrew what it wants while the other one was asked. An event was matched before it said it again.",
+    "ring-cells-that-nobody-remembers": "All three members of a ring lost their disks, and the fourth had left. Nobody"
+    " knew whose two of the cells had been, so that nobody matched there any more.",
+    "ring-began-beside-a-cell-that-it-had-heard-of": "The first broker lost its disk. All whom it could reach were"
+    " outside, so it began a ring, though it had heard of a cell: it had none, and did not ask to be let in any more.",
     "ring-replaced-and-did-not-hear-of-it": "A broker that was cut off replaced a holder of its book, which could not"
     " hear of it and stood in. The broker did not give way, so that a cell had two owners.",
     "ring-stood-in-before-what-it-had-sent": "A broker stood in for another and matched at once what came to it, while"

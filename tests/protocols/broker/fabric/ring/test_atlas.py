@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from godwit.protocols.broker.fabric.ring.atlas import Atlas
+from godwit.protocols.broker.fabric.ring.atlas import Atlas, is_taken
 from godwit.protocols.broker.fabric.ring.targets import homes_of, of_level
 from godwit.protocols.broker.messages import Region
 from godwit.protocols.broker.store import MemoryStore
@@ -65,3 +65,26 @@ def test_all_of_it_survives_a_crash() -> None:
         known.put(one)
     known.store.settled(lambda: None)
     assert atlas(disk).regions == known.regions
+
+
+def test_of_two_who_took_what_nobody_remembered_one_stays_whoever_is_heard_first() -> None:
+    rivals = Region(RIGHT, "b", 0), Region(RIGHT, "c", 0)
+    for order in (rivals, rivals[::-1]):
+        known = atlas()
+        for one in order:
+            known.put(one)
+        assert known.regions["1"].owner == "c"
+
+
+def test_any_owner_outranks_who_took_the_cell_as_nobodys() -> None:
+    known = atlas()
+    known.put(Region(RIGHT, "c", 1))
+    assert is_taken(known.regions["1"])
+    assert known.put(Region(RIGHT, "b", 2))
+    assert not any(map(is_taken, HISTORY))
+
+
+def test_equal_terms_of_two_owners_change_nothing() -> None:
+    known = atlas()
+    known.put(Region(RIGHT, "b", 2))
+    assert not known.put(Region(RIGHT, "c", 2))

@@ -19,6 +19,19 @@ from godwit.protocols.host import NodeId
 TABLE, ROWS = "ring", "region "
 
 
+def is_taken(region: Region) -> bool:
+    """Whether somebody took it, or what it was cut out of, as nobody's (`orphans`). All other cells have a term above
+    their number of cuts: each cut raises it, and the first owner of all space begins with one."""
+    return region.term <= len(region.prefix)
+
+
+def outranks(one: Region, other: Region) -> bool:
+    """Whether of two owners of a place this one is right. Two may have taken the same cell: then names decide."""
+    if one.term == other.term and is_taken(one) and is_taken(other):
+        return one.owner > other.owner
+    return one.term > other.term
+
+
 class Atlas:
     """Of two owners of a place the one with the higher term is right. All of it is on the disk."""
 
@@ -57,7 +70,7 @@ class Atlas:
 
     def rivals(self, region: Region) -> list[Region]:
         """What is known of the same place and is not older; the region itself where that is known."""
-        return [one for one in self.sharing(region.prefix) if one.term >= region.term]
+        return [one for one in self.sharing(region.prefix) if not outranks(region, one)]
 
     def replace(self, old: Region, halves: Iterable[Region]) -> None:
         """A cell has been cut."""
@@ -65,6 +78,10 @@ class Atlas:
             self._drop(old.prefix)
         for half in halves:
             self.put(half)
+
+    def clear(self) -> None:
+        for prefix in list(self.regions):
+            self._drop(prefix)
 
     def _keep(self, region: Region) -> None:
         self.regions[region.prefix] = region
@@ -99,7 +116,7 @@ class Atlas:
 
     def since(self, given: Region) -> list[Region]:
         """What has become of a cell that was another's once, as far as that is known here; or that one."""
-        newer = [one for one in self.sharing(given.prefix) if one.term > given.term and one.owner != self.name]
+        newer = [one for one in self.sharing(given.prefix) if outranks(one, given) and one.owner != self.name]
         return newer or [given]
 
     def contacts(self, prefix: str) -> list[NodeId]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from godwit.protocols.broker.fabric.ring.atlas import outranks
 from godwit.protocols.broker.messages import Region, Seek
 from godwit.protocols.gathering.areas import Anywhere
 from godwit.protocols.host import NodeId
@@ -50,7 +51,7 @@ class Doubts:
     def _losers(self, region: Region, said_by: NodeId) -> frozenset[NodeId]:
         """Who has a part of the cell, by all that is known here, and is there."""
         fabric = self.fabric
-        met = [one for one in fabric.atlas.sharing(region.prefix) if one.term < region.term]
+        met = [one for one in fabric.atlas.sharing(region.prefix) if outranks(region, one)]
         names = {one.owner for one in met} - {region.owner, said_by, fabric.host.name}
         return frozenset(one for one in names if not fabric.is_silent(one))
 

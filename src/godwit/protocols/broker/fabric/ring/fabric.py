@@ -10,11 +10,12 @@ import msgspec
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.fabric.passages import Passage, Passages, passage_of
-from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas
+from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas, is_taken, outranks
 from godwit.protocols.broker.fabric.ring.custody import Custody, Kept
 from godwit.protocols.broker.fabric.ring.doubts import Doubts
 from godwit.protocols.broker.fabric.ring.loops import Loops
 from godwit.protocols.broker.fabric.ring.membership import Clear, Membership, Stage
+from godwit.protocols.broker.fabric.ring.orphans import Orphans
 from godwit.protocols.broker.fabric.ring.replicas import Replicas
 from godwit.protocols.broker.fabric.ring.standins import Standins
 from godwit.protocols.broker.fabric.ring.statements import Statements
@@ -108,6 +109,8 @@ class RingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long a holder may be silent before another one takes its place."""
     restore_s: float = 10.0
     """How long a broker that lost its disk waits for what others have kept of its book."""
+    orphaned_s: float = 120.0
+    """How long a broker that lost its disk asks around for the owner of a cell, before it takes that as nobody's."""
     incarnation: int = 0
 
 
@@ -153,6 +156,7 @@ class RingFabric:
         self.standins = Standins(self)
         self.membership = Membership(self)
         self.doubts = Doubts(self)
+        self.orphans = Orphans(self)
         self.statements = Statements(
             host, store, self.atlas, self.targets, self._say, self.membership.heirs, self._is_safe
         )
@@ -487,7 +491,7 @@ class RingFabric:
     def _correct(self, region: Region) -> None:
         """Who claims a cell that has another owner since may have lost its disk, and been told by one that did not
         know: it hears of the other."""
-        newer = [one for one in self.atlas.sharing(region.prefix) if one.term > region.term]
+        newer = [one for one in self.atlas.sharing(region.prefix) if outranks(one, region)]
         if newer and all(one.owner != region.owner for one in newer):
             self.send((region.owner,), Owned(0, tuple(newer)), durable=False)
 
@@ -495,13 +499,13 @@ class RingFabric:
         """A cell of this broker becomes another's by its own word, or when a holder of its book stands in for it."""
         prefix = region.prefix
         mine = [one for one in self.atlas.own if one.prefix.startswith(prefix) or prefix.startswith(one.prefix)]
-        if not mine or any(one.term >= region.term for one in mine):
+        if not mine or not all(outranks(region, one) for one in mine):
             return True
         holders = {*self.replicas.holders, *self.replicas.former}
         stands_in = region.owner in holders and self.atlas.regions.get(prefix) in mine
         # Who told a broker without a disk what its cells are may not have known all of it. And one that is alone may
-        # have begun a ring of its own for that reason.
-        if stands_in or self.replicas.was_lost or not mine[0].prefix:
+        # have begun a ring of its own for that reason. What was taken as nobody's is whoever's is known to have it.
+        if stands_in or self.replicas.was_lost or not mine[0].prefix or all(map(is_taken, mine)):
             return True
         self.refuse(said_by, "Region", f"says that {region.owner} owns {prefix!r}, which is this broker's")
         return False
@@ -615,6 +619,7 @@ class RingFabric:
             self.send((others[self._serial % len(others)],), seek, durable=False)
 
     def _seek(self) -> None:
+        self.orphans.look()
         self._seek_soon()
         self._release()
         self.host.after(self.options.seek_s, self._seek)

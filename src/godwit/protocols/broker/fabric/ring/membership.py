@@ -134,7 +134,9 @@ class Membership:
             return
         peers = sorted(fabric.links)
         waited_s = self.host.now() - self._since_s
-        if options.first and waited_s >= options.begin_s and self._outsiders >= set(peers):
+        # Who has heard of a cell waits long for its owner, which may be out of reach.
+        wait_s = options.orphaned_s if self.atlas.regions else options.begin_s
+        if options.first and waited_s >= wait_s and self._outsiders >= set(peers):
             self._begin()
             return
         if peers:
@@ -144,6 +146,7 @@ class Membership:
 
     def _begin(self) -> None:
         self.host.trace(Record("joined", note="begins a ring"))
+        self.atlas.clear()
         self.atlas.put(Region(WHOLE, self.host.name, 1))
         self.fabric.changed()
 

@@ -72,6 +72,8 @@ class Statements:
         self._certain: dict[str, Region] = {}
         """By prefix: cells whose owners have said themselves that they have them, with this broker in their books. They
         tell it when they give them away."""
+        self._claimed: dict[NodeId, tuple[Region, ...]] = {}
+        """By broker: the cells that it has called its own last, whether they are believed to be its own yet or not."""
         self._expected: list[Expected] = []
         for owner, _, row in store.load(TABLE):
             if owner.startswith(ROWS):
@@ -106,6 +108,8 @@ class Statements:
         if broker in self.gateways:
             return self.filters
         cells = [one.cell for one in (*self.atlas.regions.values(), *self.heirs.values()) if one.owner == broker]
+        # It may match there already while somebody else is still asked whether the cell has left it (`doubts`).
+        cells += [one.cell for one in self._claimed.get(broker, ()) if not self.atlas.rivals(one)]
         of_filter = self.targets.of_filter
         return tuple(
             one for one in self.filters if any(meets(cell, reach) for reach in of_filter(one) for cell in cells)
@@ -155,6 +159,7 @@ class Statements:
     def _forget(self, broker: NodeId) -> None:
         """It knows that nothing is wanted of it."""
         del self.stated[broker]
+        self._claimed.pop(broker, None)
         self.store.delete(TABLE, ROWS + broker, 0)
 
     def _keep(self, broker: NodeId) -> None:
@@ -194,7 +199,8 @@ class Statements:
         self.noted[broker] = max(self.noted.get(broker, 0), noted.statement)
         stated = self.stated.get(broker)
         if stated is not None and stated.filters:
-            self._certain.update((one.prefix, one) for one in noted.regions if one.owner == broker)
+            claimed = self._claimed[broker] = tuple(one for one in noted.regions if one.owner == broker)
+            self._certain.update((one.prefix, one) for one in claimed)
         if stated is not None and stated.less and noted.statement < stated.statement:
             self._say_less(broker)
         elif stated is not None and not stated.filters:
@@ -205,6 +211,7 @@ class Statements:
     def lost(self, broker: NodeId) -> None:
         """It has lost its disk, and with it what it was told."""
         self.noted.pop(broker, None)
+        self._claimed.pop(broker, None)
         self._doubt(broker)
         self.settled(broker)
         before = self.stated.get(broker)
