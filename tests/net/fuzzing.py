@@ -53,13 +53,13 @@ def read_run(data: bytes) -> None:
         piece = reading.piece_at(data, 0, len(data), extra)
         if piece is not None:
             known = {data[piece[1] : piece[3]]: "way"}
-            end, count = reading.run_end(data, piece, len(data), known, "way", 1_000, 50)
+            end, count = reading.run_end(data, piece, len(data), known.get, "way", 1_000, 50)
             assert 0 < end <= len(data)
             assert len(reading.pieces(data, 0, end, extra)) == count <= 50
         numbered = reading.numbered_at(data, 0, len(data), extra)
         if numbered is not None:
             topics = {data[numbered[1] : numbered[2]]: "way"}
-            run = reading.numbered_run(data, numbered, len(data), topics, "way", 1 << 30, 50)
+            run = reading.numbered_run(data, numbered, len(data), topics.get, "way", 1 << 30, 50)
             assert [one[0] for one in run] == [0, *(one[4] for one in run[:-1])]
             assert run[-1][4] <= len(data)
     acknowledged = reading.acknowledged_run(data, 0, len(data))

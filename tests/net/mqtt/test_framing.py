@@ -70,7 +70,7 @@ def run_of(
     first = piece_at(data, 0, len(data), 1 if version == 5 else 0) if data else None
     if first is None:
         return 0, 0
-    return run_end(data, first, len(data), known, known[data[first[1] : first[3]]], packet_max, most)
+    return run_end(data, first, len(data), known.get, known[data[first[1] : first[3]]], packet_max, most)
 
 
 @given(
@@ -115,7 +115,7 @@ def test_packets_that_begin_as_the_first_go_with_it_though_their_topic_is_not_re
     plain = mqtt5.PublishPacket("a", b"x").write()
     first = piece_at(plain, 0, len(plain), 1)
     assert first is not None
-    assert run_end(plain * 3, first, 3 * len(plain), {}, "way", 1 << 20, 10) == (3 * len(plain), 3)
+    assert run_end(plain * 3, first, 3 * len(plain), dict[bytes, str]().get, "way", 1 << 20, 10) == (3 * len(plain), 3)
 
 
 @given(topics, payloads, st.sampled_from([4, 5]))
@@ -156,4 +156,4 @@ def test_a_run_at_qos_1_ends_where_one_packet_after_the_other_would_end_it(
             break
         expected.append(one)
         position += len(packet)
-    assert numbered_run(data, first, len(data), known, route, 1 << 20, most) == expected
+    assert numbered_run(data, first, len(data), known.get, route, 1 << 20, most) == expected

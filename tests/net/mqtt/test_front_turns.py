@@ -25,6 +25,7 @@ from godwit.net.mqtt.connection import (
 )
 from godwit.net.mqtt.front import SHARE_S, Front
 from godwit.net.mqtt.options import Options
+from godwit.net.mqtt.routes import Carriage
 from godwit.protocols.broker.api import Outlet
 from godwit.protocols.broker.interest.conditions import FEW
 from godwit.protocols.broker.interest.subscribers import Asking, Wanting
@@ -131,6 +132,39 @@ def test_what_comes_while_a_client_waits_for_its_turn_keeps_its_place() -> None:
             flooder.data_received(stream[start : start + 999])
         await until(lambda: flood.written.count(PONG) == MANY)
         assert heard.written == b"".join(said)
+        front.end()
+
+    asyncio.run(scene())
+
+
+def test_topics_that_nobody_has_named_before_go_as_one_run_and_count_as_packets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To find out who wants a topic costs as much as to look at a packet."""
+    runs: list[int] = []
+    carry = Carriage.carry
+
+    def counted(self: Carriage, run: bytes, version: int, count: int) -> int:
+        runs.append(count)
+        return carry(self, run, version, count)
+
+    monkeypatch.setattr(Carriage, "carry", counted)
+
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        flooder, flood = await let_in(front, "flooder")
+        listener, heard = await let_in(front, "listener")
+        listener.data_received(subscribe("t/#"))
+        heard.written = b""
+        said = [mqtt5.PublishPacket(f"t/{i:04}", b"x").write() for i in range(MANY)]
+        flooder.data_received(b"".join(said))
+        assert runs == [1 + SHARE_FIRST]  # the first is a packet, whatever its topic
+        await until(lambda: flood.reading)
+        assert heard.written == b"".join(said)
+        runs.clear()
+        flooder.data_received(b"".join(said[:100]))
+        assert runs == [100]
         front.end()
 
     asyncio.run(scene())

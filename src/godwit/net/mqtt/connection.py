@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
 from functools import partial
 from itertools import takewhile
@@ -69,7 +69,7 @@ from godwit.net.mqtt.framing import (
 )
 from godwit.net.mqtt.front import SHARE_S, TICK_S, Arrival, Front
 from godwit.net.mqtt.options import Bucket, Hold
-from godwit.net.mqtt.routes import Carriage, Handing, Parcels
+from godwit.net.mqtt.routes import Carriage, Handing, Known, Parcels
 from godwit.net.mqtt.subscribe import check_filter, conditions_of, lasting_of, since_of, subscription_of
 from godwit.net.mqtt.writer import WRITE_HIGH_BYTES, Delivering
 from godwit.protocols.broker.api import Opening, Reason, RefusedError
@@ -651,13 +651,13 @@ class Connection(Requests):
             extra = 1 if self.version == 5 else 0
             piece = piece_at(data, position, stop, extra)
             if piece is not None and piece[2] > body + 2 and (not extra or not data[piece[2]]):
-                carriage = self.front.routes.find(data[body : piece[3]], self.version)
+                carriage = self.front.routes.known(self.version).find(data[body : piece[3]])
                 if stop - position <= carriage.packet_max:
                     return self._carry(carriage, data, piece, left)
         elif self._straight and data[position] == NUMBERED:
             numbered = numbered_at(data, position, stop, 1 if self.version == 5 else 0)
             if numbered is not None:
-                handing = self.front.routes.handing(data[body : numbered[2]], self.version)
+                handing = self.front.routes.handings(self.version).find(data[body : numbered[2]])
                 if handing is not None and stop - position <= handing.packet_max:
                     return self._hand(handing, data, numbered, left)
         elif data[position] == 0x40 and stop == position + 4 and self._session is not None:
@@ -673,8 +673,9 @@ class Connection(Requests):
             self._take_packet(data, first[0], first[1], first[4])
             return first[4], 1
         known, most = front.routes.handings(self.version), min(left, self.options.inflight_max - len(self._incoming))
+        known.left = left
         packet_max = min(handing.packet_max, self.options.packet_bytes_max)
-        run = numbered_run(data, first, len(data), known, handing, packet_max, max(most, 1))
+        run = numbered_run(data, first, len(data), known.__getitem__, handing, packet_max, max(most, 1))
         topic, client, sequence, now_s = front.routes.topic, self._client, session.next_sequence, broker.clock()
         publications = [
             Publication(client, sequence(), topic(data[body + 2 : end], "PUBLISH"), data[begin:stop], 1, False, now_s)
@@ -690,7 +691,7 @@ class Connection(Requests):
             if leaving:
                 cast("Connection", taker.session.outlet).send_all(_renumbered(data, run, leaving))
         front.timings.delivery.add(broker.clock() - now_s)
-        return run[-1][4], len(run)
+        return run[-1][4], len(run) + left - known.left
 
     def _take_acknowledgements(self, data: bytes, position: int, body: int, stop: int, left: int) -> tuple[int, int]:
         """PUBACK, and those that follow it."""
@@ -719,15 +720,16 @@ class Connection(Requests):
             least, size = (GATHERED_MIN, GATHERED_BYTES_MAX) if self._gathers else (1, BATCH_BYTES_MAX)
             most, end = min(max(least, self._share), BATCH_MAX), min(end, max(first[4], position + size))
         known = front.routes.known(self.version)
+        known.left = left
         packet_max = min(carriage.packet_max, self.options.packet_bytes_max)
-        stop, count = run_end(data, first, end, known, carriage, packet_max, most)
+        stop, count = run_end(data, first, end, known.__getitem__, carriage, packet_max, most)
         if carriage.asking:
             return self._carry_by_content(carriage, data, position, stop)
         if count < RUN_MIN:
             return self._carry_apart(data, first, known, most)
         run = data if stop - position == len(data) else data[position:stop]
         self._carried(count, count * carriage.carry(run, self.version, count))
-        return stop, 1 + count // RUN_OF_ONE
+        return stop, 1 + count // RUN_OF_ONE + left - known.left
 
     def _carry_by_content(self, carriage: Carriage, data: bytes, position: int, stop: int) -> tuple[int, int]:
         """Ask who wants each packet of a run, for all of them at once; up to where they were told, and how many."""
@@ -751,24 +753,24 @@ class Connection(Requests):
         self._carried(*parcels.send())
         return position, count
 
-    def _carry_apart(self, data: bytes, first: Piece, known: Mapping[bytes, Carriage], most: int) -> tuple[int, int]:
+    def _carry_apart(self, data: bytes, first: Piece, known: Known[Carriage], most: int) -> tuple[int, int]:
         """Packets that follow one another to different receivers: each of these gets its own in one piece."""
-        parcels, extra, end = Parcels(self.version), first[3] - first[2], len(data)
+        parcels, extra, end, left = Parcels(self.version), first[3] - first[2], len(data), known.left
         packet_max, piece, position, count = self.options.packet_bytes_max, cast("Piece | None", first), first[0], 0
         while piece is not None and count < most:
             start, body, _, payload, stop = piece
-            carriage = known.get(data[body:payload])
+            carriage = known[data[body:payload]]
             if carriage is None or carriage.asking or stop - start > min(carriage.packet_max, packet_max):
                 break
             parcels.add(data[start:stop], carriage.receivers)
             count, position = count + 1, stop
             piece = piece_at(data, stop, end, extra) if stop < end and data[stop] == PLAIN else None
-        if not count:  # the topic is too long to be remembered
-            carriage = self.front.routes.find(data[first[1] : first[3]], self.version)
+        if not count:  # the topic is too long to be remembered, and as many as may be were looked up
+            carriage = known.find(data[first[1] : first[3]])
             parcels.add(data[first[0] : first[4]], carriage.receivers)
             count, position = 1, first[4]
         self._carried(*parcels.send())
-        return position, 1 + count // APART_OF_ONE
+        return position, 1 + count // APART_OF_ONE + left - known.left
 
     def _carried(self, packets: int, deliveries: int) -> None:
         """So many publications were passed on as they came."""

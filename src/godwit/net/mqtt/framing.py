@@ -5,7 +5,7 @@ QoS 0 publications that follow one another and go the same way are handled as on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from struct import iter_unpack
 from typing import TypeVar, cast
 
@@ -20,6 +20,12 @@ PACKET_ANY = 1 << 30
 
 def length_at(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Where the body of the packet at `position` begins, and its size; (0, 0) where that is not there yet."""
+    if position + 2 < end:  # most are shorter than 16 kB
+        low, high = data[position + 1], data[position + 2]
+        if low < 0x80:
+            return position + 2, low
+        if 0 < high < 0x80:
+            return position + 3, low & 0x7F | high << 7
     size = shift = 0
     for place in range(position + 1, min(position + 5, end)):
         byte = data[place]
@@ -35,6 +41,9 @@ def length_at(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 Route = TypeVar("Route")
+
+Find = Callable[[bytes], Route | None]
+"""Tells the route of what a packet begins with; None where it has none, or that begins no packet."""
 
 Piece = tuple[int, int, int, int, int]
 """A PUBLISH at QoS 0: where it begins, where its body begins, its topic ends, its payload begins, and where it ends."""
@@ -52,15 +61,15 @@ def piece_at(data: bytes, position: int, end: int, extra: int) -> Piece | None:
 
 
 def run_end(
-    data: bytes, first: Piece, end: int, known: Mapping[bytes, Route], route: Route, packet_max: int, most: int
+    data: bytes, first: Piece, end: int, find: Find[Route], route: Route, packet_max: int, most: int
 ) -> tuple[int, int]:
     """Where the run ends that begins with this packet: plain ones that are there as a whole, not too large, and have
     this route; and how many they are, at most `most`.
 
-    Routes are known by the body of a packet up to its payload: the topic with its length, and in version 5 empty
-    properties. So whatever is known by its first bytes is well-formed that far.
+    Routes are found by the body of a packet up to its payload: the topic with its length, and in version 5 empty
+    properties. So whatever has one is well-formed that far.
     """
-    startswith, find, count, extra = data.startswith, known.get, 0, first[3] - first[2]
+    startswith, count, extra = data.startswith, 0, first[3] - first[2]
     piece = first
     while True:
         position, body, _, payload, stop = piece
@@ -111,29 +120,29 @@ def numbered_at(data: bytes, position: int, end: int, extra: int) -> Numbered | 
 
 
 def numbered_run(
-    data: bytes, first: Numbered, end: int, known: Mapping[bytes, Route], route: Route, packet_max: int, most: int
+    data: bytes, first: Numbered, end: int, find: Find[Route], route: Route, packet_max: int, most: int
 ) -> list[Numbered]:
-    """This packet and those that follow it, each with a topic that has this route; routes are known by the topic with
+    """This packet and those that follow it, each with a topic that has this route; routes are found by the topic with
     its length."""
     found, extra, following = list[Numbered](), first[3] - first[2] - 2, cast("Numbered | None", first)
     while following is not None and following[4] - following[0] <= packet_max:
         found.append(following)
-        position = _like(data, following, end, known, route, most, found)
+        position = _like(data, following, end, find, route, most, found)
         if len(found) >= most or position >= end or data[position] != NUMBERED:
             break
         following = numbered_at(data, position, end, extra)
-        if following is not None and known.get(data[following[1] : following[2]]) is not route:
+        if following is not None and find(data[following[1] : following[2]]) is not route:
             break
     return found
 
 
 def _like(
-    data: bytes, one: Numbered, end: int, known: Mapping[bytes, Route], route: Route, most: int, found: list[Numbered]
+    data: bytes, one: Numbered, end: int, find: Find[Route], route: Route, most: int, found: list[Numbered]
 ) -> int:
     """Add those that follow this packet and have its size, the length of its topic, and the route; where that ends."""
     start, body, name_end, payload, stop, _ = one
     header, step, has_properties = data[start:body], stop - start, payload > name_end + 2
-    startswith, find, last = data.startswith, known.get, end - step
+    startswith, last = data.startswith, end - step
     while len(found) < most and stop <= last and startswith(header, stop):
         start, body, name_end, payload = stop, body + step, name_end + step, payload + step
         number = data[name_end] << 8 | data[name_end + 1]

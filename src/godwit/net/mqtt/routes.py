@@ -6,11 +6,12 @@ whatever topics is passed on as one piece where all of them have the same receiv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from godwit.events import Value
-from godwit.net.mqtt.codec import topic_of
+from godwit.net.mqtt.codec import PacketError, topic_of
 from godwit.net.mqtt.framing import PACKET_ANY, Piece, with_properties, without_properties
 from godwit.protocols.broker.api import Outlet
 from godwit.protocols.broker.broker import Broker
@@ -105,6 +106,42 @@ class Parcels:
         return count, deliveries
 
 
+Route = TypeVar("Route")
+
+
+class Known(dict[bytes, Route]):
+    """Routes by the bytes with which packets name them. One that is not known is looked up, `left` more times: to find
+    out who wants a topic costs as much as to look at a packet, and who names many new ones has no larger share."""
+
+    __slots__ = ("_look_up", "left")
+
+    def __init__(self, look_up: Callable[[bytes], Route]) -> None:
+        self._look_up = look_up
+        self.left = 0
+
+    def __missing__(self, name: bytes) -> Route | None:
+        """None where that may not be asked now, or names no topic: whoever looks at the packet then says what is wrong
+        with it."""
+        if self.left <= 0:
+            return None
+        self.left -= 1
+        try:
+            return self.find(name)
+        except PacketError:
+            return None
+
+    def find(self, name: bytes) -> Route:
+        """However many were asked for. `PacketError` where it names none."""
+        if name in self:
+            return self[name]
+        found = self._look_up(name)
+        if len(name) <= ROUTE_BYTES_MAX:
+            if len(self) >= ROUTES_MAX:
+                self.clear()
+            self[name] = found
+        return found
+
+
 class Routes:
     """What is known of topics; it is forgotten whenever the broker's audiences change."""
 
@@ -113,9 +150,10 @@ class Routes:
         self._connections = connections
         self._topics: dict[bytes, str] = {}
         self._generation = -1
-        self._known: tuple[dict[bytes, Carriage], dict[bytes, Carriage]] = ({}, {})
+        self._known = (Known(partial(self._find, 4)), Known(partial(self._find, 5)))
         """By a packet's body up to its payload, without and with empty properties."""
-        self._handings: tuple[dict[bytes, Handing | None], dict[bytes, Handing | None]] = ({}, {})
+        self._handings = (Known(partial(self._find_handing, 4)), Known(partial(self._find_handing, 5)))
+        """By a topic with its length; None where the broker must see what is published."""
         self._carriages: dict[object, Carriage | Handing] = {}
 
     def topic(self, name: bytes, what: str) -> str:
@@ -129,8 +167,9 @@ class Routes:
                 self._topics[name] = topic
         return topic
 
-    def known(self, version: int) -> Mapping[bytes, Carriage]:
-        """Those that are good now. Ask anew whenever the broker has been called."""
+    def known(self, version: int) -> Known[Carriage]:
+        """Who gets what begins so: a topic with its length, and in version 5 empty properties. Good now; ask anew
+        whenever the broker has been called."""
         if self._generation != self._broker.generation:
             self._generation = self._broker.generation
             self._known[0].clear()
@@ -140,37 +179,20 @@ class Routes:
             self._carriages.clear()
         return self._known[version == 5]
 
-    def find(self, prefix: bytes, version: int) -> Carriage:
-        """Who gets what begins so: a topic with its length, and in version 5 empty properties. `PacketError` where that
-        is no topic."""
-        known = cast("dict[bytes, Carriage]", self.known(version))
-        found = known.get(prefix)
-        if found is None:
-            found = self._find(self.topic(prefix[2:-1] if version == 5 else prefix[2:], "PUBLISH"))
-            if len(prefix) <= ROUTE_BYTES_MAX:
-                if len(known) >= ROUTES_MAX:
-                    known.clear()
-                known[prefix] = found
-        return found
-
-    def handings(self, version: int) -> Mapping[bytes, Handing | None]:
-        """As `known`, by a topic with its length; None where the broker must see what is published."""
+    def handings(self, version: int) -> Known[Handing | None]:
+        """The same at QoS 1, by a topic with its length."""
         self.known(version)
         return self._handings[version == 5]
 
-    def handing(self, name: bytes, version: int) -> Handing | None:
-        """Who gets at QoS 1 what has this topic, given with its length."""
-        known = cast("dict[bytes, Handing | None]", self.handings(version))
-        if name in known:
-            return known[name]
-        found = self._find_handing(self.topic(name[2:], "PUBLISH"), version)
-        if len(name) <= ROUTE_BYTES_MAX:
-            if len(known) >= ROUTES_MAX:
-                known.clear()
-            known[name] = found
-        return found
+    def _topic(self, name: bytes) -> str:
+        """Of a name with its length, which may be that of another one: packets of a run are looked at where those
+        before it had theirs."""
+        if len(name) != 2 + (name[0] << 8 | name[1]):
+            raise PacketError("PUBLISH: not a topic with its length")
+        return self.topic(name[2:], "PUBLISH")
 
-    def _find_handing(self, topic: str, version: int) -> Handing | None:
+    def _find_handing(self, version: int, name: bytes) -> Handing | None:
+        topic = self._topic(name)
         takers = self._broker.takers(topic) if topic.count("/") < LEVELS_MAX else None
         if takers is None or not all(self._takes(one.session.outlet, version) for one in takers):
             return None
@@ -187,17 +209,22 @@ class Routes:
         connection = cast("Connection", outlet)
         return connection in self._connections and connection.takes_as_it_is(version)
 
-    def _find(self, topic: str) -> Carriage:
+    def _find(self, version: int, prefix: bytes) -> Carriage:
+        if version == 5 and prefix[-1]:
+            raise PacketError("PUBLISH: it has properties")
+        topic = self._topic(prefix[:-1] if version == 5 else prefix)
         if topic.count("/") >= LEVELS_MAX:
             return BY_BROKER
         audience = self._broker.audience(topic)
         outlets = cast("tuple[Connection, ...] | None", audience.straight)
         if outlets is None or not self._connections.issuperset(outlets):
             return BY_BROKER
-        key = (outlets, tuple(map(id, audience.asking)))
-        found = self._carriages.get(key)
+        found = self._carriages.get(audience)
         if found is None:
-            found = self._carriages[key] = Carriage(outlets, tuple(audience.asking))
+            key = (outlets, tuple(map(id, audience.asking)))
+            found = self._carriages[audience] = self._carriages.setdefault(
+                key, Carriage(outlets, tuple(audience.asking))
+            )
         assert isinstance(found, Carriage)
         return found
 

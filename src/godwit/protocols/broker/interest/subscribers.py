@@ -76,7 +76,8 @@ BROKERS_OWN = "$SYS/"
 
 
 class Audience:
-    """Who wants a topic here. Good as long as `generation` is the broker's."""
+    """Who wants a topic here; the same for all topics that the same ones want. Good as long as `generation` is the
+    broker's."""
 
     __slots__ = (
         "asking",
@@ -91,25 +92,34 @@ class Audience:
         "takers",
     )
 
-    def __init__(self, generation: int, straight: tuple[Outlet, ...] | None) -> None:
+    def __init__(
+        self,
+        generation: int,
+        problem: str,
+        subs: Sequence[Sub] = (),
+        groups: Sequence[Group] = (),
+        asking: Sequence[Asking] = (),
+        brokers: tuple[NodeId, ...] = (),
+        seats: tuple[GroupKey, ...] = (),
+    ) -> None:
         self.generation = generation
-        self.straight = straight
+        self.straight: tuple[Outlet, ...] | None = None
         """The connections to which a QoS 0 publication without retain may be passed as it is. Nothing else is to be
         done but to count it and to ask `asking`. None where more is: identifiers, groups, other brokers, an archive.
         The publisher's own grant is not looked at here."""
-        self.problem = ""
+        self.problem = problem
         """Why nobody can publish to this topic."""
-        self.subs: list[Sub] = []
-        self.takers: list[Taker] | None = None
+        self.subs = subs
+        self.takers = None if any(sub.wanted.no_local for sub in subs) else takers_of(subs, None)
         """What `subs` come to, where that is the same for every publisher."""
-        self.groups: list[Group] = []
-        self.asking: list[Asking] = []
+        self.groups = groups
+        self.asking = asking
         """The conditions of those who want this topic for its content."""
         self.perhaps = False
         """Another broker may want it for its content."""
-        self.brokers: tuple[NodeId, ...] = ()
+        self.brokers = brokers
         """The other brokers that want it whatever the content."""
-        self.seats: tuple[GroupKey, ...] = ()
+        self.seats = seats
         """The groups with members at other brokers that do."""
 
     @property
@@ -211,6 +221,8 @@ class Audiences:
         self._clock: Callable[[], float] | None = None
         self._took: Callable[[float], None] = lambda took_s: None
         self._cached: dict[str, Audience] = {}
+        self._alike: dict[object, Audience] = {}
+        """By all who want a topic: those who want thousands of topics by a wildcard are looked at once."""
         self._outlets: dict[Asking, _Outlets] = {}
 
     def prepare_with(self, prepared: Callable[[], bool]) -> None:
@@ -227,7 +239,7 @@ class Audiences:
         """Whatever was found out is out of date."""
         self.generation += 1
         if self._cached:
-            self._cached = {}
+            self._cached, self._alike = {}, {}
         if self._outlets:
             self._outlets = {}
 
@@ -284,7 +296,7 @@ class Audiences:
             audience = self._find(topic)
             if len(topic) <= CACHED_LENGTH_MAX:
                 if len(self._cached) >= CACHED_MAX:
-                    self._cached = {}
+                    self._cached, self._alike = {}, {}
                 self._cached[topic] = audience
         return audience
 
@@ -339,23 +351,22 @@ class Audiences:
         return [Found(wanting) for wanting in found]
 
     def _find(self, topic: str) -> Audience:
-        audience = Audience(self.generation, None)
-        audience.problem = problem_of_name(topic)
-        if audience.problem:
-            return audience
-        audience.subs = self._plain.find(topic)
-        if not any(sub.wanted.no_local for sub in audience.subs):
-            audience.takers = takers_of(audience.subs, None)
-        audience.groups = self._shared.find(topic)
-        audience.asking = self._asking.find(topic)
+        problem = problem_of_name(topic)
+        if problem:
+            return Audience(self.generation, problem)
+        subs, groups, asking = self._plain.find(topic), self._shared.find(topic), self._asking.find(topic)
         if topic.startswith(BROKERS_OWN):
-            audience.problem = f"topic {topic[:80]!r}: what begins with {BROKERS_OWN} is said by brokers only"
-            return audience
-        audience.brokers, perhaps = self._others.find(topic)
-        audience.seats, perhaps_theirs = self._their_groups.find(topic)
-        audience.perhaps = perhaps or perhaps_theirs
-        if not (self.watched or audience.groups or audience.brokers or audience.perhaps or audience.seats):
-            audience.straight = _straight(audience.takers)
+            problem = f"topic {topic[:80]!r}: what begins with {BROKERS_OWN} is said by brokers only"
+            return Audience(self.generation, problem, subs, groups, asking)
+        brokers, perhaps = self._others.find(topic)
+        seats, perhaps_theirs = self._their_groups.find(topic)
+        key = (tuple(subs), tuple(groups), tuple(asking), brokers, seats, perhaps or perhaps_theirs)
+        audience = self._alike.get(key)
+        if audience is None:
+            audience = self._alike[key] = Audience(self.generation, "", subs, groups, asking, brokers, seats)
+            audience.perhaps = perhaps or perhaps_theirs
+            if not (self.watched or groups or brokers or audience.perhaps or seats):
+                audience.straight = _straight(audience.takers)
         return audience
 
     def _ask(self, topics: str, filters: FilterSet, asked_by: Sub | Group) -> int:
