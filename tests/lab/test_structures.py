@@ -20,7 +20,7 @@ from godwit.commands.lab import structures
 from godwit.filters.filters import Filter
 from godwit.filters.language import FILTERS
 from godwit.lab.claims import Verdict
-from godwit.lab.structures import experiments, routing, sanity
+from godwit.lab.structures import experiments, routing, sanity, study
 from godwit.lab.structures.claims.base import CHECKS, Judged, judge
 from godwit.lab.structures.judging import short
 from godwit.lab.structures.rows import Measures, Row, Store, StoreError
@@ -513,3 +513,14 @@ def test_local_interfaces_come_after_the_neighbors() -> None:
     one = setting("E4", filters=8, interfaces=3, clients=1)
     assert one.neighbors == {"i0", "i1", "i2"}
     assert {sent.interface for sent in one.script(events=0).subscriptions} == {*one.neighbors, "i3"}
+
+
+def test_what_leaves_a_claim_open_has_further_replications_and_comes_first() -> None:
+    planned_runs = study.runs("published")
+    assert len(set(planned_runs)) == len(planned_runs)
+    first = planned_runs[:400]
+    assert {(one.experiment, one.schema) for one in first} == {("E13", "2 mixed")}
+    assert {one.replication for one in first} == set(range(80))
+    assert {one.replication for one in planned_runs if one.schema == "3 mixed" and one.experiment == "E13"} == set(
+        range(20)
+    )

@@ -9,6 +9,7 @@ import msgspec
 
 from godwit.lab.handoff.extras import FITTED, SHARED
 from godwit.lab.handoff.runs import Configuration
+from godwit.lab.models import published
 
 COMPARED = ("durable", "reactive", "proactive", "ours", "memory")
 BY_SIZE_ONLY = ("memory", "product")
@@ -58,7 +59,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     walks: int = 20
     """Seeds of X14: more than there are brokers, or their covariance cannot be estimated."""
     further: int = 0
-    """Worlds after the seeds, of what Q9 compares: with ten subscribers a run either loses nothing or much."""
+    """Worlds after the seeds, of what Q9 and Q1 compare: with ten subscribers a run either loses nothing or much."""
 
     def variants(self) -> list[dict[str, Any]]:
         """What differs from the defaults in X4 to X8 and X12; the first is the default itself."""
@@ -103,6 +104,9 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
             for seed in self.further_seeds()
             for size in (self.subscribers[0], self.subscribers[-1])
             for scheme in ("reactive", "proactive")
+        ]
+        wanted += [
+            self._run("durable", seed, subscribers=self.subscribers[0], pattern="RND") for seed in self.further_seeds()
         ]
         if "X14" in self.experiments:
             wanted += [
@@ -188,10 +192,9 @@ def all_readings(base: Grid) -> list[Configuration]:
 
 
 def _rank(cell: Configuration, base: Grid) -> int:
-    """The text's reading at both ends of the sizes, what a claim varies there, long walks. Then further worlds and the
-    rest of X2 and X10. At last what else durable's store may be, the other readings, the deployed broker, and what no
-    claim speaks of."""
-    ends = (base.subscribers[0], base.subscribers[-1])
+    """The text's reading at the sizes whose losses were published (Q1), what a claim varies there, long walks. Then
+    further worlds and the rest of X2 and X10. At last what else durable's store may be, the other readings, the
+    deployed broker, and what no claim speaks of."""
     varied = {name for name, usual in USUAL.items() if getattr(cell, name) != usual}
     texts = cell.channel == "shared" and cell.size_b == SHARED["size_b"]
     if cell.scheme == "product":
@@ -203,7 +206,7 @@ def _rank(cell: Configuration, base: Grid) -> int:
     if cell.stored != SHARED["stored"]:
         return 4
     if not varied:
-        return 0 if cell.subscribers in ends and cell.seed not in base.further_seeds() else 3
+        return 0 if _is_of_published_losses(cell, base) else 3
     return 2 if _is_judged(cell, varied) else 7
 
 
@@ -216,6 +219,13 @@ USUAL = {
     "moving": True,
 }
 """What X4 to X8 and X12 vary."""
+
+
+def _is_of_published_losses(cell: Configuration, base: Grid) -> bool:
+    """Of the further worlds Q1 compares durable and pro-active with the fewest subscribers."""
+    if cell.seed in base.further_seeds():
+        return cell.subscribers == base.subscribers[0] and cell.scheme != "reactive"
+    return cell.subscribers in published.LOSS
 
 
 def _is_judged(cell: Configuration, varied: set[str]) -> bool:
