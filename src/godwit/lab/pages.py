@@ -62,6 +62,18 @@ def line(axes: Axes, found: Iterable[tuple[float, Interval | None]], label: str,
         axes.errorbar([x for x, _ in known], heights, errors, label=label, **{**usual, **style})
 
 
+def crossed(axes: Axes, found: Iterable[tuple[Interval, Interval]], label: str, **style: Any) -> None:
+    """One mean over another, each with its interval, joined in the order of the first."""
+    known = sorted(found, key=lambda both: both[0].mean)
+    if known:
+        widths, heights = (
+            [mean.half if math.isfinite(mean.half) else 0.0 for mean in own] for own in zip(*known, strict=True)
+        )
+        x, y = ([mean.mean for mean in own] for own in zip(*known, strict=True))
+        usual: dict[str, Any] = {"fmt": "o-", "capsize": 2, "ms": 4}
+        axes.errorbar(x, y, heights, widths, label=label, **{**usual, **style})
+
+
 def published(axes: Axes, points: Mapping[float, float], color: str = "black") -> None:
     """What the text has, as crosses; one entry in the legend for all."""
     named = "published" in axes.get_legend_handles_labels()[1]

@@ -8,7 +8,7 @@ import pytest
 
 from godwit.lab.claims import Verdict
 from godwit.lab.lasting.runs import Configuration, Result
-from godwit.lab.lasting.study import PLANS
+from godwit.lab.lasting.study import PLANS, outcome
 from godwit.lab.lasting.verdicts import Rows, judge
 from godwit.lab.results import Row
 from godwit.tables.double import Effort, Sense
@@ -97,3 +97,9 @@ def test_a_single_run_decides_nothing_about_costs() -> None:
     assert verdicts(alone)["C21"] is Verdict.NOT_DECIDABLE
     assert verdicts(alone)["C22"] is Verdict.NOT_DECIDABLE
     assert verdicts(alone)["C23"] is Verdict.NOT_DECIDABLE
+
+
+def test_a_quick_plan_refutes_nothing() -> None:
+    contradicting = rows(slow_where_bounded, size="quick")
+    assert Verdict.NOT_REPRODUCED in verdicts(contradicting).values()
+    assert Verdict.NOT_REPRODUCED not in {one.verdict for one in outcome(contradicting, "quick").findings}

@@ -10,7 +10,7 @@ from godwit.lab.adhoc.evidence import Evidence, Quantity, delivery, overhead
 from godwit.lab.adhoc.model import expected_distances, torus_of
 from godwit.lab.adhoc.plan import CREDITS, PERIODS_S, SUBSCRIBER_CREDITS
 from godwit.lab.adhoc.runs import Configuration
-from godwit.lab.pages import line, picture
+from godwit.lab.pages import crossed, line, picture
 
 Line = tuple[str, Sequence[float], Sequence[Configuration]]
 
@@ -82,9 +82,7 @@ def _trade(axes: Axes, evidence: Evidence) -> None:
     }
     for label, settings in families.items():
         found = [(evidence.mean(overhead, s), evidence.mean(delivery, s)) for s in settings]
-        points = [(o.mean, d.mean) for o, d in found if o is not None and d is not None]
-        if points:
-            axes.plot(*zip(*points, strict=True), "o-", label=label, ms=4)
+        crossed(axes, [(o, d) for o, d in found if o is not None and d is not None], label)
     axes.plot([2.5, 5.5, 2.5], [0.7, 0.7, 0.3], "kx", label="published")
     axes.set_xlabel("packets per delivery")
     axes.set_ylabel("delivery")

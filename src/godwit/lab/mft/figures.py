@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 
+from godwit.lab.intervals import interval
 from godwit.lab.mft.area import AreaPlan
 from godwit.lab.mft.area import delivered as delivered_share
 from godwit.lab.mft.cells import Quantity
 from godwit.lab.mft.energy import VARIANTS, EnergyPlan
 from godwit.lab.mft.results import Row
+from godwit.lab.mft.runs import Result
 from godwit.lab.mft.screening import FACTORS, JUDGED, Margins
 from godwit.lab.mft.verdicts import Evidence, delay_s, delivered, honest_rate, hops, messages, rate
-from godwit.lab.pages import picture
+from godwit.lab.pages import crossed, line, picture
 
 LABELS = {"mft": "MFT as published", "hardened": "MFT hardened", "aodv": "AODV"}
 COLOURS = {"mft": "#1f6fb4", "hardened": "#2a9d4a", "aodv": "#d1495b"}
@@ -43,12 +45,10 @@ def _rates(axes: Axes, evidence: Evidence) -> None:
         for protocol in cells.protocols:
             for quantity, style in ((rate, "o-"), (honest_rate, "x--")):
                 points = [
-                    (left + i, mean.mean)
-                    for i, speed in enumerate(cells.speeds)
-                    if (mean := cells.mean(quantity, protocol, size, speed)) is not None
+                    (left + i, cells.mean(quantity, protocol, size, speed)) for i, speed in enumerate(cells.speeds)
                 ]
-                label = LABELS[protocol] if not group and quantity is rate else None
-                axes.plot(*zip(*points, strict=True), style, color=COLOURS[protocol], label=label, ms=4, lw=1)
+                label = LABELS[protocol] if not group and quantity is rate else ""
+                line(axes, points, label, fmt=style, color=COLOURS[protocol], ms=4, lw=1)
     axes.set_xticks(ticks, [f"C{size}" for size in cells.sizes])
     axes.set_xlabel(f"size; within each, speeds {', '.join(f'{s:g}' for s in cells.speeds)} m/s")
     axes.set_ylim(0, 1.03)
@@ -125,12 +125,17 @@ def _batteries(axes: Axes, plan: EnergyPlan, rows: Sequence[Row]) -> None:
             for variant, changes in VARIANTS.items():
                 found = [known[run] for run in plan.cell(protocol, variant) if run in known]
                 if found and bool(changes.get("carry")) == carry:
-                    days, share = (
-                        sum(q) / len(found) for q in ([r.battery_days for r in found], [r.honest_rate for r in found])
-                    )
+                    days, share = (interval([q(r) for r in found]) for q in (_battery_days, _honest_share))
                     points.append((days, share))
-            if points:
-                label = LABELS[protocol] + (", heartbeats carry" if carry else "")
-                axes.plot(*zip(*sorted(points), strict=True), style, color=COLOURS[protocol], label=label, ms=4)
+            label = LABELS[protocol] + (", heartbeats carry" if carry else "")
+            crossed(axes, points, label, fmt=style, color=COLOURS[protocol])
     axes.set_xlabel("days of two AA cells")
     axes.set_ylabel("delivered of all wanted")
+
+
+def _battery_days(result: Result) -> float:
+    return result.battery_days
+
+
+def _honest_share(result: Result) -> float:
+    return result.honest_rate

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from godwit.lab.claims import Finding, Verdict
+from godwit.lab.structures import study
 from godwit.lab.structures.claims.base import CHECKS, judge
 from godwit.lab.structures.merging import IMPERFECT, PERFECT, UNMERGED
 from godwit.lab.structures.rows import Measures, Row
@@ -225,6 +226,17 @@ def test_a_claim_falls_where_the_world_is_otherwise(name: str) -> None:
 def test_a_claim_that_holds_in_part_says_where(name: str) -> None:
     change, where = DEPENDS[name]
     assert findings(rows(change))[name].told == f"depends on {where}"
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_a_quick_plan_refutes_nothing(name: str) -> None:
+    quick = study.runs("quick")
+    made = [
+        Row(one, of_it, msgspec.structs.replace(WORLDS[one.experiment](one, of_it), **FALSE[name](one, of_it)))
+        for one in quick
+        for of_it in STRUCTURES[one.experiment]
+    ]
+    assert Verdict.NOT_REPRODUCED not in {one.verdict for one in study.outcome(made, "quick").findings}
 
 
 def test_where_a_point_is_missing_no_judge_decides_anything() -> None:
