@@ -18,11 +18,11 @@ from godwit.protocols.broker.fabric.base import ANYTHING
 
 
 def scene(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """A test that is played in a loop of its own, for five minutes at most."""
+    """A test that is played in a loop of its own, for three minutes at most."""
 
     @wraps(test)
     def play(*arguments: Any, **named: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(*arguments, **named), 300))
+        asyncio.run(asyncio.wait_for(test(*arguments, **named), 180))
 
     return play
 

@@ -83,4 +83,5 @@ async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
 
 
 def played(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(scene())
+    """In a loop of its own, for three minutes at most."""
+    asyncio.run(asyncio.wait_for(scene(), 180))

@@ -163,6 +163,7 @@ def tables(out: Path, *names: str) -> dict[str, list[str]]:
     return {name: sorted(map(str, pq.read_table(out / name).to_pylist())) for name in names}
 
 
+@pytest.mark.bound(600)
 def test_workers_get_godwit_shipped_and_die_in_the_middle_and_the_results_are_the_local_ones(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import chdir, closing
+from contextlib import chdir, closing, suppress
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
 from secrets import token_hex
@@ -32,7 +33,6 @@ from godwit.cli import app
 from godwit.commands.pipeline import session
 
 ROOT = Path(__file__).resolve().parents[3]
-WAIT_S = 600
 KEY = token_hex()
 """Only the page's own commands may have jobs run."""
 
@@ -84,6 +84,7 @@ def ports() -> Iterator[list[int]]:
         yield own
 
 
+@pytest.mark.bound(600)
 def test_the_steps_lead_from_parquet_to_iceberg_and_a_stream(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, ports: list[int]
 ) -> None:
@@ -102,25 +103,34 @@ def test_the_steps_lead_from_parquet_to_iceberg_and_a_stream(
     guarded = script.replace("BROKER=$!", "BROKER=$!; trap 'kill $BROKER 2>/dev/null || true' EXIT")
     own = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
     own["XDG_STATE_HOME"] = str(tmp_path / "state")  # what a broker of this machine's user keeps is not the test's
-    done: list[subprocess.CompletedProcess[str]] = []
+    said: list[str] = []
+    with closing(Listener(("127.0.0.1", 0), authkey=KEY.encode())) as jobs:
+        jobs_at = {"JOBS_AT": str(jobs.address[1]), "JOBS_KEY": KEY}
+        shell = subprocess.Popen(
+            ["bash", "-c", guarded],
+            cwd=tmp_path,
+            env={**os.environ, **own, **jobs_at},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
 
-    def walk_through(address: tuple[str, int]) -> None:
-        try:
-            command, jobs_at = ["bash", "-c", guarded], {"JOBS_AT": str(address[1]), "JOBS_KEY": KEY}
-            environment = {**os.environ, **own, **jobs_at}
-            done.append(
-                subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=WAIT_S)
-            )
-        finally:
-            with Client(address, authkey=KEY.encode()) as there:
+        def walk_through() -> None:
+            said.append(shell.communicate()[0])
+            with suppress(OSError), Client(jobs.address, authkey=KEY.encode()) as there:
                 there.send(((), "", {}))
 
-    with closing(Listener(("127.0.0.1", 0), authkey=KEY.encode())) as jobs:
-        walker = threading.Thread(target=walk_through, args=(jobs.address,))
+        walker = threading.Thread(target=walk_through, daemon=True)
         walker.start()
-        serve(jobs)
+        try:
+            serve(jobs)
+        finally:
+            # With whatever it has started: it waits for jobs that nobody runs any more.
+            with suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
         walker.join()
-    [ended] = done
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert re.search(r"^\d{2,} handoffs$", ended.stdout, re.MULTILINE), ended.stdout
-    assert "2 events in 2 commits" in ended.stdout, ended.stdout
+    [ended] = said
+    assert shell.returncode == 0, ended
+    assert re.search(r"^\d{2,} handoffs$", ended, re.MULTILINE), ended
+    assert "2 events in 2 commits" in ended, ended

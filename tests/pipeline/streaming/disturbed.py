@@ -90,7 +90,7 @@ class Station:
         )
         self.published, self.heard = 0, 0.0
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._talk()))
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._talk()), daemon=True)
         self.process = self._started()
         self._thread.start()
 
@@ -116,8 +116,9 @@ class Station:
                 wanted = 10.0 * number if number % 100 > 50 else wanted
                 self.published += 1
                 await asyncio.sleep(0.1)
-            while self.heard < wanted:
-                await asyncio.sleep(0.05)
+            async with asyncio.timeout(WAIT_S):
+                while self.heard < wanted:
+                    await asyncio.sleep(0.05)
             # Long after all others, so that these have ended.
             await asyncio.sleep(4 * AUDITED_LATE_S)
             await van.publish(LAST, qos=1)

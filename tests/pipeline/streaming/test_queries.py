@@ -25,6 +25,7 @@ FIRST = 31
 Once readings with numbers as this one were nobody's: 157 of the last one, 7 beyond a multiple of 50."""
 
 
+@pytest.mark.bound(600)
 @pytest.mark.parametrize(
     "plan",
     [

@@ -33,6 +33,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.bound(600)
 def test_it_finds_every_planted_fault_and_none_in_the_property_tests_of_the_index() -> None:
     names = (f"{FAULTS.replace('.', '/')}.py", "tests/tables/matching/test_index.py")
     ran = run("pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *names)
