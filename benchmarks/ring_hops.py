@@ -122,7 +122,7 @@ def ring(count: int, handoff: str) -> Cluster:
     return cluster
 
 
-def measured(count: int, handoff: str) -> str:
+def measured(count: int, handoff: str, away_s: float) -> str:
     begun_s = time.process_time()
     cluster = ring(count, handoff)
     owners = {
@@ -145,10 +145,14 @@ def measured(count: int, handoff: str) -> str:
     cluster.run(20.0)
     # They meet one another: the first of all hops costs more.
     for at in [*range(1, len(places)), 0]:
-        client.drop().connect(places[at])
+        client.drop()
+        cluster.run(away_s)
+        client.connect(places[at])
         cluster.run(12.0)
     counted = Counted(cluster)
-    client.drop().connect(places[1])
+    client.drop()
+    cluster.run(away_s)
+    client.connect(places[1])
     cluster.run(30.0)
     return told(cluster, counted, len(owners), handoff, time.process_time() - begun_s)
 
@@ -170,9 +174,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--brokers", type=int, action="append")
     parser.add_argument("--handoff", choices=("reactive", "proactive"), default="reactive")
+    parser.add_argument(
+        "--away", type=float, default=5.0, help="seconds between two brokers; with 0 copies are not ready in time"
+    )
     options = parser.parse_args()
     for count in options.brokers or [10, 50]:
-        print(measured(count, options.handoff), flush=True)
+        print(measured(count, options.handoff, options.away), flush=True)
 
 
 if __name__ == "__main__":

@@ -617,10 +617,12 @@ class Routed(msgspec.Struct, frozen=True, tag="routed", array_like=True):
 
 
 class Wanted(msgspec.Struct, frozen=True, tag="wanted", array_like=True):
-    """All that I want and that concerns your cells, in place of what I said before. No filters: as before."""
+    """All that I want and that concerns your cells, in place of what I said before. No filters: as before. And do this
+    then, if it says so."""
 
     statement: Count
     filters: tuple[Filter, ...] | None
+    turn: Turn | None = None
 
 
 class Noted(msgspec.Struct, frozen=True, tag="noted", array_like=True):

@@ -57,6 +57,9 @@ class Wire:
     def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         return self.site.known - {self.host.name}
 
+    def knows_sources(self, filters: Iterable[Filter]) -> bool:
+        return False
+
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
         return {name: filters for name, (_, filters) in self.site.heard.items() if self.is_known(name)}

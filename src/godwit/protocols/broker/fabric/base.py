@@ -70,6 +70,10 @@ class Fabric(Medium, Protocol):
         """The other brokers that may send something that these filters want, each of them known. A tree answers with
         all of its brokers, whatever the filters; who asks with `ANYTHING` hears of everybody."""
 
+    def knows_sources(self, filters: Iterable[Filter]) -> bool:
+        """Whether nobody but `sources(filters)` sends anything that these filters want, this broker included, and
+        nobody will before this one has agreed to it. Else a session that moves asks both of its places, too."""
+
     deals: bool
     """Whether brokers are told of one another's groups, so that one of them all chooses the member that an event is
     for. Else each deals out its own."""
@@ -139,6 +143,9 @@ class Alone:
 
     def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         return frozenset()
+
+    def knows_sources(self, filters: Iterable[Filter]) -> bool:
+        return False
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:

@@ -61,6 +61,9 @@ class Bridge:
     def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         return self.tree.sources(filters)
 
+    def knows_sources(self, filters: Iterable[Filter]) -> bool:
+        return False
+
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
         return {**self.tree.interests, **self.air.interests}

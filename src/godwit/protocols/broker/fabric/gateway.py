@@ -182,6 +182,9 @@ class Gateway:
     def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         return self.inner.sources(filters)
 
+    def knows_sources(self, filters: Iterable[Filter]) -> bool:
+        return False  # it brings something itself
+
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
         # Also of those that want nothing: this broker states what it wants only where there are others.

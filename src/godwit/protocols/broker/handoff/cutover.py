@@ -45,7 +45,11 @@ class Turning:
         """Ask every broker to send here what it sent to the place before; this one does it at once."""
         self._arriving[session] = None
         self._ask(session, way)
-        self.make_turn(self.name, Turn(session.client, way.epoch, way.source, 0, way.chain, way.copy, way.lines))
+        self._turn_here(session, way)
+
+    def _turn_here(self, session: Session, way: Upstream) -> None:
+        turn = Turn(session.client, way.epoch, way.source, 0, way.chain, way.copy, way.lines)
+        self.make_turn(self.name, turn, told=self.name in way.origins or bool(way.chain))
 
     def _ask(self, session: Session, way: Upstream) -> None:
         asked = self._asked.setdefault((session.client, way.epoch, way.source), set())
@@ -63,14 +67,15 @@ class Turning:
         else:
             self.places.wait(Asked(origin, turn))
 
-    def make_turn(self, by: NodeId, turn: Turn) -> None:
-        """From this moment on."""
+    def make_turn(self, by: NodeId, turn: Turn, *, told: bool = True) -> None:
+        """From this moment on. Nobody is told where nobody waits for it."""
         shadows = self.registry.shadows.get(turn.client, {}).values()
         passed_to = next((one.standing.moved_to for one in shadows if one.standing.moved_to != by), "")
         if self.registry.moves.abroad.is_awaited(turn.client):
             passed_to = self.name  # an older session may come from another site: ask here again
         turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines, passed_to)
-        self.fabric.send(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
+        if told:
+            self.fabric.send(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
         self.on_turned(self.name, self.fabric.sent, turned)
 
     def on_turned(self, origin: NodeId, number: int, turned: Turned) -> None:
@@ -279,6 +284,8 @@ class Turning:
         if way.origins:
             self._arriving[session] = None
             self._ask(session, way)
+        if self.name in way.origins and not session.inflow.gates[self.name].begun:
+            self._turn_here(session, way)  # it has something to send since the copy was made
         for origin in sorted(session.standing.owed) or [way.source]:
             self.progress(session, origin)
 

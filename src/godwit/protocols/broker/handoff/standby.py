@@ -89,7 +89,9 @@ class Holding:
         if session.carried.memory is not None:
             note(session.carried.memory, session.queue.names())
         sources = self.switch.fabric.sources(filters_of(session.subscriptions.values()))
-        origins = {*content.origins, self.switch.name, *sources}
+        origins = {*content.origins, *sources}
+        if origin in content.origins:  # else it knows that neither of the two has anything to send
+            origins.add(self.switch.name)
         session.inflow.gates = {name: Gate() for name in sorted(origins)}
         session.inflow.upstreams.append(Upstream(content.epoch, origin, (), origins, main=True, copy=True))
         return session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -18,7 +18,7 @@ from godwit.protocols.broker.messages import Carried, Claim, Forwarded, Given, K
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import born_of_session, had_without, is_outdated, lines_of, merge, note
-from godwit.protocols.broker.session.parse import filters_of, remembered
+from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.proofs import unite
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
@@ -81,7 +81,7 @@ class Leaving:
         epoch = self._begin(session, to, 0)
         unheard = self.speaking.leave(session, to, epoch)
         chain = {one for way in session.inflow.upstreams for one in (*way.chain, way.source)} - {to}
-        origins = {self.name, to, *self._sources(session)}.union(*(way.origins for way in session.inflow.upstreams))
+        origins = self._origins(session, to).union(*(way.origins for way in session.inflow.upstreams))
         # Whoever has made a copy and not confirmed it is waited for last of all.
         origins |= {way.source for way in session.inflow.upstreams if way.copy}
         carried = msgspec.structs.replace(
@@ -101,7 +101,7 @@ class Leaving:
     def give(self, session: Session, to: NodeId, epoch: int) -> None:
         """The copy that `to` holds is the session from now on: only what it does not get by itself is passed on."""
         switch, client, copied = self.switch, session.client, session.standing.copied
-        origins = {self.name, to, *self._sources(session)} - session.standing.copies[to]
+        origins = self._origins(session, to) - session.standing.copies[to]
         epoch = self._begin(session, to, max(epoch, copied + 1))
         unheard = self.speaking.leave_copy(session, to, copied)
         self._leave(session, to, copied, origins)
@@ -156,9 +156,9 @@ class Leaving:
         self.registry.let_go(session)
         return epoch
 
-    def _sources(self, session: Session) -> Set[NodeId]:
-        """The other brokers that may send something that it wants."""
-        return self.switch.fabric.sources(filters_of(session.subscriptions.values()))
+    def _origins(self, session: Session, to: NodeId) -> set[NodeId]:
+        """The brokers that may send something that it wants; both places are, unless it is known that they are not."""
+        return {*self.copying.sources(session), *(() if self.copying.knows_sources(session) else (self.name, to))}
 
     def claims(self, session: Session) -> tuple[Claim, ...]:
         """The copies by which the session came that may still be thought of as such."""

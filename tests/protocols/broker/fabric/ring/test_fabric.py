@@ -24,7 +24,9 @@ from godwit.protocols.broker.messages import (
     Replica,
     Routed,
     Seek,
+    Through,
     Turn,
+    Turned,
     Wanted,
 )
 from godwit.protocols.broker.publication import Publication
@@ -72,16 +74,42 @@ def test_nothing_is_passed_on_unseen_where_another_broker_may_be_the_one_that_ma
         assert ring.cluster.sites[name].broker.audience("a/b").straight is None
 
 
-def test_a_hop_asks_the_matching_broker_and_the_two_places_only() -> None:
+def test_a_hop_asks_the_matching_broker_only_and_states_in_the_same_content_what_is_wanted() -> None:
     ring = Ring(8)
     matching = ring.owner("t")
     old, new = [name for name in ring.names if name != matching][:2]
     subscriber = ring.client("s", old)
     subscriber.subscribe("t/#", qos=2)
     ring.cluster.run(3)
+    ring.heard.clear()
     subscriber.drop().connect(new)
     ring.cluster.run(5)
-    assert set(ring.said(Turn)) == {(new, matching), (new, old)}
+    assert ring.said(Turn) == []
+    assert [(origin, to) for origin, to, one in ring.heard if isinstance(one, Wanted) and one.turn is not None] == [
+        (new, matching)
+    ]
+    assert sorted(ring.said(Turned)) == sorted([(matching, old), (matching, new)])
+    assert ring.said(Through) == [(old, new)]
+
+
+@pytest.mark.parametrize("matches", ["old", "new"])
+def test_a_place_that_matches_itself_turns_like_the_others(matches: str) -> None:
+    ring = Ring(8)
+    matching, other = ring.owner("t"), ring.others(ring.owner("t"))[0]
+    old, new = (matching, other) if matches == "old" else (other, matching)
+    subscriber, publisher = ring.client("s", old), ring.client("p", ring.others(old, new)[0])
+    subscriber.subscribe("t/#", qos=2)
+    ring.cluster.run(3)
+    sent = []
+    for number in range(40):
+        sent.append(b"%d" % number)
+        publisher.publish("t/x", sent[-1], 2)
+        if number == 20:
+            subscriber.drop().connect(new)
+        ring.cluster.run(0.02)
+    ring.cluster.run(5)
+    assert [one.publication.payload for one in subscriber.got] == sent
+    assert set(ring.said(Turned)) >= {(matching, other)}
 
 
 @pytest.mark.feature("data-gathering F9")

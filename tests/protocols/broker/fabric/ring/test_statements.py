@@ -118,3 +118,25 @@ def test_a_withdrawal_that_was_lost_is_said_again(restarts: str) -> None:
         told.said.clear()
         told.statements.on_noted("a", Noted(before, (told.left,)))
     assert told.last("a")[0].filters == ()
+
+
+def test_a_statement_that_was_written_and_may_not_have_left_is_made_in_full_after_a_crash() -> None:
+    told = Told()
+    told.statements.want(wanting(ON_THE_LEFT))
+    told.settle()
+    again = Told(told.disk)
+    assert again.last("a")[0].filters == wanting(ON_THE_LEFT)
+
+
+def test_nothing_is_withdrawn_from_a_broker_that_calls_a_cell_its_own_while_another_is_believed_to_have_it() -> None:
+    """It may have stood in for that one, which is asked at this moment."""
+    told = Told()
+    told.statements.want(wanting(ON_THE_LEFT, ON_THE_RIGHT))
+    told.statements.before_turn("b", told.statements.numbers.last)
+    assert told.last("b")[0].filters == wanting(ON_THE_LEFT, ON_THE_RIGHT)
+    told.note("a", told.left)
+    told.note("b", told.right, Region(LEFT, "b", 3))
+    told.statements.review()
+    assert told.last("b")[0].filters == wanting(ON_THE_LEFT, ON_THE_RIGHT)
+    told.note("b", told.right)
+    assert told.last("b")[0].filters == wanting(ON_THE_RIGHT)

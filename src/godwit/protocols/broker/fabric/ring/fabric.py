@@ -176,6 +176,8 @@ class RingFabric:
         self._finding: list[tuple[tuple[Keyed, ...], Callable[[Sequence[NodeId]], None]]] = []
         self._surveys: list[Callable[[], None]] = []
         """Who waits until all owners are known."""
+        self._unsaid: dict[NodeId, Wanted] = {}
+        """What is to be stated to these at the end of this turn."""
         self._serial = host.random.getrandbits(31)
         self._started = self._reviewing = self._seeking = self._changing = False
         self.statements.gateways = self._seats.keys()
@@ -254,6 +256,15 @@ class RingFabric:
         if filters is ANYTHING:
             return self._known.keys()
         return {name for name in self.statements.sources(tuple(filters)) if name in self._known}
+
+    def knows_sources(self, filters: Iterable[Filter]) -> bool:
+        """A cell of this broker, or one that is about to be, may send something, and so may whoever is not certain.
+        Nobody becomes an owner before all in the book of the old one have agreed (`Turning.when_clear`)."""
+        filters = tuple(filters)
+        if self.replicas.restoring or self.membership.division is not None or not self.statements.is_certain(filters):
+            return False
+        reaches = self.targets.of_filters(filters)
+        return not any(meets(one.cell, reach) for one in self.atlas.own for reach in reaches)
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
@@ -746,27 +757,52 @@ class RingFabric:
 
     def _say(self, to: NodeId, wanted: Wanted, durable: bool) -> None:
         self.meet((to,))
-        if durable:
-            self.send((to,), wanted)
-        else:
+        if not durable:
             self.send_settled((to,), wanted)
+            return
+        # It waits for the end of the turn, or for what is sent there next: a broker that is asked to turn is told both
+        # in one content. A crash before it leaves does no harm, since all is stated again then (`Statements.start`).
+        before = self._unsaid.pop(to, None)
+        if wanted.filters is None and before is not None:
+            wanted = Wanted(wanted.statement, before.filters)
+        if not self._unsaid:
+            self.host.after(0.0, self._say_all)
+        self._unsaid[to] = wanted
+
+    def _say_all(self) -> None:
+        self._say_first(list(self._unsaid))
+
+    def _say_first(self, names: Iterable[NodeId]) -> None:
+        """What these are still to be told of what is wanted here."""
+        for name in names:
+            wanted = self._unsaid.pop(name, None)
+            if wanted is not None:
+                self.streams.send((name,), wanted)
 
     # Streams
 
     def send(self, to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
         names = tuple(dict.fromkeys(to))
         if isinstance(content, Turn):
-            told = tuple(name for name in names if self.statements.before_turn(name, content.interest))
-            self.streams.send(told, content, durable=durable)
-            names = tuple(name for name in names if name not in told)
-            content = msgspec.structs.replace(content, interest=0)
+            names, content = self._ask_to_turn(names, content)
+        self._say_first(names)
         if names:
             self.streams.send(names, content, durable=durable)
+
+    def _ask_to_turn(self, names: Iterable[NodeId], turn: Turn) -> tuple[tuple[NodeId, ...], Turn]:
+        """Those whom the statement concerns are asked here. To the others, which are returned, it does not matter."""
+        told = [name for name in names if self.statements.before_turn(name, turn.interest)]
+        for name in told:
+            wanted = self._unsaid.pop(name, None)
+            self.streams.send((name,), turn if wanted is None else msgspec.structs.replace(wanted, turn=turn))
+        return tuple(name for name in names if name not in told), msgspec.structs.replace(turn, interest=0)
 
     def send_settled(self, to: Iterable[NodeId], content: Content) -> None:
         """Not durable. It leaves in its place of the stream once all that was written by now is on the disk: for what
         is said again by itself when one of the two restarts."""
-        self.streams.send(tuple(dict.fromkeys(to)), content, durable=False, settled=True)
+        names = tuple(dict.fromkeys(to))
+        self._say_first(names)
+        self.streams.send(names, content, durable=False, settled=True)
 
     def taken(self, origin: NodeId, number: int) -> None:
         self.streams.taken(origin, number)
@@ -779,6 +815,9 @@ class RingFabric:
         self._heard(origin)
         if isinstance(content, Seated):
             self.on_content(origin, number, self._on_seated(origin, content))
+        elif isinstance(content, Wanted) and content.turn is not None:
+            self._on_wanted(origin, content)
+            self.on_content(origin, number, content.turn)
         elif self._is_mine(origin, content):
             self.streams.taken(origin, number)
         else:
@@ -968,6 +1007,8 @@ def _named(content: Content) -> Iterable[NodeId]:
     match content:
         case Turn():
             return (content.source, *content.chain)
+        case Wanted(turn=Turn() as turn):
+            return (turn.source, *turn.chain)
         case Session():
             claims = (one.source for one in content.carried.claims)
             return (*content.origins, *content.chain, *claims, *_awaited(content.carried))

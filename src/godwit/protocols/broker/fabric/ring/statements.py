@@ -82,7 +82,8 @@ class Statements:
     def start(self) -> None:
         """Who has noted what is not on the disk: ask again."""
         for broker, before in list(self.stated.items()):
-            self._renew(broker, before, self.numbers.next())
+            # In full: what was written as stated may not have left.
+            self._renew(broker, msgspec.structs.replace(before, less=True), self.numbers.next())
 
     def want(self, filters: Iterable[Filter]) -> int:
         self.filters = tuple(filters)
@@ -168,7 +169,7 @@ class Statements:
     def before_turn(self, broker: NodeId, statement: int) -> bool:
         """A broker is to turn to a session: whether it must know of this statement first, and is told. It may have more
         cells than this broker has heard of: then it is told all, until that is certain."""
-        before, certain = self.stated.get(broker), self._is_certain()
+        before, certain = self.stated.get(broker), self.is_certain(self.filters)
         if certain and (before is None or not before.filters):
             return False  # it matches nothing that is wanted here
         if not certain and (before is None or before.filters != self.filters):
@@ -183,13 +184,14 @@ class Statements:
         self._keep(broker)
         self.say(broker, Wanted(statement, before.filters if before.less else None), True)
 
-    def _is_certain(self) -> bool:
-        """Whether all owners of what is wanted are known by their own word."""
-        reaches = self.reaches()
+    def is_certain(self, filters: Iterable[Filter]) -> bool:
+        """Whether all owners of what these want are known by their own word, with this broker in their books."""
+        reaches = self.targets.of_filters(filters)
         known = [one for reach in reaches for one in self.atlas.meeting(reach) if one.owner != self.atlas.name]
-        return not self.missing() and all(
-            self._certain.get(one.prefix) == one and one.owner in self._told() for one in known
-        )
+        if not all(map(self.atlas.covers, reaches)):
+            return False
+        told = self._told()
+        return all(self._certain.get(one.prefix) == one and one.owner in told for one in known)
 
     def _doubt(self, broker: NodeId) -> None:
         """It may give away a cell without telling this broker."""
