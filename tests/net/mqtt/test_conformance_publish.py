@@ -246,7 +246,7 @@ def test_a_publication_expires_while_it_waits(broker: Served, client: Raw) -> No
         publish("waits", b"long", 1, 2, message_expiry_interval=100),
     )
     acknowledged(client, 1, 2)
-    first = broker.ask(lambda: broker.broker.sessions["waits"].queue.waiting[0].publication)
+    first = broker.ask(lambda: next(iter(broker.broker.sessions["waits"].queue.waiting)).publication)
     broker.until(lambda: broker.broker.clock() > (first.expires or 0))
     with again(broker, "waits") as listener:
         found = heard(listener)

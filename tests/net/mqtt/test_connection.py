@@ -562,7 +562,7 @@ def test_readers_that_are_stuck_hold_up_no_publisher_and_get_all_later() -> None
             assert isinstance(publisher.packet(), mqtt5.PubAckPacket)
         assert broker.ask(lambda: max(one.held_bytes for one in broker.front.connections)) < 1_000_000
         assert broker.ask(lambda: all(one.is_read for one in broker.front.connections))
-        assert broker.ask(lambda: broker.broker.sessions["stuck-0"].queue.waiting[-1].is_away)
+        assert broker.ask(lambda: list(broker.broker.sessions["stuck-0"].queue.waiting)[-1].is_away)
         for client in stuck:
             with client:
                 for payload in payloads:

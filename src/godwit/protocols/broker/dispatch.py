@@ -35,6 +35,9 @@ IN_VAIN = "/in vain"
 ABROAD = "/abroad"
 """Under which is kept back what comes to a session that is crossing between sites; no broker can be named so."""
 
+TOGETHER_MIN = 4
+"""So many that came together for a session and cannot leave yet wait as one."""
+
 
 class Switch:
     """What all parts of a broker work with: who wants what, and the ways to them."""
@@ -308,17 +311,21 @@ class Switch:
         this sends them."""
         self.stamp, since = (self.name, self.fabric.sent + 1), self.steady()
         shared, given = len(takers) > 1, list[list[int]]()
-        bodied = [(one, self.ledger.body() if shared else None) for one in publications]
+        bodied = (
+            [(one, self.ledger.body()) for one in publications] if shared else [(one, None) for one in publications]
+        )
         for taker in takers:
             session = taker.session
-            if session.plain:
+            if not session.plain:  # it has begun to move since it was found
+                for one, body in bodied:
+                    self.give(session, self.name, one, 1, False, (), body)
+                given.append([])
+            elif not shared and len(publications) >= TOGETHER_MIN and self.flows.must_wait(session):
+                self.flows.wait_together(session, publications, self.stamp, since)
+                given.append([])
+            else:
                 items = [Item(one, 1, stamp=self.stamp, since=since, body=body) for one, body in bodied]
                 given.append(self.flows.take_all(session, items))
-                continue
-            # It has begun to move since it was found.
-            for one, body in bodied:
-                self.give(session, self.name, one, 1, False, (), body)
-            given.append([])
         self.stamp = None
         return given
 

@@ -6,7 +6,7 @@ from random import Random
 
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.queue import next_number
-from godwit.protocols.broker.session.rows import CHUNK_MAX, CHUNK_MIN, DONE_WITH, Ledger, items_of
+from godwit.protocols.broker.session.rows import CHUNK_MAX, DONE_WITH, Ledger, items_of
 from godwit.protocols.broker.session.state import Item, Session
 from godwit.protocols.broker.store import Disk, MemoryStore
 
@@ -114,19 +114,30 @@ class Together:
     def come(self) -> None:
         qos = self.dice.choice((1, 1, 1, 2))
         stamp = ("b1", self.dice.randint(1, 9)) if self.dice.random() < 0.5 else None
-        many = self.dice.choice((1, CHUNK_MIN - 1, CHUNK_MIN, 9, CHUNK_MAX + 5))
-        items = []
-        for _ in range(many):
-            self.count += 1
-            items.append(
-                Item(Publication("p", self.count, "a/x", b"%d" % self.count, qos), qos, stamp=stamp, since=7.0)
-            )
-        self.ledger.put_all(self.session, items)
-        self.session.queue.wait(items)
+        numbers = range(self.count + 1, self.count + 1 + self.dice.choice((1, 3, 4, 9, CHUNK_MAX + 1, CHUNK_MAX + 5)))
+        publications = [Publication("p", number, "a/x", b"%d" % number, qos) for number in numbers]
+        self.count, queue = numbers[-1], self.session.queue
+        if qos == 1 and self.dice.random() < 0.8:
+            for chunk in self.ledger.put_together(self.session, publications, stamp, 7.0):
+                queue.wait_together(chunk)
+        else:
+            items = [Item(one, qos, stamp=stamp, since=7.0) for one in publications]
+            for item in items:
+                self.ledger.put_item(self.session, item)
+            queue.wait(items)
+        assert len(queue.waiting) >= len(numbers)
 
     def change(self) -> None:
         queue = self.session.queue
         kind = self.dice.choice(("spill", "spill", "fetch", "launch", "done", "done", "finish"))
+        if kind == "launch" and queue.waiting:  # before anybody has looked at all of them
+            before, since = len(queue.waiting), queue.waiting.since
+            item = queue.waiting.popleft()
+            assert (len(queue.waiting), since) == (before - 1, item.since)
+            item.number = next_number(queue)
+            queue.flying[item.number] = item
+            self.ledger.put_item(self.session, item)
+            return
         items = [*queue.waiting, *queue.flying.values()]
         if not items:
             return
@@ -135,11 +146,6 @@ class Together:
             self.ledger.spill(self.session, item)
         elif kind == "fetch":
             item.bring_back()
-        elif kind == "launch" and queue.waiting:
-            item = queue.waiting.popleft()
-            item.number = next_number(queue)
-            queue.flying[item.number] = item
-            self.ledger.put_item(self.session, item)
         elif kind == "done":
             queue.flying.pop(item.number) if item.number else queue.waiting.remove(item)
             self.ledger.delete_item(self.session, item)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from godwit.protocols.broker.api import Subscription, Will
-from godwit.protocols.broker.messages import Carried, Kept
+from godwit.protocols.broker.messages import Carried, Kept, Stamp
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.parse import remembered
@@ -28,6 +28,7 @@ from godwit.protocols.broker.session.state import (
     Standing,
     Sub,
     Upstream,
+    size_of,
 )
 from godwit.protocols.broker.store import Store
 from godwit.protocols.host import NodeId
@@ -81,7 +82,7 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True):
     rows: tuple[ItemRow, ...]
 
 
-CHUNK_MIN, CHUNK_MAX, CHUNK_BYTES_MAX = 4, 256, 256 * 1024
+CHUNK_MAX, CHUNK_BYTES_MAX = 256, 256 * 1024
 """So many deliveries wait in one row, of so many bytes together."""
 
 
@@ -89,7 +90,7 @@ class ChunkRow(msgspec.Struct, frozen=True, array_like=True):
     """Deliveries at QoS 1 that came together, at (owner, -2 * first position): their positions follow one another. At
     (owner, -2 * first position - 1) is which of them are no longer here, as the bits of a number."""
 
-    stamp: tuple[NodeId, int] | None
+    stamp: Stamp | None
     since: float
     publications: tuple[Publication, ...]
 
@@ -156,11 +157,24 @@ class Chunks:
     def fetch(self, item: Item) -> Publication:
         chunk = item.body
         assert isinstance(chunk, Chunk)
+        return self._read(chunk)[item.position - chunk.number]
+
+    def unpack(self, chunk: Chunk) -> list[Item]:
+        stamp, since = chunk.stamp, chunk.since
+        items = [Item(one, 1, body=chunk, stamp=stamp, since=since) for one in self._read(chunk)]
+        for position, item in enumerate(items, chunk.number):
+            item.position = position
+        return items
+
+    def put_away(self, item: Item) -> None:
+        item.put_away(self)
+
+    def _read(self, chunk: Chunk) -> tuple[Publication, ...]:
         if chunk is not self._last:
             row = self.store.get("queues", chunk.owner, chunk.row)
             assert row is not None, f"no deliveries ({chunk.owner!r}, {chunk.row})"
             self._last, self._publications = chunk, _chunk_row(row).publications
-        return self._publications[item.position - chunk.number]
+        return self._publications
 
     def release(self) -> None: ...
 
@@ -251,23 +265,29 @@ class Ledger:
             self._bundled.get(session, {}).pop(item.position, None)
         self._put("queues", session.owner, item.position, _encode(_row_of(item, held)))
 
-    def put_all(self, session: Session, items: Sequence[Item]) -> None:
-        """Write those that have no rows yet: as one, where they came together at QoS 1 and only this session waits."""
-        if not _are_alike(items):
-            for item in items:
-                self.put_item(session, item)
-            return
-        for at in range(0, len(items), CHUNK_MAX):
-            self._put_chunk(session, items[at : at + CHUNK_MAX])
+    def put_together(
+        self, session: Session, publications: Sequence[Publication], stamp: Stamp | None, since: float
+    ) -> list[Chunk]:
+        """Write deliveries at QoS 1 that came together, for which only this session waits, in few rows."""
+        found, part, part_b = list[Chunk](), list[Publication](), 0
+        for one in publications:
+            size_b = size_of(one)
+            if part and (len(part) >= CHUNK_MAX or part_b + size_b > CHUNK_BYTES_MAX):
+                found.append(self._put_chunk(session, part, part_b, stamp, since))
+                part, part_b = [], 0
+            part.append(one)
+            part_b += size_b
+        found.append(self._put_chunk(session, part, part_b, stamp, since))
+        return found
 
-    def _put_chunk(self, session: Session, items: Sequence[Item]) -> None:
+    def _put_chunk(
+        self, session: Session, part: list[Publication], size_b: int, stamp: Stamp | None, since: float
+    ) -> Chunk:
         queue = session.queue
-        chunk = Chunk(session.owner, queue.position + 1, len(items))
-        queue.position += len(items)
-        for position, item in enumerate(items, chunk.number):
-            item.position, item.body = position, chunk
-        row = ChunkRow(items[0].stamp, items[0].since, tuple(item.label for item in items))
-        self._put("queues", session.owner, chunk.row, _encode(row))
+        chunk = Chunk(self._chunks, session.owner, queue.position + 1, len(part), size_b, stamp, since)
+        queue.position += len(part)
+        self._put("queues", session.owner, chunk.row, _encode(ChunkRow(stamp, since, tuple(part))))
+        return chunk
 
     def spill(self, session: Session, item: Item) -> None:
         """Its publication waits on the disk only."""
@@ -427,10 +447,10 @@ class Ledger:
                 body, publication = bodies[row.body] if row.body else (None, row.publication or DONE_WITH)
                 if body is not None:
                     body.refs += 1
-                _add_item(sessions[owner], position, row, publication, body)
                 session = sessions[owner]
+                item = _add_item(session, position, row, publication, body)
                 if session.queue.waiting_b > session.limits.queue_memory_max and not row.held and not row.number:
-                    self.spill(session, session.queue.waiting[-1])
+                    self.spill(session, item)
         for number, (body, _) in bodies.items():
             if not body.refs:
                 self._delete("bodies", "", number)
@@ -478,24 +498,6 @@ class Ledger:
     def _delete(self, table: str, owner: str, number: int) -> None:
         self.writes += 1
         self.store.delete(table, owner, number)
-
-
-def _are_alike(items: Sequence[Item]) -> bool:
-    """Whether they can be one row."""
-    if len(items) < CHUNK_MIN or sum(item.size_b for item in items) > CHUNK_BYTES_MAX:
-        return False
-    stamp, since = items[0].stamp, items[0].since
-    return all(
-        item.qos == 1 and item.stamp is stamp and item.since == since and _is_bare(item) and not item.position
-        for item in items
-    )
-
-
-def _is_bare(item: Item) -> bool:
-    """Whether nothing but its publication must be kept of it."""
-    if item.body is not None or item.away is not None or item.group is not None:
-        return False
-    return not (item.retain or item.identifiers or item.number or item.received or item.view or item.pace)
 
 
 def _row_of(item: Item, held: NodeId) -> ItemRow:
@@ -575,7 +577,7 @@ def _add_subscription(session: Session, number: int, wanted: Subscription) -> No
         session.subscriptions[wanted.key] = sub
 
 
-def _add_item(session: Session, position: int, row: ItemRow, publication: Publication, body: Body | None) -> None:
+def _add_item(session: Session, position: int, row: ItemRow, publication: Publication, body: Body | None) -> Item:
     item = Item(
         publication,
         row.qos,
@@ -601,6 +603,7 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
     else:
         session.queue.wait((item,))
         session.queue.waiting_b += item.size_b
+    return item
 
 
 def kept_of(item: Item) -> Kept:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
-from godwit.protocols.broker.messages import FIRST, Carried, Line, Name
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Name, Stamp
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, TRANSITIONS, Cause, State, refused
 from godwit.protocols.broker.session.spill import Away, Page, label_of
@@ -48,15 +48,31 @@ class Body:
         """Where it waits for those whose sessions have no rows."""
 
 
+class Shelf(Protocol):
+    """Where deliveries are that came together."""
+
+    def unpack(self, chunk: Chunk) -> list[Item]:
+        """All of them, with their content."""
+
+    def put_away(self, item: Item) -> None:
+        """Its content need not be in memory."""
+
+
 class Chunk(Body):
     """Deliveries of one session that came together and wait in one row. Its number is the first of their positions."""
 
-    __slots__ = ("gone", "owner")
+    __slots__ = ("count", "gone", "owner", "shelf", "since", "size_b", "stamp")
 
-    def __init__(self, owner: str, first: int, count: int) -> None:
+    def __init__(
+        self, shelf: Shelf, owner: str, first: int, count: int, size_b: int, stamp: Stamp | None, since: float
+    ) -> None:
         super().__init__(first)
-        self.refs = count
+        self.refs = self.count = count
+        self.shelf = shelf
         self.owner = owner
+        self.size_b = size_b
+        self.stamp = stamp
+        self.since = since
         self.gone = 0
         """Which of them are not in it any more, as bits."""
 
@@ -64,6 +80,11 @@ class Chunk(Body):
     def row(self) -> int:
         """Under which number of the owner's it is."""
         return -2 * self.number
+
+
+def size_of(publication: Publication) -> int:
+    """What a delivery of it costs while it waits, about."""
+    return len(publication.payload) + len(publication.topic) + 64
 
 
 def name_of(publication: Publication) -> Name:
@@ -106,14 +127,14 @@ class Item:
         received: bool = False,
         body: Body | None = None,
         group: GroupKey | None = None,
-        stamp: tuple[NodeId, int] | None = None,
+        stamp: Stamp | None = None,
         since: float = 0.0,
         view: str = "",
         pace: str = "",
     ) -> None:
         self.label = publication
         """The publication, or all but its content while that is not in memory."""
-        size_b = len(publication.payload) + len(publication.topic) + 64
+        size_b = size_of(publication)
         self.size_b = _SIZES[size_b] if size_b < len(_SIZES) else size_b
         """What it costs while it waits, about."""
         self.away: Away | None = None
@@ -236,8 +257,81 @@ class Upstream(msgspec.Struct):
     """Whose places brokers turn from."""
 
 
+class Waiting:
+    """Deliveries that wait for a client, in their order. Those that came together are one object, and their content is
+    on the disk only, until somebody looks at one of them."""
+
+    __slots__ = ("_chunks", "_more", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: deque[Item | Chunk] = deque()
+        self._chunks = 0
+        """How many of the parts are several deliveries."""
+        self._more = 0
+        """How many deliveries there are beyond the number of parts."""
+
+    def __len__(self) -> int:
+        return len(self._parts) + self._more
+
+    def __iter__(self) -> Iterator[Item]:
+        """Whoever looks at all of them wants to know what they are, and seldom what they say."""
+        if self._chunks:
+            unpacked = [self._unpacked(part, at == 0) for at, part in enumerate(self._parts)]
+            self._parts = deque(item for items in unpacked for item in items)
+            self._chunks = self._more = 0
+        return iter(cast("deque[Item]", self._parts))
+
+    @property
+    def since(self) -> float:
+        """Since when the first of them waits."""
+        return self._parts[0].since
+
+    def popleft(self) -> Item:
+        self._unpack_first()
+        return cast("Item", self._parts.popleft())
+
+    def extend(self, items: Iterable[Item]) -> None:
+        self._parts.extend(items)
+
+    def add(self, chunk: Chunk) -> None:
+        """Deliveries that came together, none of which has left it."""
+        self._parts.append(chunk)
+        self._chunks += 1
+        self._more += chunk.count - 1
+
+    def remove(self, item: Item) -> None:
+        """One that was found here."""
+        self._parts.remove(item)
+
+    def clear(self) -> None:
+        self._parts.clear()
+        self._chunks = self._more = 0
+
+    def _unpack_first(self) -> None:
+        first = self._parts[0]
+        if isinstance(first, Chunk):
+            self._parts.popleft()
+            self._parts.extendleft(reversed(first.shelf.unpack(first)))
+            self._chunks -= 1
+            self._more -= first.count - 1
+
+    @staticmethod
+    def _unpacked(part: Item | Chunk, leaves: bool) -> list[Item]:
+        """With its content where it leaves next; else that stays where it is."""
+        if not isinstance(part, Chunk):
+            return [part]
+        items = part.shelf.unpack(part)
+        for item in () if leaves else items:
+            part.shelf.put_away(item)
+        return items
+
+
+_NOTHING = Waiting()
+"""Where nothing waits, of all sessions: an empty queue takes 760 bytes, and most are empty."""
+
+
 class _Nobody(deque[Item]):
-    """Stands for a queue in which nothing is, of all sessions: an empty one takes 760 bytes, and most are empty."""
+    """The same for what is to be sent again."""
 
     def append(self, item: Item) -> None:
         raise TypeError("put it into a queue of its own")
@@ -269,7 +363,7 @@ class Queue:
     )
 
     def __init__(self) -> None:
-        self.waiting = _NOBODY
+        self.waiting = _NOTHING
         """To look at and to take from; `wait` adds to it."""
         self.waiting_b = 0
         self.unsent = _NOBODY
@@ -294,9 +388,16 @@ class Queue:
 
     def wait(self, items: Iterable[Item]) -> None:
         """Last of those that wait."""
-        if self.waiting is _NOBODY:
-            self.waiting = deque()
-        self.waiting.extend(items)
+        self._own_waiting().extend(items)
+
+    def wait_together(self, chunk: Chunk) -> None:
+        self._own_waiting().add(chunk)
+        self.waiting_b += chunk.size_b
+
+    def _own_waiting(self) -> Waiting:
+        if self.waiting is _NOTHING:
+            self.waiting = Waiting()
+        return self.waiting
 
     def names(self) -> dict[Name, None]:
         """Of all that the client has yet to take."""
@@ -310,7 +411,7 @@ class Queue:
 
     def clear(self) -> None:
         self.flying, self.waiting_b = {}, 0
-        self.waiting = self.unsent = _NOBODY
+        self.waiting, self.unsent = _NOTHING, _NOBODY
 
 
 class Inflow:
