@@ -98,6 +98,18 @@ def test_one_that_comes_out_otherwise_keeps_them_all_out(folder: Path) -> None:
     assert str(voucher) == "1 of 3 runs of code old come out otherwise in code new."
 
 
+def test_a_strand_that_comes_out_otherwise_keeps_out_its_own_rows_and_no_others(folder: Path) -> None:
+    changed = msgspec.structs.replace(STUDY, work=otherwise_when_loaded, strand=lambda one: "luck" * one.loaded)
+    newer = changed.kept_at(folder / "results.parquet")
+    honest, lucky = vouchers.vouch(changed, newer, RUNS)
+    assert (honest.strand, honest.runs, honest.again, honest.is_good) == ("", 8, 2, True)
+    assert str(lucky) == "1 of 1 runs of luck of code old come out otherwise in code new."
+    assert newer.missing(RUNS) == [one for one in RUNS if one.loaded or one in RUNS[-3:]]
+    later = changed.kept_at(folder / "results.parquet")
+    vouchers.admit(later, vouchers.read(folder))
+    assert later.missing(RUNS) == newer.missing(RUNS)
+
+
 def test_a_later_session_of_the_same_code_finds_the_voucher_and_other_code_does_not(folder: Path) -> None:
     vouchers.vouch(STUDY, kept(folder, "new"), RUNS)
     for code, missing in (("new", 3), ("newer still", 15)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from types import NoneType
@@ -50,8 +50,9 @@ class Results(Generic[C, R]):
         self.made = made or provenance.of(configuration.__module__)
         self.any_code = False
         """Set by whoever goes on from rows that other code has left, or reports on them, and says so."""
-        self.vouched: frozenset[str] = frozenset()
-        """Other codes whose rows count as ours (`lab.vouchers`)."""
+        self.vouched: frozenset[tuple[str, str]] = frozenset()
+        """Other codes and the strands of theirs whose rows count as ours (`lab.vouchers`)."""
+        self.strand: Callable[[C], str] = lambda one: ""
         self.configuration = configuration
         self.result = result
         self._schema = _schema(configuration, result)
@@ -114,7 +115,7 @@ class Results(Generic[C, R]):
 
     def _is_own(self, row: Row[C, R]) -> bool:
         own = (row.made.code, row.made.version) == (self.made.code, self.made.version)
-        return own or row.made.code in self.vouched
+        return own or (row.made.code, self.strand(row.configuration)) in self.vouched
 
     def _table(self, rows: Iterable[Row[C, R]]) -> pa.Table:
         return pa.Table.from_pylist([_flat(row) for row in rows], schema=self._schema)

@@ -28,7 +28,8 @@ class Kept(Protocol):
     path: Path
     made: Provenance
     any_code: bool
-    vouched: frozenset[str]
+    vouched: frozenset[tuple[str, str]]
+    strand: Callable[[Any], str]
 
     def missing(self, wanted: Iterable[Any]) -> list[Any]: ...
 
@@ -96,6 +97,14 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     named: Callable[[Any], str] = str
     ran: Callable[[Any], Any] = attrgetter("configuration")
     """The configuration of a row; several rows may be of one run."""
+    strand: Callable[[Any], str] = lambda one: ""
+    """Names runs that rest on code of their own, as those of the deployed broker do; the others have no name."""
+
+    def kept_at(self, path: Path) -> Kept:
+        """The results there, which know the study's strands."""
+        found: Kept = self.kept(path)
+        found.strand = self.strand
+        return found
 
 
 def up_to(study: Study, size: str) -> list[Any]:

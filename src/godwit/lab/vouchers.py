@@ -2,7 +2,8 @@
 
 Any change of shared code gives a study another `code`, though most change no result. The sample has every value of
 every setting that occurs in the rows, at the least cost; all but the time that a run took is compared. That is evidence
-and no proof, so that a page names every voucher with how many rows were run again.
+and no proof, so that a page names every voucher with how many rows were run again. Where a study has strands, each is
+vouched for by itself: that the deployed broker has changed says nothing about published protocols.
 """
 
 from __future__ import annotations
@@ -22,24 +23,30 @@ SEED = frozenset({"seed", "replication"})
 """Which world it is: no code asks for its number."""
 
 
+Strand = tuple[str, str]
+"""A code, and the strand of its runs."""
+
+
 class Voucher(msgspec.Struct, frozen=True, kw_only=True):
-    """`by` has run `again` of the runs that `code` left, and `differing` of them came out otherwise."""
+    """`by` has run `again` of the runs that `code` left of a strand, and `differing` of them came out otherwise."""
 
     code: str
     by: str
     runs: int
     again: int
     differing: int
+    strand: str = ""
 
     @property
     def is_good(self) -> bool:
         return self.again > 0 and not self.differing
 
     def __str__(self) -> str:
+        runs = f"runs of {self.strand} of code" if self.strand else "runs of code"
         if not self.is_good:
-            return f"{self.differing} of {self.again} runs of code {self.code} come out otherwise in code {self.by}."
+            return f"{self.differing} of {self.again} {runs} {self.code} come out otherwise in code {self.by}."
         return (
-            f"Code {self.by} has run {self.again} of the {self.runs} runs of code {self.code} again, every value of"
+            f"Code {self.by} has run {self.again} of the {self.runs} {runs} {self.code} again, every value of"
             " every setting among them: all are equal to the last digit."
         )
 
@@ -57,8 +64,8 @@ def write(folder: Path, vouchers: Sequence[Voucher]) -> None:
 
 
 def admit(kept: Kept, vouchers: Iterable[Voucher]) -> None:
-    """Let rows of the codes that were vouched for by the code at hand count as its own."""
-    kept.vouched = frozenset(one.code for one in vouchers if one.is_good and one.by == kept.made.code)
+    """Let rows of the codes that were vouched for by the code at hand count as its own, strand by strand."""
+    kept.vouched = frozenset((one.code, one.strand) for one in vouchers if one.is_good and one.by == kept.made.code)
 
 
 def sample(runs: Iterable[C], cost_s: Callable[[C], float]) -> list[C]:
@@ -73,19 +80,29 @@ def sample(runs: Iterable[C], cost_s: Callable[[C], float]) -> list[C]:
     return chosen
 
 
-def samples(study: Study, kept: Kept, wanted: Sequence[Any]) -> dict[str, list[Any]]:
-    """By the code of rows that do not count yet: what must be run again before they do."""
-    return {code: sample(runs, study.cost_s) for code, runs in kept.foreign_runs(wanted).items()}
+def samples(study: Study, kept: Kept, wanted: Sequence[Any]) -> dict[Strand, list[Any]]:
+    """By the code and the strand of rows that do not count yet: what must be run again before they do."""
+    return {own: sample(runs, study.cost_s) for own, runs in _foreign(study, kept, wanted).items()}
+
+
+def _foreign(study: Study, kept: Kept, wanted: Sequence[Any]) -> dict[Strand, list[Any]]:
+    found: dict[Strand, list[Any]] = {}
+    for code, runs in kept.foreign_runs(wanted).items():
+        for one in runs:
+            found.setdefault((code, study.strand(one)), []).append(one)
+    return found
 
 
 def vouch(study: Study, kept: Kept, wanted: Sequence[Any]) -> list[Voucher]:
     """Run the samples, here and one by one; rows whose sample comes out equal count from now on."""
     found = [one for one in read(kept.path.parent) if one.by == kept.made.code]
-    for code, runs in kept.foreign_runs(wanted).items():
+    for (code, strand), runs in _foreign(study, kept, wanted).items():
         chosen = sample(runs, study.cost_s)
         differing = sum(not kept.is_equal(code, one, study.work(one)) for one in chosen)
-        own = Voucher(code=code, by=kept.made.code, runs=len(runs), again=len(chosen), differing=differing)
-        found = [*(one for one in found if one.code != code), own]
+        own = Voucher(
+            code=code, by=kept.made.code, runs=len(runs), again=len(chosen), differing=differing, strand=strand
+        )
+        found = [*(one for one in found if (one.code, one.strand) != (code, strand)), own]
         write(kept.path.parent, found)
     admit(kept, found)
     return found

@@ -81,8 +81,9 @@ def _announce_samples(one: Study, kept: Kept, wanted: Sequence[Any], reports: Re
     samples = vouchers.samples(one, kept, wanted)
     again = [run for own in samples.values() for run in own]
     cost_s = sum(map(one.cost_s, again))
-    for code, own in samples.items():
-        reports.say(f"{one.name}: {len(own)} runs of code {code} will be run again")
+    for (code, strand), own in samples.items():
+        of_strand = f" of {strand}" if strand else ""
+        reports.say(f"{one.name}: {len(own)} runs{of_strand} of code {code} will be run again")
     if again:
         reports.say(f"{one.name}: that is about {duration(cost_s)} of a core; if all are equal,")
     kept.vouched |= samples.keys()
@@ -96,7 +97,7 @@ def duration(seconds: float) -> str:
 
 
 def _kept(one: Study, folder: Path, any_code: bool) -> Kept:
-    kept: Kept = one.kept(folder / one.name / RESULTS)
+    kept = one.kept_at(folder / one.name / RESULTS)
     kept.any_code = any_code
     vouchers.admit(kept, vouchers.read(folder / one.name))
     return kept

@@ -124,4 +124,5 @@ STUDY = Study(
     kept=Results,
     outcome=outcome,
     named=lambda one: f"K={one.subscribers} {one.scheme}",
+    strand=lambda one: "the deployed broker" if one.scheme == "product" else "",
 )

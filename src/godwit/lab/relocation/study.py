@@ -9,7 +9,7 @@ from pathlib import Path
 from godwit.lab.relocation import report
 from godwit.lab.relocation.evidence import Evidence
 from godwit.lab.relocation.plan import PUBLISHED, QUICK, SHORT, Plan, cost, named
-from godwit.lab.relocation.runs import Configuration, Result, run
+from godwit.lab.relocation.runs import DEPLOYED, Configuration, Result, run
 from godwit.lab.results import Results, Row
 from godwit.lab.studies import Outcome, Parameter, Study, reported
 
@@ -58,4 +58,5 @@ STUDY = Study(
     kept=kept,
     outcome=outcome,
     named=named,
+    strand=lambda one: "the deployed broker" if one.protocol in DEPLOYED else "",
 )

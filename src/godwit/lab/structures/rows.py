@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -80,8 +80,9 @@ class Store:
         self.path = path
         self.made = made or provenance.of("godwit.lab.structures.experiments")
         self.any_code = False
-        self.vouched: frozenset[str] = frozenset()
-        """Other codes whose rows count as ours (`lab.vouchers`)."""
+        self.vouched: frozenset[tuple[str, str]] = frozenset()
+        """Other codes and the strands of theirs whose rows count as ours (`lab.vouchers`)."""
+        self.strand: Callable[[Setting], str] = lambda one: ""
         self._rows: dict[Setting, list[Row]] = {}
         self._table = _read(path) if path.exists() else SCHEMA.empty_table()
         for row in map(_row, self._table.to_pylist()):
@@ -111,7 +112,7 @@ class Store:
             row
             for setting in settings
             for row in self._rows.get(setting, ())
-            if self.any_code or row.made.code == self.made.code or row.made.code in self.vouched
+            if self.any_code or row.made.code == self.made.code or (row.made.code, self.strand(setting)) in self.vouched
         ]
 
     def foreign_runs(self, wanted: Iterable[Setting]) -> dict[str, list[Setting]]:
