@@ -10,10 +10,10 @@ import msgspec
 from godwit.protocols.host import NodeId, RemoteError
 
 PROTOCOL = "godwit-peers"
-VERSION = 8
+VERSION = 9
 """The newest that this broker speaks. A message that an older broker would not understand is said from the version
 after the first that understands it, so that two versions can work side by side while brokers are restarted."""
-OLDEST = 8
+OLDEST = 9
 """The oldest that it understands as well."""
 
 HEAD_B = 5
