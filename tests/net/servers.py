@@ -75,8 +75,9 @@ def port(one: Server, kind: str = "mqtt") -> int:
 
 
 def client(one: Server, identifier: str, **more: Any) -> aiomqtt.Client:
-    """A client of version 3.1.1 whose session stays."""
-    return aiomqtt.Client("127.0.0.1", port(one), identifier=identifier, clean_session=False, **more)
+    """A client of version 3.1.1 whose session stays, and who waits for a minute on a busy machine."""
+    told = {"timeout": 60, **more}
+    return aiomqtt.Client("127.0.0.1", port(one), identifier=identifier, clean_session=False, **told)
 
 
 async def wanted_by(one: Server, others: list[Server]) -> None:

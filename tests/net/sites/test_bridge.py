@@ -62,7 +62,8 @@ class Mosquitto:
         self._held.close()
 
     def client(self, name: str, **more: Any) -> aiomqtt.Client:
-        return aiomqtt.Client("127.0.0.1", self.port, identifier=name, clean_session=False, **more)
+        told = {"timeout": 60, **more}
+        return aiomqtt.Client("127.0.0.1", self.port, identifier=name, clean_session=False, **told)
 
 
 @asynccontextmanager

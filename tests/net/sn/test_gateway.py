@@ -33,7 +33,8 @@ def broker(folder: Path, **flags: Any) -> Any:
 
 def phone(server: Server, name: str, **options: Any) -> aiomqtt.Client:
     host, port = mqtt_at(server)
-    return aiomqtt.Client(host, port, identifier=name, **options)
+    told = {"timeout": 60, **options}
+    return aiomqtt.Client(host, port, identifier=name, **told)
 
 
 async def received(client: aiomqtt.Client, count: int) -> list[tuple[str, bytes]]:
