@@ -51,7 +51,8 @@ def main(arguments: Sequence[str]) -> int:
         failed, last = missed(notes)
         if not 0 < len(failed) <= FEW:
             return status if status > 0 else 1
-        return ran(["--numprocesses", "1", *more, *failed], notes, told.stuck_s, {ALONE: last or "it did not end"})
+        options = [word for word in more if not Path(word.partition("::")[0]).exists()]
+        return ran(["--numprocesses", "1", *options, *failed], notes, told.stuck_s, {ALONE: last or "it did not end"})
 
 
 def ran(words: Sequence[str], notes: Path, stuck_s: float, more: dict[str, str] | None = None) -> int:
