@@ -3,6 +3,7 @@
     python benchmarks/matching.py                 every row, about ten minutes
     python benchmarks/matching.py --quick         smaller streams and no row of a million
     python benchmarks/matching.py --only flights  rows whose workload has the word in its name
+    python benchmarks/matching.py --ways          where a batch of few events is matched one by one
 
 Every row is checked: the reference rows id by id against the brute force, the others by `Filter.matches` on a sample.
 Figures are the median of several passes over the same stream, one thread, ids emitted, batches of 256 events.
@@ -231,6 +232,40 @@ def events_table() -> Table:
     return table
 
 
+def ways_table() -> Table:
+    """Batches of several sizes both ways, and which the index takes: what its constants of cost rest on.
+
+    Times are those of the processor, for a whole batch, without the making of it.
+    """
+    table = Table(title="Batches one by one and as a slice, median milliseconds")
+    for column in ("workload", "events", "reached by one", "cuts", "one by one", "as a slice", "taken"):
+        table.add_column(column, justify="left" if column == "workload" else "right")
+    loads = [uniform(n, share, events=1_024) for n in (10_000, 100_000) for share in (0.001, 0.01)]
+    for load in [*loads, workloads.fences(100_000, 1_024)]:
+        index, _ = build(load)
+        for size in (8, 32, 100, 256):
+            batches = [Batch.from_arrow(one) for one in load.batches(size)[:12]]
+            times = {True: list[float](), False: list[float]()}
+            for batch in batches:
+                for apart, taken in times.items():
+                    taken.append(way_seconds(index, batch, apart=apart))
+            matcher = index._matcher
+            (_, source), *_ = matcher._sources(batches[0])
+            few, cuts = matcher._are_few(size, matcher._cuts(source)), matcher._cuts(source)
+            cells = (f"{statistics.median(times[apart]) * 1e3:.2f}" for apart in (True, False))
+            taken_way = "one by one" if few else "slice"
+            table.add_row(load.name, f"{size}", f"{matcher._reach:,.0f}", f"{cuts:,}", *cells, taken_way)
+    return table
+
+
+def way_seconds(index: Index, batch: Batch, *, apart: bool) -> float:
+    matcher = index._matcher
+    (piece, source), *_ = matcher._sources(batch)
+    began = time.process_time()
+    matcher._match(piece, source, 0, piece.length, [], [], apart=apart)
+    return time.process_time() - began
+
+
 def memory_line(load: Workload) -> str:
     index, built = build(load)
     each = index.nbytes / len(load.filters)
@@ -243,9 +278,10 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="WORD", help="only rows whose workload has this in its name")
     parser.add_argument("--data", type=Path, default=workloads.DATA, help="the folder of the recorded flights")
     parser.add_argument("--singles", action="store_true", help="only single events beside brute force")
+    parser.add_argument("--ways", action="store_true", help="only small batches, one by one and as a slice")
     options = parser.parse_args()
-    if options.singles:
-        console.print(events_table())
+    if options.singles or options.ways:
+        console.print(events_table() if options.singles else ways_table())
         return
     scale = 4 if options.quick else 1
     many, few = 25_600 // scale, 10_240 // scale

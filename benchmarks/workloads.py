@@ -88,6 +88,16 @@ def uniform(subscriptions: int, share: float, *, events: int, seed: int = 1, goa
     return Workload(name, filters, _table(numbers), goal, Conjunctions(column, low, high, numbers))
 
 
+def fences(count: int, events: int, *, seed: int = 7) -> Workload:
+    """Boxes on a map that hardly overlap: a place is in two of them, about."""
+    dice = np.random.default_rng(seed)
+    corner, side = dice.random((count, 2)) * (50, 100), (2 * 50 * 100 / count) ** 0.5
+    boxes = [Box(lat, lon, lat + side, lon + side) for lat, lon in corner.tolist()]
+    at = dice.random((events, 2)) * (50, 100)
+    filters = [filter_of(attribute("lat,lon", Within(box))) for box in boxes]
+    return Workload(f"{count:,} fences", filters, pa.table({"lat": at[:, 0], "lon": at[:, 1]}))
+
+
 def _range_selectivity(share: float, equality: float) -> float:
     """How selective ranges must be for `share` to match, where equalities can only be one in a whole number."""
     low, high = 0.0, 1.0

@@ -17,7 +17,7 @@ from godwit.filters.filters import Filter, FilterSet, attribute, filter_of
 from godwit.filters.predicates import Kind, Outside, Text, TextOp, Within, equ, gr, like, neq, rng
 from godwit.filters.text import parse
 from godwit.tables.matching.batch import Batch
-from godwit.tables.matching.index import Index
+from godwit.tables.matching.index import Index, Matches
 
 Wanted = Filter | FilterSet
 matching = pytest.mark.feature("content-routing F4")
@@ -39,8 +39,16 @@ def check(index: Index, wanted: dict[int, Wanted], stream: Events) -> None:
     answers = [expected(wanted, event) for event in stream]
     assert [sorted(index.match(event).tolist()) for event in stream] == answers
     batch = Batch.from_events(stream)
-    assert [sorted(ids.tolist()) for ids in index.match_batch(batch)] == answers
+    for apart in (True, False):
+        assert [sorted(ids.tolist()) for ids in matched(index, batch, apart=apart)] == answers
     assert index.count_batch(batch).tolist() == [len(answer) for answer in answers]
+
+
+def matched(index: Index, batch: Batch, *, apart: bool) -> Matches:
+    """The way that it goes of itself depends on how much there is."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(index._matcher, "_are_few", lambda n, cuts: apart)
+        return index.match_batch(batch)
 
 
 @matching
@@ -81,10 +89,24 @@ def test_the_size_of_a_batch_changes_nothing(found: list[Wanted], stream: Events
     index = index_of(wanted)
     repeated = [stream[at % len(stream)] for at in range(size)]
     answers = [expected(wanted, event) for event in stream]
-    matches = index.match_batch(Batch.from_events(repeated))
-    assert len(matches) == size
-    for at in range(size):
-        assert sorted(matches[at].tolist()) == answers[at % len(stream)]
+    for apart in (True, False):
+        matches = matched(index, Batch.from_events(repeated), apart=apart)
+        assert len(matches) == size
+        for at in range(size):
+            assert sorted(matches[at].tolist()) == answers[at % len(stream)]
+
+
+@matching
+def test_few_events_that_reach_little_go_one_after_the_other_and_many_that_reach_all_as_a_slice() -> None:
+    lows = np.random.default_rng(1).permutation(20_000).tolist()
+    apart: dict[int, Wanted] = {low: filter_of(attribute("x", rng(low, low + 2))) for low in lows}
+    alike: dict[int, Wanted] = {low: filter_of(attribute("x", rng(-low, low + 2))) for low in lows}
+    stream: Events = [{"x": 500.5 * at} for at in range(40)]
+    for wanted, is_apart in ((apart, True), (alike, False)):
+        index = index_of(wanted)
+        matches = index.match_batch(Batch.from_events(stream))
+        assert index._matcher._are_few(40, 40_000) is is_apart
+        assert [sorted(ids.tolist()) for ids in matches] == [expected(wanted, event) for event in stream]
 
 
 @matching

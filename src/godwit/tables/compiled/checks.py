@@ -149,7 +149,7 @@ def lend(regions: list[tuple[int, int]]) -> None:
     BOARD[FIRST : FIRST + 2 * len(regions)] = np.array(regions, np.int64).reshape(-1)
 
 
-ARROW = {"match_slice": (3, 4), "count_slice": (3, 4), "unreadable": (0, None)}
+ARROW = {"match_slice": (3, 4), "match_few": (3, 4), "count_slice": (3, 4), "unreadable": (0, None)}
 """Which arguments of a kernel are the addresses of Arrow's schema and array."""
 
 

@@ -14,17 +14,17 @@ import numpy as np
 from numba import njit, types
 from numba.core.event import Listener, install_listener
 
-from godwit.tables.compiled import checks, filing
+from godwit.tables.compiled import checks, columns, filing
 from godwit.tables.compiled import layout as L
 from godwit.tables.compiled.entries import Ints, Kernels, Longs
 from godwit.tables.compiled.filing import add_from, first_known, knows, remove_one
 from godwit.tables.compiled.memory import lent, opener
-from godwit.tables.compiled.slices import begin_slice, end_slice, prepare, unreadable
+from godwit.tables.compiled.slices import begin_slice, end_slice, forget_values, prepare, unreadable
 from godwit.tables.compiled.terms import free_term, new_term
 from godwit.tables.compiled.walk import copied, forget_event, in_order, take_event, walk_event, walk_slice
 
 state_at, scratch_at, program_at = opener(L.State), opener(L.Scratch), opener(L.Program)
-source_at, event_at = opener(L.Source), opener(L.SingleEvent)
+source_at, event_at, search_at = opener(L.Source), opener(L.SingleEvent), opener(L.Search)
 
 _entry = njit(cache=True, error_model="numpy")
 
@@ -95,7 +95,7 @@ def made(digest: int) -> Kernels:
     ) -> Any:
         digest  # noqa: B018
         s, w = state_at(state), scratch_at(scratch)
-        prepare(s, w, source_at(source), schema, array, start, n, length)
+        prepare(s, w, source_at(source), schema, array, start, n, length, False)
         counts = np.zeros(n, np.int64)
         w.counters[L.ROOM] = len(out) // L.SLICE
         for event in range(n):
@@ -111,7 +111,7 @@ def made(digest: int) -> Kernels:
     ) -> Any:
         digest  # noqa: B018
         s, w = state_at(state), scratch_at(scratch)
-        prepare(s, w, source_at(source), schema, array, start, n, length)
+        prepare(s, w, source_at(source), schema, array, start, n, length, False)
         for event in range(n):
             w.ends[event] = 0
         if not w.counters[L.OVERFLOW]:
@@ -130,15 +130,41 @@ def made(digest: int) -> Kernels:
         take_event(s, w, e)
         count = 0
         if not w.counters[L.OVERFLOW]:
-            count, out = walk_event(s, w, out)
+            count, out = walk_event(s, w, 0, out)
         end_slice(s, w)
         forget_event(w, e)
         return copied(out, count, count), out
 
+    @_entry
+    def match_few(
+        state: int, scratch: int, source: int, schema: int, array: int, start: int, n: int, length: int, out: Any
+    ) -> Any:
+        digest  # noqa: B018
+        s, w, q = state_at(state), scratch_at(scratch), source_at(source)
+        counts, count = np.zeros(n, np.int64), 0
+        w.counters[L.VISITED] = 0
+        for event in range(n):
+            prepare(s, w, q, schema, array, start + event, 1, length, True)
+            before = count
+            if not w.counters[L.OVERFLOW]:
+                count, out = walk_event(s, w, count, out)
+            end_slice(s, w)
+            forget_values(w, q)
+            if w.counters[L.OVERFLOW]:
+                break
+            lent(counts)[event] = count - before
+        return copied(out, count, count), counts, out
+
+    @_entry
+    def rows_between(search: int, words: int, out: Any) -> Any:
+        digest  # noqa: B018
+        count = columns.rows_between(search_at(search), words, lent(out))
+        return copied(out, count, count)
+
     doors: tuple[Callable[..., Any], ...] = (
         *(add, remove, is_known, first, new_outer, drop_outer),
         *(rehash_points, rehash_texts, rehash_compounds, rehash_ids),
-        *(first_unreadable, match_slice, count_slice, match_event),
+        *(first_unreadable, match_slice, count_slice, match_few, match_event, rows_between),
     )
     return Kernels(*(checks.watched(name, kernel) for name, kernel in zip(Kernels._fields, doors, strict=True)))
 

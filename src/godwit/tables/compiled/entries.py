@@ -28,4 +28,6 @@ class Kernels(NamedTuple):
     unreadable: Callable[[int], int]
     match_slice: Callable[[int, int, int, int, int, int, int, int, Longs], tuple[Longs, Longs, Longs]]
     count_slice: Callable[[int, int, int, int, int, int, int, int], Longs]
+    match_few: Callable[[int, int, int, int, int, int, int, int, Longs], tuple[Longs, Longs, Longs]]
     match_event: Callable[[int, int, int, Longs], tuple[Longs, Longs]]
+    rows_between: Callable[[int, int, Longs], Longs]

@@ -114,8 +114,10 @@ def shortage(s: State, p: Program, which: int) -> int:
     if s.heads[L.MULTI_TOP] + 1 > len(s.multis):
         return L.SHORT_MULTIS
     s.heads[L.NEEDED] = words_needed(s, p, which)
-    if s.heads[L.NEEDED] + min(L.ARENA_RESERVE, 4096 + s.heads[L.ARENA_TOP]) > spare_words(s):
+    reserve = max(min(L.ARENA_RESERVE, 4096 + s.heads[L.ARENA_TOP]), s.heads[L.WISHED])
+    if s.heads[L.NEEDED] + reserve > spare_words(s):
         return L.SHORT_ARENA
+    s.heads[L.WISHED] = 0
     # Tables are at most half full, so that whoever looks for something finds it or a place that was never used.
     if 2 * (s.heads[L.POINTS_USED] + steps) > len(s.points):
         return L.SHORT_POINTS

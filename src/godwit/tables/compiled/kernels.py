@@ -16,7 +16,7 @@ from godwit.tables.compiled.entries import Kernels
 
 MACHINE = "godwit.tables.compiled.machine"
 
-COMPILED = ("books", "checks", "memory", "layout", "terms", "tree", "filing", "slices", "walk", "doors")
+COMPILED = ("books", "checks", "memory", "layout", "terms", "tree", "filing", "slices", "walk", "columns", "doors")
 """Modules that machine code is made of."""
 
 

@@ -29,7 +29,8 @@ What matching costs, for a slice of up to 256 events: the columns are read once,
 sorted. One row number is written for each cut of an attribute that the slice has numbers for. Each number and text is
 looked up in a table, and so is each place in a text for each length of a pattern. Then 32 bytes of masks are read for
 each half of a predicate of every posting that some event reaches. The last is nearly all of it where there are many
-subscriptions.
+subscriptions. Few events that reach few of many postings are better matched one after the other: they need no row
+numbers, and each looks at what it reaches itself.
 """
 
 from __future__ import annotations
@@ -64,13 +65,14 @@ OP_RANGE, OP_POINT, OP_TEXT, OP_LIKE, OP_PRESENCE, OP_OUTER, OP_NOT, OP_ANY, OP_
 ANY_RUN, ANY_ONE = -1, -2
 """The wildcards of LIKE patterns, among code points."""
 
-PEEK_ATTR, PEEK_LOW, PEEK_HIGH, PEEK = range(4)
-"""What can be told of a predicate where it stands: its attribute, and the upper halves of the keys of both its cuts.
-Where the first is above the second the predicate is no range of numbers, and its terms must be asked."""
+PEEK_VALUE, PEEK_LOW, PEEK_HIGH, PEEK = range(4)
+"""What can be told of a predicate where it stands: which of `value_keys` it is about, and between which upper halves of
+keys. Where the first is above the second the predicate is no range and no equality, and its terms must be asked."""
 HALF_MIN, HALF_MAX = -(2**31), 2**31 - 1
 
-IS_AREA, IS_MULTI = 1, 2
-"""A bucket whose postings end with a circle to check, or belong to subscriptions of several alternatives."""
+IS_AREA, IS_MULTI, IS_RANGED = 1, 2, 4
+"""A bucket whose postings end with a circle to check, belong to subscriptions of several alternatives, or begin with a
+range of the attribute that their node is about."""
 
 BLOCKS, LENGTHS, ALLS, ANYS, LISTS = range(5)
 """The lists of an attribute: blocks of cuts in order, lengths of patterns, compounds."""
@@ -83,10 +85,11 @@ ARENA_RESERVE = 1 << 18
 
 TERM_TOP, TERM_FREE, BLOCK_TOP, BLOCK_FREE, NODE_TOP, NODE_FREE, BUCKET_TOP, BUCKET_FREE = range(8)
 SLOT_TOP, SLOT_FREE, AREA_TOP, AREA_FREE, MULTI_TOP, MULTI_FREE, ARENA_TOP, POINTS_USED, TEXTS_USED = range(8, 17)
-COMPOUNDS_USED, IDS_USED, SUBSCRIPTIONS, NEEDED, TEXTS_SEEN, OUTERS, CHUNKS_FREE = range(17, 24)
+COMPOUNDS_USED, IDS_USED, SUBSCRIPTIONS, NEEDED, WISHED, TEXTS_SEEN, OUTERS, CHUNKS_FREE = range(17, 25)
 HEADS = CHUNKS_FREE + 40
 """Counters of the state, and the heads of its free lists. NEEDED is how many words of the arena the subscription that
-is being added may take. Chunks come in grades up to 2^31 words, since indices into the arena take four bytes."""
+is being added may take, and WISHED how many must be free for a node that could not split. Chunks come in grades up to
+2^31 words, since indices into the arena take four bytes."""
 
 DONE, SHORT_TERMS, SHORT_BLOCKS, SHORT_NODES, SHORT_BUCKETS, SHORT_SLOTS, SHORT_AREAS, SHORT_MULTIS = range(8)
 SHORT_ARENA, SHORT_POINTS, SHORT_TEXTS, SHORT_COMPOUNDS, SHORT_IDS = range(8, 13)
@@ -95,7 +98,7 @@ SHORT_ARENA, SHORT_POINTS, SHORT_TEXTS, SHORT_COMPOUNDS, SHORT_IDS = range(8, 13
 ID_EMPTY, ID_GONE, NO_SLOT = -2, -3, -1
 GONE = -1
 
-ROWS_USED, TOUCHED, DIRTY_USED, OVERFLOW, STAMP, RAISED, ROOM, EVENTS, TEXT_NEEDED, COUNTERS = range(10)
+ROWS_USED, TOUCHED, DIRTY_USED, OVERFLOW, STAMP, RAISED, ROOM, EVENTS, TEXT_NEEDED, VISITED, COUNTERS = range(11)
 FITS, FEW_ROWS, SHORT_TEXT = range(3)
 """Why a slice could not be matched: it needs more rows of masks, or longer scratch for its texts."""
 
@@ -164,7 +167,7 @@ class Node:
 
 
 class Bucket:
-    """Postings of `k` predicates: numbers (two words each), predicates (2k words each), slots, circles."""
+    """Postings of `k` predicates: numbers (two words each), predicates (2k words each), peeks (3k), slots, circles."""
 
     node: I4
     k: I4
@@ -270,7 +273,7 @@ class Scratch:
     sums: Annotated[Matrix[Bits], "u8", WORDS]
     raised: Annotated[Vector[int], "i4"]
     raised_ids: Annotated[Vector[int], "i8"]
-    value_keys: Annotated[Vector[int], "i8"]
+    value_keys: Annotated[Vector[int], "i8"]  # of the single event: a number and a text for each attribute
     value_lows: Annotated[Vector[int], "i8"]
     wanted: Annotated[Matrix[Bits], "u8", WORDS]
     pending: Annotated[Vector[int], "i4"]
@@ -315,4 +318,21 @@ class SingleEvent:
     outer: Annotated[Vector[int], "i4"]
 
 
-STEP, EVENT_VALUE = record(Step), record(EventValue)
+class Span:
+    """Numbers of one column that are asked for, from `low` to `high`. Then addresses: of the column's numbers, of its
+    line of bits up to the last part of the span, and of the line up to the part before the first, or 0."""
+
+    low: F8
+    high: F8
+    values: I8
+    upto: I8
+    before: I8
+
+
+class Search:
+    """What is asked of columns: all spans at once."""
+
+    spans: Records[Span]
+
+
+STEP, EVENT_VALUE, SPAN = record(Step), record(EventValue), record(Span)

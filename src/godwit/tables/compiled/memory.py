@@ -480,6 +480,56 @@ def _lowest_bit(context: Any, word: Any) -> Any:
 lowest_bit: Callable[[Bits], int] = _lowest_bit
 
 
+LANES = 16
+BETWEEN = 64
+"""So many pairs of words are compared with a number by one call."""
+
+
+@native
+def _between(context: Any, words: Any, lows: Any, highs: Any, number: Any) -> Any:
+    """A bit for each of BETWEEN words from index `lows` on: whether a number of 32 bits is not below it, and not above
+    its partner from index `highs` on.
+
+    Sixteen at a time: that many comparisons become bits in one instruction, and more are taken apart by the compiler.
+    """
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        seen = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+        if CHECKED:
+            for at in args[1:3]:
+                checks.below(context, builder, at, seen.length, seen.shelf)
+                last = builder.add(at, ir.Constant(I64, BETWEEN - 1))
+                checks.below(context, builder, last, seen.length, seen.shelf)
+        word = ir.IntType(32)
+        many = ir.VectorType(word, LANES)
+        data = builder.inttoptr(seen.data, word.as_pointer())
+        one = builder.insert_element(
+            ir.Constant(many, ir.Undefined), builder.trunc(args[3], word), ir.Constant(word, 0)
+        )
+        every = builder.shuffle_vector(one, one, ir.Constant(many, [0] * LANES))
+
+        def fetch(first: Any, offset: int) -> Any:
+            place = builder.gep(data, [builder.add(first, ir.Constant(I64, offset))], inbounds=True)
+            value = builder.load(builder.bitcast(place, many.as_pointer()))
+            value.align = 4
+            return value
+
+        found = ir.Constant(I64, 0)
+        for offset in range(0, BETWEEN, LANES):
+            is_in = builder.and_(
+                builder.icmp_signed("<=", fetch(args[1], offset), every),
+                builder.icmp_signed("<=", every, fetch(args[2], offset)),
+            )
+            bits = builder.zext(builder.bitcast(is_in, ir.IntType(LANES)), I64)
+            found = builder.or_(found, builder.shl(bits, ir.Constant(I64, offset)))
+        return found
+
+    return types.uint64(words, types.int64, types.int64, types.int64), code
+
+
+between: Callable[[Vector[int], int, int, int], Bits] = _between
+
+
 @native
 def _whole(context: Any, number: Any) -> Any:
     """An integer of any kind with a sign: bits as they are, without asking."""

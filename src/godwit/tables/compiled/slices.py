@@ -62,9 +62,12 @@ from godwit.tables.compiled.terms import (
     less,
     list_of,
     mixed,
+    number_value,
     ordered,
     polynomial,
     same_bytes,
+    text_key,
+    text_value,
     unordered,
 )
 
@@ -300,6 +303,23 @@ def end_slice(s: State, w: Scratch) -> None:
 
 
 @compiled
+def forget_values(w: Scratch, q: Source) -> None:
+    """The numbers of a single event, so that the next begins without any."""
+    for i in range(len(q.fields)):
+        forget_value(w, q.fields[i, 2])
+    for i in range(len(q.places)):
+        for part in range(2):
+            forget_value(w, q.places[i, 4] + part)
+
+
+@compiled
+def forget_value(w: Scratch, attr: int) -> None:
+    w.value_keys[number_value(attr)] = L.KEY_ABSENT
+    w.value_keys[text_value(attr)] = L.KEY_ABSENT
+    w.value_lows[attr] = L.KEY_ABSENT
+
+
+@compiled
 def evaluate(s: State, w: Scratch, attr: int, n: int, single: bool) -> None:
     """Decide every term of one attribute, given its values for the slice's events; compounds come later."""
     for kind in range(L.VALUE_KINDS):
@@ -314,7 +334,10 @@ def evaluate(s: State, w: Scratch, attr: int, n: int, single: bool) -> None:
             for event in range(n):
                 if w.kinds[event] == L.STRING:
                     address, size = w.addresses[event], w.sizes[event]
-                    term = find_text(s, attr, L.EQUAL, address, size, polynomial(address, size))
+                    hashed = polynomial(address, size)
+                    term = find_text(s, attr, L.EQUAL, address, size, hashed)
+                    if single:
+                        w.value_keys[text_value(attr)] = text_key(hashed)
                     if term:
                         touch_event(s, w, term, event)
         if s.lists[list_of(attr, L.LENGTHS)].n:
@@ -340,7 +363,7 @@ def evaluate_presence(s: State, w: Scratch, attr: int) -> None:
 @compiled
 def evaluate_numbers(s: State, w: Scratch, attr: int, n: int, single: bool) -> None:
     if single:
-        w.value_keys[attr] = w.keys[0]
+        w.value_keys[number_value(attr)] = w.keys[0]
         w.value_lows[attr] = w.lows[0]
     elif s.attrs[attr].cuts:
         evaluate_cuts(s, w, attr, n)
@@ -708,8 +731,10 @@ def take_places(s: State, w: Scratch, q: Source, which: int, schema: int, array:
 
 
 @inlined
-def prepare(s: State, w: Scratch, q: Source, schema: int, array: int, start: int, n: int, length: int) -> None:
-    """Decide every term for n events of a batch of `length`.
+def prepare(
+    s: State, w: Scratch, q: Source, schema: int, array: int, start: int, n: int, length: int, single: bool
+) -> None:
+    """Decide every term for n events of a batch of `length`; for a single one all but cuts and compounds.
 
     Compounds come last: they are made of terms of the same attribute that are decided before. An absent attribute has
     no column, and is in `fields` with none only where its absence can satisfy somebody.
@@ -719,14 +744,16 @@ def prepare(s: State, w: Scratch, q: Source, schema: int, array: int, start: int
         clear_kinds(w, n)
         for column in range(q.fields[i, 0], q.fields[i, 1]):
             take_column(w, schema, array, column, start, n)
-        evaluate(s, w, q.fields[i, 2], n, False)
+        evaluate(s, w, q.fields[i, 2], n, single)
     for i in range(len(q.places)):
         take_places(s, w, q, i, schema, array, start, n)
-        evaluate_place(s, w, q.places[i, 4], n, False)
+        evaluate_place(s, w, q.places[i, 4], n, single)
     for i in range(len(q.outer_terms)):
         for event in range(n):
             if q.outer[i * length + start + event]:
                 touch_event(s, w, q.outer_terms[i], event)
+    if single:
+        return
     clean_rows(s, w)
     for i in range(len(q.fields)):
         evaluate_compounds(s, w, q.fields[i, 2])

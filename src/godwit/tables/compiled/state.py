@@ -43,11 +43,14 @@ class Arrays:
         self._numbers = _numbers(book)
         self._table = np.zeros((len(self._numbers), 2), np.int64)
         self._arrays: dict[str, Array] = {}
+        self.renewals = 0
+        """How often an array was put here: as long as it is the same, all are as long as they were."""
         self.address: int = self._table.ctypes.data
         self.put(contents)
         known(self)
 
     def put(self, contents: Mapping[str, Array]) -> None:
+        self.renewals += 1
         for name, array in contents.items():
             self._arrays[name] = array
             # Not `__array_interface__`: it spells out the fields of records, which takes longer than a match.
@@ -235,7 +238,7 @@ def scratch_for(state: Arrays, rows: int, places: int, text: int) -> Arrays:
         "sums": multis,
         "raised": multis,
         "raised_ids": chunk,
-        "value_keys": attrs,
+        "value_keys": 2 * attrs,
         "value_lows": attrs,
         "wanted": layout.DEPTH_MAX + 4,
         "pending": layout.DEPTH_MAX + 4,

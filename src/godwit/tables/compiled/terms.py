@@ -22,7 +22,7 @@ import numpy as np
 from godwit.tables.compiled import layout as L
 from godwit.tables.compiled.books import Vector
 from godwit.tables.compiled.layout import State
-from godwit.tables.compiled.memory import address_of, as_bytes, bits_of, compiled, float_of, load_i8, load_u1
+from godwit.tables.compiled.memory import address_of, as_bytes, bits_of, compiled, float_of, load_i8, load_u1, whole
 
 HASH_BASE = 0x9E3779B97F4A7C15
 
@@ -336,6 +336,24 @@ def polynomial(address: int, size: int) -> Any:
     for i in range(size):
         hashed = hashed * np.uint64(HASH_BASE) + np.uint64(load_u1(address + i)) + np.uint64(1)
     return hashed
+
+
+@compiled
+def number_value(attr: int) -> int:
+    """Where in `value_keys` the number of an attribute is."""
+    return 2 * attr
+
+
+@compiled
+def text_value(attr: int) -> int:
+    """Where in `value_keys` the key of its text is."""
+    return 2 * attr + 1
+
+
+@compiled
+def text_key(hashed: Any) -> int:
+    """A key for a text with this hash: of equal texts it is equal, and that is all that it tells."""
+    return whole(mixed(hashed))
 
 
 @compiled

@@ -18,7 +18,7 @@ import numpy as np
 from godwit.tables.compiled import layout as L
 from godwit.tables.compiled.books import Vector
 from godwit.tables.compiled.layout import State
-from godwit.tables.compiled.memory import as_longs, compiled
+from godwit.tables.compiled.memory import address_of, as_longs, compiled
 from godwit.tables.compiled.terms import (
     allocate,
     free_area,
@@ -27,12 +27,16 @@ from godwit.tables.compiled.terms import (
     is_pattern,
     less,
     move,
+    number_value,
+    polynomial,
     presence_term,
     release,
     release_chunk,
     retain,
     spare_words,
     take,
+    text_key,
+    text_value,
     unordered,
 )
 
@@ -66,7 +70,8 @@ def free_tree(s: State, node: int) -> int:
 
 
 # A bucket's chunk: subscription numbers (two words each), predicates (2k words each), peeks (3k words each), slots,
-# circles. Each part of each predicate's peeks is a column, so that a sweep through one reads nothing else.
+# circles. Each part of the first predicate's peeks is a column, so that a sweep through one reads nothing else. Those
+# of the others stand side by side for each posting: whoever has passed the first reads one or two cache lines.
 
 
 @compiled
@@ -82,6 +87,12 @@ def pairs_at(s: State, bucket: int) -> int:
 @compiled
 def peeks_at(s: State, bucket: int) -> int:
     return pairs_at(s, bucket) + 2 * s.buckets[bucket].k * s.buckets[bucket].room
+
+
+@compiled
+def rest_at(s: State, bucket: int) -> int:
+    """Where the peeks of all predicates but the first begin; there is a first."""
+    return peeks_at(s, bucket) + L.PEEK * s.buckets[bucket].room
 
 
 @compiled
@@ -122,12 +133,26 @@ def resize_bucket(s: State, bucket: int, words: int) -> None:
     s.buckets[bucket].room = words // posting_words(k, flags)
     move(s, old, s.buckets[bucket].at, 2 * n)
     move(s, pairs, pairs_at(s, bucket), 2 * k * n)
-    for column in range(L.PEEK * k):
-        move(s, peeks + column * room, peeks_at(s, bucket) + column * s.buckets[bucket].room, n)
+    if k:
+        for column in range(L.PEEK):
+            move(s, peeks + column * room, peeks_at(s, bucket) + column * s.buckets[bucket].room, n)
+        move(s, peeks + L.PEEK * room, rest_at(s, bucket), L.PEEK * (k - 1) * n)
     move(s, slots, slots_at(s, bucket), n)
     if flags & L.IS_AREA:
         move(s, circles, areas_at(s, bucket), n)
     release_chunk(s, old, room * posting_words(k, flags))
+
+
+@compiled
+def move_peeks(s: State, peeks: int, room: int, origin: int, bucket: int, target: int) -> None:
+    """Those of one posting, from what begins at `peeks` and has so much room to a bucket with as many predicates."""
+    k = s.buckets[bucket].k
+    if k:
+        for column in range(L.PEEK):
+            place = peeks_at(s, bucket) + column * s.buckets[bucket].room + target
+            s.arena[place] = s.arena[peeks + column * room + origin]
+        rest = L.PEEK * (k - 1)
+        move(s, peeks + L.PEEK * room + rest * origin, rest_at(s, bucket) + rest * target, rest)
 
 
 @compiled
@@ -170,27 +195,45 @@ def append(s: State, node: int, k: int, flags: int, number: int, slot: int, area
 
 
 @compiled
-def put_peek(s: State, slot: int, j: int, u: int, v: int) -> None:
-    """Of a range of numbers: behind cut u, or any number; and not behind cut v, if there is one.
+def peek_of(s: State, u: int, v: int) -> tuple[int, int, int]:
+    """Of a range of numbers: behind cut u, or any number; and not behind cut v, if there is one. Of an equality: the
+    half of its number, or of its text's key, as both ends. Of other predicates, nothing: 0, and the ends reversed.
 
-    A number whose half lies between those of both cuts fulfils it, and one outside does not; where halves are equal
-    the terms decide. A value that is absent, or no number, has the smallest half, as a range without cut u has.
+    A value whose half lies between both ends fulfils it, and one outside does not; where it is equal to one of them the
+    terms decide. A value that is absent, or of another kind, has the smallest half, as a range without cut u has.
     """
-    bucket, attr = s.slots[slot].bucket, s.terms[u].attr
-    room = s.buckets[bucket].room
-    at = peeks_at(s, bucket) + L.PEEK * j * room + s.slots[slot].at
-    is_number = s.terms[u].kind == L.PRESENCE and u == s.attrs[attr].presence[L.HAS_NUMBER]
-    is_open = v == L.NEVER
-    if not (s.terms[u].kind == L.CUT or is_number) or not (
-        is_open or (s.terms[v].kind == L.CUT and s.terms[v].attr == attr)
-    ):
-        s.arena[at + L.PEEK_ATTR * room] = 0
-        s.arena[at + L.PEEK_LOW * room] = L.HALF_MAX
-        s.arena[at + L.PEEK_HIGH * room] = L.HALF_MIN
-        return
-    s.arena[at + L.PEEK_ATTR * room] = attr
-    s.arena[at + L.PEEK_LOW * room] = L.HALF_MIN if is_number else s.terms[u].key >> 32
-    s.arena[at + L.PEEK_HIGH * room] = L.HALF_MAX if is_open else s.terms[v].key >> 32
+    attr, kind = s.terms[u].attr, s.terms[u].kind
+    if is_end(s, v, attr):
+        high = L.HALF_MAX if v == L.NEVER else s.terms[v].key >> 32
+        if kind == L.CUT:
+            return number_value(attr), s.terms[u].key >> 32, high
+        if kind == L.PRESENCE and u == s.attrs[attr].presence[L.HAS_NUMBER]:
+            return number_value(attr), L.HALF_MIN, high
+        if kind == L.POINT and v == L.NEVER:
+            return number_value(attr), s.terms[u].key >> 32, s.terms[u].key >> 32
+        if kind == L.EQUAL and v == L.NEVER:
+            chunk = s.terms[u].low
+            half = text_key(polynomial(address_of(s.arena, chunk + 1), s.arena[chunk])) >> 32
+            return text_value(attr), half, half
+    return 0, L.HALF_MAX, L.HALF_MIN
+
+
+@compiled
+def is_end(s: State, v: int, attr: int) -> bool:
+    """Whether a range of an attribute may end so: at a cut of it, or nowhere."""
+    return v == L.NEVER or (s.terms[v].kind == L.CUT and s.terms[v].attr == attr)
+
+
+@compiled
+def put_peek(s: State, slot: int, j: int, u: int, v: int) -> None:
+    bucket = s.slots[slot].bucket
+    apart, at = s.buckets[bucket].room, peeks_at(s, bucket) + s.slots[slot].at
+    if j:
+        apart, at = 1, rest_at(s, bucket) + L.PEEK * ((s.buckets[bucket].k - 1) * s.slots[slot].at + j - 1)
+    value, low, high = peek_of(s, u, v)
+    s.arena[at + L.PEEK_VALUE * apart] = value
+    s.arena[at + L.PEEK_LOW * apart] = low
+    s.arena[at + L.PEEK_HIGH * apart] = high
 
 
 @compiled
@@ -211,11 +254,14 @@ def side_of(s: State, cut: int, pairs: Vector[int], at: int, k: int) -> int:
 def split(s: State, node: int) -> None:
     """Halve a crowded node at the cut, of all the attributes that its first posting has ranges on, that parts most.
 
-    Postings on both sides of the cut stay. Where too few would move the node is left alone until it has doubled.
+    Postings on both sides of the cut stay. Where too few would move the node is left alone until it has doubled. Where
+    there is no room, room is made before the next subscription, and the next posting here tries again.
     """
+    own, is_final = s.nodes[node].own, s.nodes[node].depth >= L.DEPTH_MAX
+    if not (is_final or own > L.SPLIT_MAX or has_room_to_part(s, node)):
+        return
     s.nodes[node].limit *= 2
-    own = s.nodes[node].own
-    if own > L.SPLIT_MAX or s.nodes[node].depth >= L.DEPTH_MAX:
+    if is_final or own > L.SPLIT_MAX:
         return
     # A split that leaves half of the postings here would be paid by all events and spare few of them.
     best, best_moved = 0, own // 2
@@ -234,7 +280,7 @@ def split(s: State, node: int) -> None:
         bucket = s.buckets[bucket].next
         if chain == 2:
             break
-    if best and has_room_to_part(s, node):
+    if best:
         part(s, node, best)
 
 
@@ -245,8 +291,10 @@ def has_room_to_part(s: State, node: int) -> bool:
         buckets += 1
         words += bucket_words(s, bucket)
         bucket = s.buckets[bucket].next
-    enough = s.heads[L.BUCKET_TOP] + 3 * buckets + 8 < len(s.buckets) and s.heads[L.NODE_TOP] + 2 < len(s.nodes)
-    return bool(enough and spare_words(s) > s.heads[L.NEEDED] + 6 * words)
+    if spare_words(s) <= s.heads[L.NEEDED] + 6 * words:
+        s.heads[L.WISHED] = 6 * words + 1
+        return False
+    return s.heads[L.BUCKET_TOP] + 3 * buckets + 8 < len(s.buckets) and s.heads[L.NODE_TOP] + 2 < len(s.nodes)
 
 
 @compiled
@@ -315,10 +363,7 @@ def part(s: State, node: int, cut: int) -> None:
             number = as_longs(s.arena)[numbers + i]
             slot = s.arena[slots + i]
             move(s, pairs, append(s, target, k, flags, number, slot, area), 2 * k)
-            to = s.slots[slot].bucket
-            for column in range(L.PEEK * k):
-                place = peeks_at(s, to) + column * s.buckets[to].room + s.slots[slot].at
-                s.arena[place] = s.arena[peeks + column * room + i]
+            move_peeks(s, peeks, room, i, s.slots[slot].bucket, s.slots[slot].at)
         after = s.buckets[bucket].next
         release_chunk(s, s.buckets[bucket].at, s.buckets[bucket].room * posting_words(k, flags))
         s.buckets[bucket].next = s.heads[L.BUCKET_FREE]
@@ -370,6 +415,8 @@ def file_posting(
                 # Single events ask the first predicate first: let it be the one that they fail most.
                 pairs[2 * best], pairs[2 * best + 1] = pairs[0], pairs[1]
                 pairs[0], pairs[1] = u, v
+                if is_end(s, v, s.terms[u].attr):
+                    flags |= L.IS_RANGED
             else:
                 node = node_of(s, u)
                 if v == L.NEVER:
@@ -414,9 +461,7 @@ def unfile_posting(s: State, slot: int) -> int:
     if at != last:
         numbers[s.buckets[bucket].at // 2 + at] = numbers[s.buckets[bucket].at // 2 + last]
         move(s, first + 2 * k * last, first + 2 * k * at, 2 * k)
-        for column in range(L.PEEK * k):
-            peeks = peeks_at(s, bucket) + column * s.buckets[bucket].room
-            s.arena[peeks + at] = s.arena[peeks + last]
+        move_peeks(s, peeks_at(s, bucket), s.buckets[bucket].room, last, bucket, at)
         moved = s.arena[slots_at(s, bucket) + last]
         s.arena[slots_at(s, bucket) + at] = moved
         s.slots[moved].at = at

@@ -24,8 +24,10 @@ from godwit.tables.compiled import layout as L
 from godwit.tables.compiled.books import WORDS, Vector
 from godwit.tables.compiled.layout import Scratch, SingleEvent, State
 from godwit.tables.compiled.memory import (
+    BETWEEN,
     address_of,
     as_longs,
+    between,
     compiled,
     conjunction,
     inlined,
@@ -44,14 +46,15 @@ from godwit.tables.compiled.slices import (
     clip,
     evaluate,
     evaluate_place,
+    forget_value,
     is_in_circle,
     reach,
     take_number,
     take_place,
     touch_event,
 )
-from godwit.tables.compiled.terms import less
-from godwit.tables.compiled.tree import areas_at, pairs_at, peeks_at
+from godwit.tables.compiled.terms import less, number_value
+from godwit.tables.compiled.tree import areas_at, pairs_at, peeks_at, rest_at
 
 conjunction_1, conjunction_2, conjunction_3, conjunction_4 = (conjunction(k) for k in range(1, 5))
 
@@ -302,7 +305,7 @@ def holds(s: State, w: Scratch, term: int) -> bool:
     kind = s.terms[term].kind
     if kind == L.CUT:
         attr = s.terms[term].attr
-        return less(s.terms[term].key, s.terms[term].low, w.value_keys[attr], w.value_lows[attr])
+        return less(s.terms[term].key, s.terms[term].low, w.value_keys[number_value(attr)], w.value_lows[attr])
     row = s.rows[term]
     if kind != L.COMPOUND or row != L.ROW_NONE:
         return bool(w.masks[row, 0])
@@ -343,18 +346,17 @@ def take_event(s: State, w: Scratch, e: SingleEvent) -> None:
 @compiled
 def forget_event(w: Scratch, e: SingleEvent) -> None:
     for i in range(len(e.values)):
-        w.value_keys[e.values[i].attr] = L.KEY_ABSENT
-        w.value_lows[e.values[i].attr] = L.KEY_ABSENT
+        forget_value(w, e.values[i].attr)
     for i in range(len(e.places)):
         for part in range(2):
-            w.value_keys[e.places[i] + part] = L.KEY_ABSENT
-            w.value_lows[e.places[i] + part] = L.KEY_ABSENT
+            forget_value(w, e.places[i] + part)
 
 
-@inlined
-def walk_event(s: State, w: Scratch, out: Any) -> tuple[int, Any]:
-    """Write the ids for the single event to the buffer, or to a longer one; returns how many, and the buffer."""
-    count, out = walk_path(s, w, L.ROOT, 0, out)
+@compiled
+def walk_event(s: State, w: Scratch, count: int, out: Any) -> tuple[int, Any]:
+    """Write the ids for the single event to the buffer, behind `count` others, or to a longer one; returns how many it
+    then has, and the buffer."""
+    count, out = walk_path(s, w, L.ROOT, count, out)
     for i in range(w.counters[L.TOUCHED]):
         node = s.terms[w.touched[i]].node
         if node:
@@ -369,11 +371,16 @@ def walk_event(s: State, w: Scratch, out: Any) -> tuple[int, Any]:
 
 @compiled
 def walk_path(s: State, w: Scratch, node: int, count: int, out: Any) -> tuple[int, Any]:
+    half = w.value_keys[number_value(s.terms[s.nodes[node].term].attr)] >> 32
     while node:
         bucket = s.nodes[node].bucket
         while bucket:
             out = lengthened(out, count, s.buckets[bucket].n)
-            count = visit_single(s, w, bucket, lent(out), count)
+            w.counters[L.VISITED] += s.buckets[bucket].n
+            if s.buckets[bucket].flags & L.IS_RANGED:
+                count = visit_ranged(s, w, bucket, half, lent(out), count)
+            else:
+                count = visit_single(s, w, bucket, lent(out), count)
             bucket = s.buckets[bucket].next
         cut = s.nodes[node].cut
         if cut == 0:
@@ -399,63 +406,119 @@ def copied(out: Any, used: int, length: int) -> Any:
 
 
 @compiled
-def holds_pair(s: State, w: Scratch, peek: int, room: int, pair: int) -> bool:
+def holds_pair(s: State, w: Scratch, peek: int, apart: int, pair: int) -> bool:
     """Whether a predicate holds for the single event: by what stands next to it, or else by its terms."""
-    low, high = s.arena[peek + L.PEEK_LOW * room], s.arena[peek + L.PEEK_HIGH * room]
+    low, high = s.arena[peek + L.PEEK_LOW * apart], s.arena[peek + L.PEEK_HIGH * apart]
     if low <= high:
-        half = w.value_keys[s.arena[peek + L.PEEK_ATTR * room]] >> 32
+        half = w.value_keys[s.arena[peek + L.PEEK_VALUE * apart]] >> 32
         if half < low or half > high:
             return False
         if low < half < high:
             return True
-    return holds(s, w, s.arena[pair]) != holds(s, w, s.arena[pair + 1])
+    v = s.arena[pair + 1]
+    return holds(s, w, s.arena[pair]) != (v != L.NEVER and holds(s, w, v))
+
+
+@compiled
+def may_hold(s: State, w: Scratch, peek: int) -> bool:
+    """What can be told without asking the terms."""
+    low, high = s.arena[peek + L.PEEK_LOW], s.arena[peek + L.PEEK_HIGH]
+    half = w.value_keys[s.arena[peek + L.PEEK_VALUE]] >> 32
+    return bool(((low <= half) & (half <= high)) | (low > high))
+
+
+@compiled
+def visit_ranged(s: State, w: Scratch, bucket: int, half: int, out: Vector[int], count: int) -> int:
+    """Visit those postings of a bucket whose first range may have the single event's number, by its upper half.
+
+    All these ranges are of one attribute. So nothing but two columns is read of most postings, and many are compared at
+    once. The last comparison may go beyond the end of the columns: there is more of the arena, as far as it goes, and
+    whatever is found there is not looked at.
+    """
+    k, n, room = s.buckets[bucket].k, s.buckets[bucket].n, s.buckets[bucket].room
+    lows = peeks_at(s, bucket) + L.PEEK_LOW * room
+    highs, rest = lows + room * (L.PEEK_HIGH - L.PEEK_LOW), rest_at(s, bucket)
+    for begin in range(0, n, BETWEEN):
+        bits, left = np.uint64(0), n - begin
+        if highs + begin + BETWEEN <= len(s.arena):
+            bits = between(s.arena, lows + begin, highs + begin, half)
+            if left < BETWEEN:
+                bits &= (np.uint64(1) << np.uint64(left)) - np.uint64(1)
+        else:
+            for i in range(min(left, BETWEEN)):
+                if s.arena[lows + begin + i] <= half <= s.arena[highs + begin + i]:
+                    bits |= np.uint64(1) << np.uint64(i)
+        while bits:
+            i = begin + lowest_bit(bits)
+            bits &= bits - np.uint64(1)
+            if k == 1 or may_hold(s, w, rest + L.PEEK * (k - 1) * i):
+                count = visit_posting(s, w, bucket, i, out, count)
+    return count
 
 
 @compiled
 def peek_first(s: State, w: Scratch, bucket: int, begin: int, n: int) -> int:
     """Of n postings note those whose first predicate may hold for the single event; returns how many they are."""
     arena, values, some, room = s.arena, w.value_keys, w.some, s.buckets[bucket].room
-    attrs = peeks_at(s, bucket) + begin
-    lows, highs = attrs + L.PEEK_LOW * room, attrs + L.PEEK_HIGH * room
+    about = peeks_at(s, bucket) + begin
+    lows, highs = about + L.PEEK_LOW * room, about + L.PEEK_HIGH * room
     kept = 0
     for i in range(n):
-        low, high, half = arena[lows + i], arena[highs + i], values[arena[attrs + i]] >> 32
+        low, high, half = arena[lows + i], arena[highs + i], values[arena[about + i]] >> 32
         some[kept] = begin + i
         kept += ((low <= half) & (half <= high)) | (low > high)
     return kept
 
 
 @compiled
+def peek_second(s: State, w: Scratch, bucket: int, n: int) -> int:
+    """Of the first n postings in `some` keep those whose second predicate may hold."""
+    rest, step, kept = rest_at(s, bucket), L.PEEK * (s.buckets[bucket].k - 1), 0
+    for each in range(n):
+        i = w.some[each]
+        w.some[kept] = i
+        kept += 1 if may_hold(s, w, rest + step * i) else 0
+    return kept
+
+
+@compiled
 def visit_single(s: State, w: Scratch, bucket: int, out: Vector[int], count: int) -> int:
+    """The same where first predicates are of any kind: one sweep through their columns, without a branch."""
+    k = s.buckets[bucket].k
     for begin in range(0, s.buckets[bucket].n, L.CHUNK):
         size = min(L.CHUNK, s.buckets[bucket].n - begin)
-        if s.buckets[bucket].k:
+        if k:
             size = peek_first(s, w, bucket, begin, size)
+            if k > 1:
+                size = peek_second(s, w, bucket, size)
         else:
             for i in range(size):
                 w.some[i] = begin + i
-        count = visit_some(s, w, bucket, size, out, count)
+        for i in range(size):
+            count = visit_posting(s, w, bucket, w.some[i], out, count)
     return count
 
 
 @compiled
-def visit_some(s: State, w: Scratch, bucket: int, size: int, out: Vector[int], count: int) -> int:
-    """Append the ids of those of the postings in `some` of which all holds."""
-    k, flags, pairs = s.buckets[bucket].k, s.buckets[bucket].flags, pairs_at(s, bucket)
-    numbers, circles, peeks = s.buckets[bucket].at // 2, areas_at(s, bucket), peeks_at(s, bucket)
-    room = s.buckets[bucket].room
-    for each in range(size):
-        i, j = w.some[each], 0
-        while j < k and holds_pair(s, w, peeks + L.PEEK * j * room + i, room, pairs + 2 * (k * i + j)):
-            j += 1
-        if j < k or (flags & L.IS_AREA and not is_in_circle(s, w, s.arena[circles + i], 0)):
-            continue
-        number = as_longs(s.arena)[numbers + i]
-        if not flags & L.IS_MULTI:
-            out[count] = number
-            count += 1
-        elif w.sums[number, 0] == 0:
-            w.sums[number, 0] = np.uint64(1)
-            w.raised[w.counters[L.RAISED]] = number
-            w.counters[L.RAISED] += 1
+def visit_posting(s: State, w: Scratch, bucket: int, i: int, out: Vector[int], count: int) -> int:
+    """Append the id of a posting of which all holds. Its first predicate comes last: most who come here have looked at
+    its peek."""
+    k, flags, room = s.buckets[bucket].k, s.buckets[bucket].flags, s.buckets[bucket].room
+    if k:
+        pairs, peek = pairs_at(s, bucket) + 2 * k * i, rest_at(s, bucket) + L.PEEK * (k - 1) * i
+        for j in range(1, k):
+            if not holds_pair(s, w, peek + L.PEEK * (j - 1), 1, pairs + 2 * j):
+                return count
+        if not holds_pair(s, w, peeks_at(s, bucket) + i, room, pairs):
+            return count
+    if flags & L.IS_AREA and not is_in_circle(s, w, s.arena[areas_at(s, bucket) + i], 0):
+        return count
+    number = as_longs(s.arena)[s.buckets[bucket].at // 2 + i]
+    if not flags & L.IS_MULTI:
+        out[count] = number
+        return count + 1
+    if w.sums[number, 0] == 0:
+        w.sums[number, 0] = np.uint64(1)
+        w.raised[w.counters[L.RAISED]] = number
+        w.counters[L.RAISED] += 1
     return count

@@ -15,7 +15,7 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -43,6 +43,18 @@ TOGETHER = 4096
 
 BATCHED = 24
 """From so many events on it is faster to match them as one batch."""
+
+EVENT_NS, LOOK_NS = 1_500.0, 4.0
+"""What a single event costs, and each posting that it reaches."""
+CUT_NS, POSTING_NS = 3.0, 12.0
+"""What a slice of events costs: for each cut of an attribute that it has, and each posting that one of them reaches.
+Measured with `benchmarks/matching.py --ways`."""
+LEARNED = 64
+"""After so many slices one event is matched by itself, which tells how many postings an event reaches."""
+
+
+TOLD_APART = 2**53
+"""Whole numbers below it are floats."""
 
 
 @cache
@@ -226,9 +238,17 @@ def _is_hashable(attribute: AttributeFilter) -> bool:
     return True
 
 
-_VALUE = struct.Struct("<dqiiq")
-_pack_value = _VALUE.pack_into
+_VALUE = "dqiiq"
+_VALUE_BYTES, _VALUE_FIELDS = layout.EVENT_VALUE.itemsize, len(_VALUE)
 _VALUES_FIRST, _TEXT_FIRST = 64, 1024
+_NUMBER, _STRING, _TRUE, _FALSE = layout.NUMBER, layout.STRING, layout.TRUE, layout.FALSE
+_UNMATCHABLE = layout.UNMATCHABLE
+
+
+@lru_cache(4096)
+def _values_of(count: int) -> struct.Struct:
+    """So many values of an event, one after the other."""
+    return struct.Struct("<" + _VALUE * count)
 
 
 class _Matcher:
@@ -243,7 +263,12 @@ class _Matcher:
         self._state = subscriptions
         self._rows, self._text = 1 << 12, 1 << 10
         self._scratch: Arrays | None = None
+        self._fitting = (-1, -1)
+        """The renewals of the state and the number of places that the scratch is known to fit."""
         self._out = np.empty(layout.SLICE * 24, np.int64)
+        self._reach = 0.0
+        """How many postings an event reaches, as the last that was matched by itself has told."""
+        self._slices = 0
         self._event = Arrays(layout.SingleEvent, {})
         self._make_room(_VALUES_FIRST, _TEXT_FIRST)
 
@@ -262,8 +287,14 @@ class _Matcher:
     def match_batch(self, batch: Batch) -> Matches:
         counts, ids = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)]
         for piece, source in self._sources(batch):
-            for start in range(0, piece.length, layout.SLICE):
-                self._match(piece, source, start, min(layout.SLICE, piece.length - start), counts, ids)
+            start, cuts = 0, self._cuts(source)
+            while start < piece.length:
+                n = min(layout.SLICE, piece.length - start)
+                if self._slices % LEARNED == 0:
+                    n = 1
+                self._slices += 1
+                self._match(piece, source, start, n, counts, ids, apart=n == 1 or self._are_few(n, cuts))
+                start += n
         found = ids[1] if len(ids) == 2 else np.concatenate(ids)
         return Matches(np.cumsum(np.concatenate(counts)), found)
 
@@ -274,10 +305,27 @@ class _Matcher:
                 self._count(piece, source, start, min(layout.SLICE, piece.length - start), counts)
         return np.concatenate(counts)
 
-    def _match(self, piece: Piece, source: Arrays, start: int, n: int, counts: list[Ints], ids: list[Ints]) -> None:
+    def _cuts(self, source: Arrays) -> int:
+        """Those of all attributes that the events of a batch may have."""
+        cuts, places = self._state["attrs"]["cuts"], source["places"][:, 4]
+        return int(cuts[source["fields"][:, 2]].sum() + cuts[places].sum() + cuts[places + 1].sum())
+
+    def _are_few(self, n: int, cuts: int) -> bool:
+        """Whether so many events are matched faster one after the other than as a slice."""
+        reached = min(len(self), n * self._reach)
+        return n * (EVENT_NS + LOOK_NS * self._reach) < CUT_NS * cuts + POSTING_NS * reached
+
+    def __len__(self) -> int:
+        return int(self._state["heads"][layout.SUBSCRIPTIONS])
+
+    def _match(
+        self, piece: Piece, source: Arrays, start: int, n: int, counts: list[Ints], ids: list[Ints], *, apart: bool
+    ) -> None:
+        """Match n events of a batch, each by itself or all at once."""
+        kernel = KERNELS.match_few if apart else KERNELS.match_slice
         while True:
             scratch = self._ready()
-            found, lengths, self._out = KERNELS.match_slice(
+            found, lengths, self._out = kernel(
                 self._state.address,
                 scratch.address,
                 source.address,
@@ -291,10 +339,12 @@ class _Matcher:
             if not self._overflows(scratch):
                 counts.append(lengths)
                 ids.append(found)
+                if apart:
+                    self._reach = int(scratch["counters"][layout.VISITED]) / n
                 return
             if self._rows >= state.ROWS_MAX and n > 1:
-                self._match(piece, source, start, n // 2, counts, ids)
-                self._match(piece, source, start + n // 2, n - n // 2, counts, ids)
+                self._match(piece, source, start, n // 2, counts, ids, apart=apart)
+                self._match(piece, source, start + n // 2, n - n // 2, counts, ids, apart=apart)
                 return
 
     def _count(self, piece: Piece, source: Arrays, start: int, n: int, counts: list[Ints]) -> None:
@@ -321,6 +371,8 @@ class _Matcher:
     def _ready(self) -> Arrays:
         """The scratch, made anew where the state has outgrown it."""
         scratch, known = self._scratch, self._state
+        if scratch is not None and self._fitting == (known.renewals, len(self._names.places)):
+            return scratch
         if (
             scratch is None
             or len(scratch["touched"]) != len(known["terms"])
@@ -330,6 +382,7 @@ class _Matcher:
         ):
             state.make_rows(known)
             scratch = self._scratch = state.scratch_for(known, self._rows, len(self._names.places), self._text)
+        self._fitting = known.renewals, len(self._names.places)
         return scratch
 
     def _overflows(self, scratch: Arrays) -> bool:
@@ -398,35 +451,30 @@ class _Matcher:
 
     def _take(self, values: Mapping[str, Value]) -> None:
         """Lay one event out for compiled code."""
-        known, texts = self._names.values, list[bytes]()
-        if len(values) * _VALUE.size > len(self._packed):
-            self._make_room(2 * len(values), len(self._letters))
-        packed, at = self._packed, 0
+        known, fields, letters = self._names.values, list[float](), b""
         for name, value in values.items():
             attr = known.get(name)
             if attr is None or value is None:
                 continue
             if isinstance(value, str):
-                text = value.encode("utf-8", "surrogatepass")
-                texts.append(text)
-                _pack_value(packed, at, 0.0, 0, attr, layout.STRING, len(text))
-            elif isinstance(value, bool):
-                _pack_value(packed, at, 0.0, 0, attr, layout.TRUE if value else layout.FALSE, 0)
+                text = value.encode() if value.isascii() else value.encode("utf-8", "surrogatepass")
+                letters += text
+                fields += (0.0, 0, attr, _STRING, len(text))
+            elif value is True or value is False:
+                fields += (0.0, 0, attr, _TRUE if value else _FALSE, 0)
             elif isinstance(value, int):
-                _pack_value(packed, at, *_parts(name, value), attr, layout.NUMBER, 0)
+                fields += (*_parts(name, value), attr, _NUMBER, 0)
             elif isinstance(value, float) and value == value:
-                _pack_value(packed, at, value, 0, attr, layout.NUMBER, 0)
+                fields += (value, 0, attr, _NUMBER, 0)
             else:
-                _pack_value(packed, at, 0.0, 0, attr, layout.UNMATCHABLE, 0)
-            at += _VALUE.size
-        joined = b"".join(texts)
-        if len(joined) >= len(self._letters):
-            kept = bytes(packed[:at])
-            self._make_room(len(packed) // _VALUE.size, 2 * len(joined))
-            self._packed[:at] = kept
-        self._letters[: len(joined)] = joined
-        self._event.resize("values", at // _VALUE.size)
-        self._event.resize("text", len(joined) + 1)
+                fields += (0.0, 0, attr, _UNMATCHABLE, 0)
+        count = len(fields) // _VALUE_FIELDS
+        if count * _VALUE_BYTES > len(self._packed) or len(letters) >= len(self._letters):
+            self._make_room(2 * count + _VALUES_FIRST, 2 * len(letters) + _TEXT_FIRST)
+        _values_of(count).pack_into(self._packed, 0, *fields)
+        self._letters[: len(letters)] = letters
+        self._event.resize("values", count)
+        self._event.resize("text", len(letters) + 1)
         if self._names.places:
             places = [(attr, place_of(name, values)) for name, attr in self._names.places.items()]
             there = [(attr, place) for attr, place in places if place is not None]
@@ -449,5 +497,7 @@ def _parts(name: str, number: int) -> tuple[float, int]:
     """An integer as the nearest float and the rest."""
     if not -(2**63) <= number < 2**64:
         raise EventError(f"attribute {name!r} = {number} does not fit 64 bits")
+    if -TOLD_APART < number < TOLD_APART:
+        return number, 0
     high = float(number)
     return high, number - int(high)

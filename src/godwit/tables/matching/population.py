@@ -1,15 +1,16 @@
 """Things and the values they have now: which of them does a filter accept? The index asks the other way round.
 
 Numbers stand in columns with lines of bits: which rows have a number in this part of the column or an earlier one. A
-filter starts where the bits of all its ranges meet, or with its rarest word. The columns thin out what that leaves, and
-the filter itself decides about the rest: the answer is that of `Filter.matches`, whatever its predicates are.
+filter starts where the bits of all its ranges meet (`compiled.columns`), or with its rarest word. The columns thin out
+what that leaves, and the filter itself decides about the rest: the answer is that of `Filter.matches`, whatever its
+predicates are.
 """
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import reduce
 from math import inf, isinf, isnan, nan, nextafter
 from typing import TypeGuard
 
@@ -19,6 +20,9 @@ import numpy.typing as npt
 from godwit.filters.clauses import AttributeFilter
 from godwit.filters.filters import Filter, FilterSet
 from godwit.filters.predicates import Interval, Kind, Text, TextOp, Values, Within
+from godwit.tables.compiled import layout
+from godwit.tables.compiled.kernels import KERNELS
+from godwit.tables.compiled.state import Arrays
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -33,7 +37,6 @@ PART = 256
 UNLIKE = 4
 """A column is divided anew when a part has become so many times as large as the largest was."""
 WORD = 64
-WORD_BITS = 6
 WORDS = np.dtype("<u8")
 BIT = np.left_shift(np.uint64(1), np.arange(WORD, dtype=np.uint64)).astype(WORDS)
 TOLD_APART = 2.0**53
@@ -76,6 +79,7 @@ class Column:
         """By row; the number of parts where a thing has no number."""
         self._counts = [0]
         self._limit = FEW
+        self._settle()
 
     def put(self, row: int, number: float) -> None:
         value = float(number)
@@ -102,11 +106,18 @@ class Column:
         first, last = self._ends(span)
         return sum(self._counts[first : last + 1])
 
-    def near(self, span: Span) -> Bits:
-        """A bit a row: all that are in it, and others of the parts where it begins and ends."""
+    def lines(self, span: Span) -> tuple[int, int, int]:
+        """Where the numbers are, and the lines of bits whose difference has all rows that are in it, and others of the
+        parts where it begins and ends; the second line is 0 where there is none."""
         first, last = self._ends(span)
-        found: Bits = self._upto[last] ^ self._upto[first - 1] if first else self._upto[last]
-        return found
+        values, upto, line = self._places
+        return values, upto + last * line, upto + (first - 1) * line if first else 0
+
+    def regions(self) -> Iterator[tuple[int, int]]:
+        """Where what `lines` speaks of is, for the checked mode: from, and up to."""
+        values, upto, _ = self._places
+        yield values, values + self.values.nbytes
+        yield upto, upto + self._upto.nbytes
 
     def thin(self, rows: Rows, span: Span) -> Rows:
         """Those of the rows that are in it."""
@@ -129,12 +140,50 @@ class Column:
         self._upto = np.array([np.packbits(self._part <= one, bitorder="little").view(WORDS) for one in range(parts)])
         self._counts = np.bincount(self._part, minlength=parts + 1)[:parts].tolist()
         self._limit = max(FEW, UNLIKE * max(self._counts))
+        self._settle()
 
     def grow(self, size: int) -> None:
         more = size - len(self.values)
         self.values = np.concatenate((self.values, np.full(more, nan)))
         self._part = np.concatenate((self._part, np.full(more, len(self._counts), np.uint8)))
         self._upto = np.hstack((self._upto, np.zeros((len(self._upto), more // WORD), WORDS)))
+        self._settle()
+
+    def _settle(self) -> None:
+        """Note where the arrays are, which takes numpy a while to say: they stay there until they are made anew."""
+        self._places = self.values.ctypes.data, self._upto.ctypes.data, self._upto.strides[0]
+
+
+_SPAN = struct.Struct("<ddqqq")
+_pack_span = _SPAN.pack_into
+SPANS_FIRST = 16
+
+
+class Search(Arrays):
+    """The spans that columns are searched for, as compiled code sees them."""
+
+    def __init__(self, columns: dict[str, Column]) -> None:
+        self._columns = columns
+        super().__init__(layout.Search, {})
+        self._make_room(SPANS_FIRST)
+
+    def put_spans(self, spans: list[Span]) -> None:
+        if len(spans) * _SPAN.size > len(self._packed):
+            self._make_room(2 * len(spans))
+        for at, span in enumerate(spans):
+            lines = self._columns[span.name].lines(span)
+            _pack_span(self._packed, at * _SPAN.size, span.low, span.high, *lines)
+        self.resize("spans", len(spans))
+
+    def regions(self) -> Iterator[tuple[int, int]]:
+        yield from super().regions()
+        for column in self._columns.values():
+            yield from column.regions()
+
+    def _make_room(self, spans: int) -> None:
+        rows = np.zeros(spans, layout.SPAN)
+        self.put({"spans": rows})
+        self._packed = rows.view(np.uint8).data
 
 
 class Population:
@@ -146,6 +195,9 @@ class Population:
         self._ids: Rows = np.zeros(FEW, np.int64)
         self._free: list[int] = []
         self._columns: dict[str, Column] = {}
+        self._search = Search(self._columns)
+        self._found: Rows = np.empty(FEW, np.int64)
+        """Room for as many rows as there may be."""
         self._words: dict[str, dict[str, dict[int, None]]] = {}
 
     def __len__(self) -> int:
@@ -213,13 +265,13 @@ class Population:
         fewest = min(words, key=len, default=None)
         if fewest is not None and all(len(fewest) <= columns[span.name].count(span) for span in spans):
             found = np.fromiter(fewest, np.int64, len(fewest))
-        elif spans:
-            found = _rows(reduce(np.bitwise_and, [columns[span.name].near(span) for span in spans]))
-        else:
-            return np.fromiter(self._rows.values(), np.int64, len(self._rows))
-        for span in spans:
-            found = columns[span.name].thin(found, span)
-        return found
+            for span in spans:
+                found = columns[span.name].thin(found, span)
+            return found
+        if spans:
+            self._search.put_spans(spans)
+            return KERNELS.rows_between(self._search.address, len(self._ids) // WORD, self._found)
+        return np.fromiter(self._rows.values(), np.int64, len(self._rows))
 
     def _with_words(self, attribute: AttributeFilter) -> dict[int, None] | None:
         """The rows with one of the words that it asks for; None where it asks for something else."""
@@ -239,6 +291,7 @@ class Population:
         if len(self._values) > len(self._ids):
             size = 2 * len(self._ids)
             self._ids = np.concatenate((self._ids, np.zeros(size - len(self._ids), np.int64)))
+            self._found = np.empty(size, np.int64)
             for column in self._columns.values():
                 column.grow(size)
         return len(self._values) - 1
@@ -258,16 +311,6 @@ class Population:
         del rows[row]
         if not rows:
             del self._words[name][word]
-
-
-def _rows(bits: Bits) -> Rows:
-    """The numbers of those that are set."""
-    words = bits.nonzero()[0]
-    within = np.unpackbits(bits.take(words).view(np.uint8), bitorder="little").view(np.bool_).nonzero()[0]
-    rows: Rows = words.take(within >> WORD_BITS)
-    rows <<= WORD_BITS
-    rows += within & (WORD - 1)
-    return rows
 
 
 def _is_number(value: object) -> TypeGuard[float]:
