@@ -50,3 +50,18 @@ def test_many_are_found_as_few_are(monkeypatch) -> None:  # type: ignore[no-unty
         monkeypatch.setattr(things, "FEW", 0)
         assert many.find(question, float(step)) == expected
         assert all(topic.startswith("a/") for topic in expected)
+
+
+def test_until_compiled_code_is_there_many_are_asked_one_by_one(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(things, "FEW", 0)
+    retained = Retained(MemoryStore({}, lambda call: None))
+    for number in range(5):
+        retained.keep(Publication("p", number, f"a/{number}", b'{"x": %d}' % number, time=number), "b1", 0.0)
+    known, question = Things(retained), subscription("x > 2")
+    ready = [False, True]
+    known.prepared = lambda: ready.pop(0)
+    known.ask(question)
+    assert set(known.find(question, 0.0)) == {"a/3", "a/4"}
+    assert known._points is None
+    assert set(known.find(question, 0.0)) == {"a/3", "a/4"}
+    assert known._points is not None

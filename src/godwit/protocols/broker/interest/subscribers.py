@@ -310,9 +310,9 @@ class Audiences:
     def look_into(self, publications: Sequence[Publication]) -> list[Found]:
         """Who wants each of them for its content."""
         if self._clock is None:
-            return self._looked_into(publications)
+            return [Found(wanting) for wanting in self.askers(publications)]
         begun_s = self._clock()
-        found = self._looked_into(publications)
+        found = [Found(wanting) for wanting in self.askers(publications)]
         self._took(self._clock() - begun_s)
         return found
 
@@ -334,9 +334,10 @@ class Audiences:
             self._took(self._clock() - begun_s)
         return found
 
-    def _looked_into(self, publications: Sequence[Publication]) -> list[Found]:
+    def askers(self, publications: Sequence[Publication]) -> list[list[Any]]:
+        """The same without telling them apart, for whoever knows what they all are."""
         values: list[Mapping[str, Value]] = [one.values() for one in publications]
-        found: list[list[Sub | Group | NodeId | GroupKey]] = [[] for _ in publications]
+        found: list[list[Any]] = [[] for _ in publications]
         asked: dict[Conditions[Any], list[int]] = {}
         for at, publication in enumerate(publications):
             audience = self.audience(publication.topic)
@@ -348,7 +349,7 @@ class Audiences:
             answers = any_conditions.match([values[at] for at in places])
             for at, wanting in zip(places, answers, strict=True):
                 found[at] += wanting
-        return [Found(wanting) for wanting in found]
+        return found
 
     def _find(self, topic: str) -> Audience:
         problem = problem_of_name(topic)

@@ -1,11 +1,12 @@
 """The things of a broker: what is retained and good, by what it says now. Which of them answers a question?
 
 While there are few, each is asked. Beyond that their values stand in columns (`tables.matching.population`), from the
-first question on: a broker of which nobody asks what lasts pays nothing.
+first question on, once compiled code is there: a broker of which nobody asks what lasts pays nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from godwit.filters.errors import FilterError
@@ -29,6 +30,8 @@ class Things:
     def __init__(self, retained: Retained) -> None:
         self.retained = retained
         self.profiles = Profiles()
+        self.prepared: Callable[[], bool] = lambda: True
+        """See `Conditions.prepared`: columns are searched by compiled code too."""
         self._points: Population | None = None
         self._ids: dict[str, int] = {}
         self._topics: dict[int, str] = {}
@@ -86,7 +89,7 @@ class Things:
         return [last for last in lasts if question.matches(last.publication.values())]
 
     def _points_for(self, sub: Sub, question: FilterSet) -> list[str]:
-        if len(self.retained) <= FEW:
+        if len(self.retained) <= FEW or (self._points is None and not self.prepared()):
             lasts = [last.publication for last in self.retained.lasts(sub.wanted.topics)]
             points = [one for one in lasts if one.payload and text_of(one) is None]
             if sub.condition is None:

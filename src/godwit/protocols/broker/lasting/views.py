@@ -7,9 +7,10 @@ session, on the disk and to other brokers, so that its numbers go on wherever th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 from math import inf
+from types import MappingProxyType
 from typing import TypeVar
 from zlib import crc32
 
@@ -100,6 +101,9 @@ class Change(msgspec.Struct, frozen=True):
     because: str = ""
 
 
+NOBODY: Mapping[Watch, None] = MappingProxyType({})
+
+
 class Views:
     """`wake` when a client is connected and `sleep` when it is not; `changed` whenever something else is retained."""
 
@@ -153,6 +157,7 @@ class Views:
 
     def prepare_with(self, prepared: Callable[[], bool]) -> None:
         self._asking.prepare_with(prepared)
+        self.things.prepared = prepared
 
     # Who asks.
 
@@ -315,26 +320,32 @@ class Views:
         # First, lest what has changed in the same turn be compared with where something was.
         for watch in dict.fromkeys(one for topic in topics for one in self._anchored.get(topic, ())):
             self._ask_again(watch)
-        lasts = [last for topic in topics if (last := self.retained.last(topic)) is not None]
-        now = self.steady()
-        good = [last.publication for last in lasts if is_good(last.publication, now)]
-        stamps = {last.publication.topic: last.stamp for last in lasts}
-        wanted: dict[str, dict[Watch, None]] = dict(zip((one.topic for one in good), self._matching(good), strict=True))
-        for last in lasts:
-            if last.publication.expires is not None and last.publication.topic in self._knowing:
-                self._look_again(last.publication.expires, last.publication.topic)
-        for topic in topics:
-            matching, knowing, stamp = wanted.get(topic, {}), self._knowing.get(topic, {}), stamps.get(topic)
-            for watch in matching:
-                # Most of what moves stays where it was: for those who only want to hear who comes and goes that is
-                # no change, and it must cost nothing.
-                if watch not in knowing or not watch.sub.wanted.quiet or topic in watch.pending or topic in watch.held:
-                    self._mark(watch, topic, stamp)
-            for watch in [one for one in knowing if one not in matching]:
-                self._mark(watch, topic, None)
+        now, lasts = self.steady(), [self.retained.last(topic) for topic in topics]
+        good = [last.publication for last in lasts if last is not None and is_good(last.publication, now)]
+        wanted = dict(zip((one.topic for one in good), self._matching(good), strict=True))
+        for topic, last in zip(topics, lasts, strict=True):
+            if last is not None and last.publication.expires is not None and topic in self._knowing:
+                self._look_again(last.publication.expires, topic)
+            self._compare(topic, last, wanted.get(topic, []))
         stirred, self._stirred = self._stirred, {}
         for session in stirred:
             self.tell(session)
+
+    def _compare(self, topic: str, last: Last | None, matching: list[Watch]) -> None:
+        """Whose questions its last publication answers, with who knows it."""
+        knowing, staying = self._knowing.get(topic, NOBODY), 0
+        for watch in matching:
+            if watch in knowing:
+                staying += 1
+                # Most of what moves stays where it was: for those who only want to hear who comes and goes that is no
+                # change, and it must cost nothing.
+                if watch.sub.wanted.quiet and topic not in watch.pending and topic not in watch.held:
+                    continue
+            self._mark(watch, topic, last.stamp if last is not None else None)
+        if staying < len(knowing):
+            here = set(matching)
+            for watch in [one for one in knowing if one not in here]:
+                self._mark(watch, topic, None)
 
     def _ask_again(self, watch: Watch) -> None:
         """What it asks for depends on where something is, and that has changed."""
@@ -342,26 +353,23 @@ class Views:
         self._ask(watch)
         self._stir(watch.session)
 
-    def _matching(self, publications: list[Publication]) -> list[dict[Watch, None]]:
-        """For each, whose question it answers."""
-        found: list[dict[Watch, None]] = []
-        contingent = []
+    def _matching(self, publications: list[Publication]) -> list[list[Watch]]:
+        """For each, whose question it answers, each once."""
+        found: list[list[Watch]] = []
+        contingent, watches = [], self._asked
         for at, one in enumerate(publications):
             if one.properties.user and text_of(one) is not None:
-                found.append(self._watches_of(self.things.profiles.asking(one.topic)))
+                found.append([watches[sub] for sub in self.things.profiles.asking(one.topic)])
                 continue
             audience = self._asking.audience(one.topic)
-            found.append(self._watches_of(audience.subs))
+            found.append([watches[sub] for sub in audience.subs])
             if audience.asking:
                 contingent.append(at)
         if contingent:
-            looked_into = self._asking.look_into([publications[at] for at in contingent])
-            for at, wanting in zip(contingent, looked_into, strict=True):
-                found[at].update(self._watches_of(wanting.subs))
+            wanting = self._asking.askers([publications[at] for at in contingent])
+            for at, subs in zip(contingent, wanting, strict=True):
+                found[at] += [watches[sub] for sub in subs]
         return found
-
-    def _watches_of(self, subs: Iterable[Sub]) -> dict[Watch, None]:
-        return {self._asked[sub]: None for sub in subs}
 
     def _mark(self, watch: Watch, topic: str, answer: Stand | None) -> None:
         if topic in watch.held:
