@@ -180,6 +180,7 @@ class Broker:
             "memories": sum(one.carried.memory is not None for one in sessions),
             "reservations": sum(bool(one.standing.reserved_for) for one in sessions),
             "crossings": moves.abroad.unfinished,
+            "claims": moves.objections.pending,
         }
 
     @property

@@ -29,7 +29,7 @@ from godwit.protocols.broker.messages import Replay
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.parse import interval_of, remembered, understood, wanted_filters
-from godwit.protocols.broker.session.proofs import BEFORE, renewed
+from godwit.protocols.broker.session.proofs import BEFORE, is_proven, proof_of, renewed
 from godwit.protocols.broker.session.rows import items_of
 from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.broker.topics import problem_of_filter
@@ -120,6 +120,7 @@ class Registry:
         session.standing.left = None
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
         session.standing.will = opening.will
+        session.is_proven = self._has_secrets and is_proven(session.carried, proof_of(opening.token))
         session.carried.token = self._token(session, opening) if session.durable else ""
         session.carried.last = session.carried.token
         self.restrict(session, opening.grant)
@@ -130,6 +131,8 @@ class Registry:
         if self.switch.tracing:
             note = "present" if present else "new"
             self.switch.host.trace(Record("attached", client=session.client, note=note))
+        if session.is_proven:
+            self.moves.objections.attached(session)
         outlet.opened(session, present)
         self.switch.views.wake(session, anew=not present or strayed)
         if session.carried.replays:
@@ -145,11 +148,16 @@ class Registry:
             self.switch.ledger.delete_incoming(session, number)
         session.queue.incoming.clear()
 
+    @property
+    def _has_secrets(self) -> bool:
+        """Whether tokens have a secret in them, by which their client is known."""
+        return bool(self.moves.abroad.site) or not self.moves.directory.complete
+
     def _token(self, session: Session, opening: Opening) -> str:
         """Another one for each time that a client is let in anywhere; the clock sees to that after a crash."""
         self._attachment = max(self._attachment + 1, int(self.switch.clock() * 1000))
         count, name = str(self._attachment), self.moves.abroad.own_name
-        if self.moves.abroad.site:
+        if self._has_secrets:
             count += BEFORE + renewed(session.carried, opening.token, self.switch.host.random)
         return f"{session.standing.epoch}.{count}.{name}"
 

@@ -57,8 +57,8 @@ class Wire:
     def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         return self.site.known - {self.host.name}
 
-    def knows_sources(self, filters: Iterable[Filter]) -> bool:
-        return False
+    def origins(self, filters: Iterable[Filter], places: Iterable[NodeId]) -> set[NodeId]:
+        return {*self.site.known, *places}
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:

@@ -70,9 +70,10 @@ class Fabric(Medium, Protocol):
         """The other brokers that may send something that these filters want, each of them known. A tree answers with
         all of its brokers, whatever the filters; who asks with `ANYTHING` hears of everybody."""
 
-    def knows_sources(self, filters: Iterable[Filter]) -> bool:
-        """Whether nobody but `sources(filters)` sends anything that these filters want, this broker included, and
-        nobody will before this one has agreed to it. Else a session that moves asks both of its places, too."""
+    def origins(self, filters: Iterable[Filter], places: Iterable[NodeId]) -> set[NodeId]:
+        """Those, and the places of a session that moves, this broker among them: what each of them sends is divided
+        between the places. A place that has nothing to send, and will not before this broker has agreed to it, may be
+        left out."""
 
     deals: bool
     """Whether brokers are told of one another's groups, so that one of them all chooses the member that an event is
@@ -144,8 +145,8 @@ class Alone:
     def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         return frozenset()
 
-    def knows_sources(self, filters: Iterable[Filter]) -> bool:
-        return False
+    def origins(self, filters: Iterable[Filter], places: Iterable[NodeId]) -> set[NodeId]:
+        return {*self.sources(filters), *places}
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:

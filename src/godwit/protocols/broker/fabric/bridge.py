@@ -61,8 +61,8 @@ class Bridge:
     def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         return self.tree.sources(filters)
 
-    def knows_sources(self, filters: Iterable[Filter]) -> bool:
-        return False
+    def origins(self, filters: Iterable[Filter], places: Iterable[NodeId]) -> set[NodeId]:
+        return self.tree.origins(filters, places)
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:

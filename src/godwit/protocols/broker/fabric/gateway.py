@@ -182,8 +182,8 @@ class Gateway:
     def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         return self.inner.sources(filters)
 
-    def knows_sources(self, filters: Iterable[Filter]) -> bool:
-        return False  # it brings something itself
+    def origins(self, filters: Iterable[Filter], places: Iterable[NodeId]) -> set[NodeId]:
+        return {*self.inner.sources(filters), *places}  # it brings something itself
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:

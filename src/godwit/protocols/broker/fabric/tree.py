@@ -79,8 +79,8 @@ class TreeFabric:
         """All others ever heard of and not given up, reachable now or not."""
         return self._interests.peers.keys()
 
-    def knows_sources(self, filters: Iterable[Filter]) -> bool:
-        return False
+    def origins(self, filters: Iterable[Filter], places: Iterable[NodeId]) -> set[NodeId]:
+        return {*self._interests.peers, *places}
 
     def is_known(self, broker: NodeId) -> bool:
         return broker in self._interests.peers

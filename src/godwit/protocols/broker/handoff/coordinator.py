@@ -11,6 +11,7 @@ from godwit.protocols.broker.handoff.abroad import Abroad, is_abroad
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Copying, Foresight, Handoff
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import NOWHERE, At, Directory, Everywhere, Places
+from godwit.protocols.broker.handoff.objections import Contested, Objections
 from godwit.protocols.broker.handoff.publisher_order import Offered, Speaking
 from godwit.protocols.broker.handoff.standby import Holding, Reserving, Taking
 from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
@@ -95,6 +96,7 @@ class Moves:
         self.taking = Taking(self)
         self.arriving = Arriving(self)
         self.reserving = Reserving(self)
+        self.objections = Objections(self)
         self.abroad = Abroad(self)
         registry.moves = self
 
@@ -399,7 +401,9 @@ class Moves:
         if copy is not None:
             self.reserving.ask(copy, epoch)
             self.holding.commit(copy)
-        self.fabric.send((source,), Fetch(client, epoch, copy.epoch if copy is not None else 0))
+        waiting = self.waiting.get(client)
+        proof = "" if waiting is None or self.directory.complete else proof_of(waiting.opening.token)
+        self.fabric.send((source,), Fetch(client, epoch, copy.epoch if copy is not None else 0, proof=proof))
         if copy is not None:
             self.reserving.written_soon(copy)
 
@@ -489,13 +493,28 @@ class Moves:
             self._end_elsewhere(session)
             self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch))
         elif session is not None:
-            self.leaving.transfer(session, origin)
+            then = partial(self.on_fetch, origin, fetch)
+            if not self._hears_client(session, Contested(origin, "Fetch", fetch.epoch, then, fetch.proof)):
+                self.leaving.transfer(session, origin)
         elif waiting is not None and waiting.source != origin and not fetch.held:
             waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
         else:
             lead = self._lead(fetch.client) if waiting is None else ("", 0)
             self.reserving.renounce(fetch.client, origin)
             self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
+
+    def _hears_client(self, session: Session, claim: Contested) -> bool:
+        """Whether the client, which is connected here, is heard before another broker gets its session. In a tree
+        tokens have no secrets."""
+        if self.directory.complete or session.ends_with_connection:
+            return False
+        return self.objections.heard_first(session, claim)
+
+    def contradicted(self, session: Session, epoch: int) -> None:
+        """Its client is here, and nowhere else under this epoch: whoever was told so hears of a higher one."""
+        if epoch >= session.standing.epoch:
+            session.standing.epoch, session.standing.announced = epoch + 1, False
+            self.announce(session)
 
     # A session arrives, or nothing does
 
@@ -603,12 +622,12 @@ class Moves:
 
     def _placed(self, origin: NodeId, placed: Placed, believed: bool) -> None:
         if not believed:
-            self._refuse(origin, "Placed", f"says that {placed.broker} has the session of {placed.place.client}")
+            self.refuse(origin, "Placed", f"says that {placed.broker} has the session of {placed.place.client}")
         elif self.directory.is_news(placed):
             self.directory.handed_on(placed)
             self._on_place(placed.broker, placed.place)
 
-    def _refuse(self, origin: NodeId, message: str, note: str) -> None:
+    def refuse(self, origin: NodeId, message: str, note: str) -> None:
         """What another broker says of a session cannot be true."""
         self.switch.counts.refuse("untrue")
         self.switch.host.trace(Record("refused", peer=origin, message=message, note=note))
@@ -617,11 +636,15 @@ class Moves:
         """Epochs follow the calendar: one that is years ahead would win over all that come, for ever."""
         if epoch <= (self.switch.clock() + EPOCH_AHEAD_S) * 1000:
             return True
-        self._refuse(origin, message, f"claims the session of {client} under epoch {epoch}, which is years ahead")
+        self.refuse(origin, message, f"claims the session of {client} under epoch {epoch}, which is years ahead")
         return False
 
     def _on_place(self, origin: NodeId, place: Place) -> None:
         at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)
+        if session is not None and At(session.standing.epoch, self.name) < at:
+            then = partial(self._on_place, origin, place)
+            if self._hears_client(session, Contested(origin, "Place", place.epoch, then)):
+                return
         if not place.gone and self.abroad.gateway is not None:
             self.abroad.claimed(place.client, at)
         if place.gone:

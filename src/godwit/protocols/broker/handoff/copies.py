@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection
 from typing import Literal, Protocol
 
 import msgspec
@@ -135,21 +135,12 @@ class Copying:
         if switch.tracing:
             switch.host.trace(Record("copied", client=client, peer=" ".join(to)))
 
-    def sources(self, session: Session) -> Set[NodeId]:
-        """The other brokers that may send something that it wants."""
-        return self.switch.fabric.sources(filters_of(session.subscriptions.values()))
-
-    def knows_sources(self, session: Session) -> bool:
-        """Whether nobody else does, so that neither place of it need be asked. What a group deals out, what lasts and
-        what is older comes from anywhere."""
-        wanted = [sub.wanted for sub in session.subscriptions.values()]
-        if session.carried.memory is not None or any(one.group or one.lasting for one in wanted):
-            return False
-        filters = filters_of(session.subscriptions.values())
-        return bool(self.sources(session)) and self.switch.fabric.knows_sources(filters)
-
     def _content(self, session: Session) -> Copy:
-        switch = self.switch
+        switch, filters = self.switch, filters_of(session.subscriptions.values())
+        if session.is_plain:
+            origins = switch.fabric.origins(filters, (switch.name,))
+        else:
+            origins = {switch.name, *switch.fabric.sources(filters)}
         return Copy(
             session.client,
             session.standing.copied,
@@ -159,7 +150,7 @@ class Copying:
             tuple(sub.wanted for sub in session.subscriptions.values()),
             tuple(sorted(session.queue.incoming)),
             tuple(kept_of(item) for item in session.queue.flying.values()),
-            tuple(sorted({*self.sources(session), *(() if self.knows_sources(session) else (switch.name,))})),
+            tuple(sorted(origins)),
         )
 
     def on_turned(self, origin: NodeId, turned: Turned) -> None:

@@ -18,7 +18,7 @@ from godwit.protocols.broker.messages import Carried, Claim, Forwarded, Given, K
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import born_of_session, had_without, is_outdated, lines_of, merge, note
-from godwit.protocols.broker.session.parse import remembered
+from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.proofs import unite
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
@@ -157,8 +157,11 @@ class Leaving:
         return epoch
 
     def _origins(self, session: Session, to: NodeId) -> set[NodeId]:
-        """The brokers that may send something that it wants; both places are, unless it is known that they are not."""
-        return {*self.copying.sources(session), *(() if self.copying.knows_sources(session) else (self.name, to))}
+        """The brokers that may send something that it wants."""
+        filters = filters_of(session.subscriptions.values())
+        if session.is_plain:
+            return self.switch.fabric.origins(filters, (self.name, to))
+        return {self.name, to, *self.switch.fabric.sources(filters)}
 
     def claims(self, session: Session) -> tuple[Claim, ...]:
         """The copies by which the session came that may still be thought of as such."""

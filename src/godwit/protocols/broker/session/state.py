@@ -497,6 +497,7 @@ class Session:
         "grant",
         "inflight_max",
         "inflow",
+        "is_proven",
         "kept_back",
         "limits",
         "outlet",
@@ -524,6 +525,8 @@ class Session:
         """It has rows on the disk. A copy that nobody has asked for is in memory only."""
 
         self.outlet: Outlet | None = None
+        self.is_proven = False
+        """Its client has shown a secret of this session when it was let in last."""
         self.grant: Grant = ALL
         self.limits = Limits()
         self.inflight_max = NUMBER_MAX
@@ -573,6 +576,13 @@ class Session:
         if self.inflow.gates or standing.arriving:
             return False
         return self.carried.memory is None and standing.state in OURS
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether only brokers that match something for it send it anything. What a group deals out, what lasts and
+        what an older session kept may come from anywhere."""
+        subs = self.subscriptions.values()
+        return self.carried.memory is None and not any(sub.wanted.group or sub.wanted.lasting for sub in subs)
 
     @property
     def line(self) -> Line:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
+from heapq import nsmallest
 
 import msgspec
 
@@ -145,6 +146,7 @@ class RingFabric:
         """Brokers of no ring that are reached directly now: streams lead to them all the same (`gateway`)."""
         self.is_foreign: Callable[[NodeId], bool] = lambda broker: False
         """Whether a broker is such a one, reached now or not."""
+        self._ways: dict[NodeId, tuple[tuple[NodeId, bool], ...]] = {}
         self._parted: set[NodeId] = set()
         """Brokers whose link has broken, and that were not heard since."""
         self.streams = Streams(
@@ -257,10 +259,14 @@ class RingFabric:
             return self._known.keys()
         return {name for name in self.statements.sources(tuple(filters)) if name in self._known}
 
-    def knows_sources(self, filters: Iterable[Filter]) -> bool:
+    def origins(self, filters: Iterable[Filter], places: Iterable[NodeId]) -> set[NodeId]:
+        filters = tuple(filters)
+        sources = self.sources(filters)
+        return set(sources) if sources and self._knows_sources(filters) else {*sources, *places}
+
+    def _knows_sources(self, filters: tuple[Filter, ...]) -> bool:
         """A cell of this broker, or one that is about to be, may send something, and so may whoever is not certain.
         Nobody becomes an owner before all in the book of the old one have agreed (`Turning.when_clear`)."""
-        filters = tuple(filters)
         if self.replicas.restoring or self.membership.division is not None or not self.statements.is_certain(filters):
             return False
         reaches = self.targets.of_filters(filters)
@@ -903,6 +909,7 @@ class RingFabric:
         self._ways_changed()
 
     def _ways_changed(self, peer: NodeId = "") -> None:
+        self._ways.clear()
         if not self._started:
             return
         lanes = self.streams.sender.outbox.lanes
@@ -969,12 +976,19 @@ class RingFabric:
             return to
         if self.is_foreign(to):
             return None
-        others = [name for name in self.links if name != arrived]
-        if not others:
-            return None
-        best = min(others, key=lambda name: (distance(name, to), name))
-        nearer = distance(best, to) < distance(self.host.name, to)
-        return best if nearer or hops < DETOURS_MAX else None
+        for name, is_nearer in self._nearest(to):
+            if name != arrived:
+                return name if is_nearer or hops < DETOURS_MAX else None
+        return None
+
+    def _nearest(self, to: NodeId) -> tuple[tuple[NodeId, bool], ...]:
+        """The two linked brokers that are nearest to another, and whether they are nearer than this one."""
+        found = self._ways.get(to)
+        if found is None:
+            near = nsmallest(2, self.links, key=lambda name: (distance(name, to), name))
+            own = distance(self.host.name, to)
+            found = self._ways[to] = tuple((name, distance(name, to) < own) for name in near)
+        return found
 
     def _pass_on(self, frame: Parcels | Ask | Taken, arrived: NodeId = "") -> None:
         speaker = frame.by if isinstance(frame, Taken) else frame.origin

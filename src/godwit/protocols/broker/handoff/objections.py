@@ -1,0 +1,88 @@
+"""Another broker claims a session whose client is connected here: the client is heard before the session goes.
+
+In a ring each token has a secret in it (`session.proofs`), which whoever asks for a session shows. A broker that lies
+has none. But a client may have lost its token, and its old connection here may be dead without anybody's noticing. The
+two look alike, so the connection is ended: a client that is there comes back with its token, and one that is elsewhere
+does not. Clients that show no tokens are not concerned: they have nothing by which they could be told from a lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from godwit.protocols.broker.api import Reason
+from godwit.protocols.broker.session.proofs import is_proven
+from godwit.protocols.broker.session.state import Session
+from godwit.protocols.host import NodeId
+
+if TYPE_CHECKING:
+    from godwit.protocols.broker.handoff.coordinator import Moves
+
+OBJECT_S = 3.0
+"""So long a client whose session is claimed has time to come back."""
+
+
+class Contested(msgspec.Struct, eq=False):
+    """What another broker says, and what follows where it is true."""
+
+    by: NodeId
+    message: str
+    epoch: int
+    then: Callable[[], None]
+    proof: str = ""
+    refused: bool = False
+
+
+class Objections:
+    def __init__(self, moves: Moves) -> None:
+        self.moves = moves
+        self._contested: dict[str, list[Contested]] = {}
+        self._undisputed: Contested | None = None
+        """What has waited long enough, while it is done."""
+
+    @property
+    def pending(self) -> int:
+        return sum(map(len, self._contested.values()))
+
+    def heard_first(self, session: Session, claim: Contested) -> bool:
+        """Whether the session stays for now: `claim.then` follows if the client does not come back."""
+        claims, registry = self._contested.get(session.client, []), self.moves.registry
+        if is_proven(session.carried, claim.proof):
+            for other in claims:
+                other.refused = True
+            return False
+        if self._undisputed is not None or (not claims and not (session.is_proven and session.outlet is not None)):
+            return False
+        if all((claim.by, claim.message) != (other.by, other.message) for other in claims):
+            self._contested.setdefault(session.client, []).append(claim)
+            self.moves.switch.host.after(OBJECT_S, partial(self._decide, session.client, claim))
+        if session.outlet is not None:
+            text = f"{claim.by} says that the client has connected there: come back with your token if it has not"
+            registry.hang_up(session, Reason.SERVER_BUSY, text)
+            registry.rest(session)
+        return True
+
+    def attached(self, session: Session) -> None:
+        """Its client is in, and has shown what only it can know."""
+        for claim in self._contested.get(session.client, ()):
+            claim.refused = True
+
+    def _decide(self, client: str, claim: Contested) -> None:
+        claims = self._contested[client]
+        claims.remove(claim)
+        if not claims:
+            del self._contested[client]
+        if not claim.refused:
+            self._undisputed = claim
+            claim.then()
+            self._undisputed = None
+            return
+        note = f"claims the session of {client}, whose client has shown elsewhere that it is not there"
+        self.moves.refuse(claim.by, claim.message, note)
+        session = self.moves.registry.sessions.get(client)
+        if session is not None:
+            self.moves.contradicted(session, claim.epoch)

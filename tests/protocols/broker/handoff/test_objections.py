@@ -1,0 +1,112 @@
+"""A broker of a ring that claims sessions: clients that show their tokens keep theirs, and it is counted and named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.protocols.broker.fabric.ring.test_standins import Case, payloads
+
+from godwit.protocols.broker.handoff.objections import OBJECT_S
+from godwit.protocols.broker.messages import Content, Fetch, Place
+from godwit.protocols.broker.session.proofs import proof_of
+from godwit.protocols.host import NodeId
+
+
+class Claimed(Case):
+    """The subscriber keeps its tokens, and has come back once."""
+
+    def __init__(self, *, keeps_token: bool = True) -> None:
+        super().__init__(6)
+        self.subscriber.keeps_token = keeps_token
+        for _ in range(2):
+            self.subscriber.drop().connect(self.here)
+            self.ring.cluster.run(2)
+        self.liar = self.ring.others(self.matching, self.here, self.there, *self.holders)[0]
+        self.broker = self.ring.cluster.sites[self.here].broker
+        self.epoch = self.broker.sessions["s"].standing.epoch
+
+    def lie(self, kind: str) -> None:
+        said: dict[str, Content] = {
+            "fetch": Fetch("s", self.epoch + 1),
+            "place": Place("s", self.epoch + 5),
+            "clean": Place("s", self.epoch + 5, clean=True),
+            "gone": Place("s", self.epoch + 5, gone=True),
+            "guess": Fetch("s", self.epoch + 1, proof="0" * 32),
+        }
+        to: list[NodeId] = [self.here]
+        if kind != "fetch" and kind != "guess":
+            to += [name for name in self.ring.fabric(self.here).homes("s") if name not in (self.here, self.liar)]
+        for name in to:
+            self.ring.fabric(self.liar).send((name,), said[kind])
+        self.ring.cluster.run(1)
+
+
+KINDS = ["fetch", "guess", "place", "clean", "gone"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_client_that_comes_back_with_its_token_keeps_its_session_and_the_claim_is_refused(kind: str) -> None:
+    case = Claimed()
+    case.lie(kind)
+    assert case.subscriber.connection is None, "it is told to come back"
+    case.subscriber.connect(case.here)
+    case.ring.cluster.run(OBJECT_S + 5)
+    assert case.broker.sessions["s"].outlet is not None
+    assert case.broker.counts.refused["untrue"] >= 1
+    assert "s" not in case.ring.cluster.sites[case.liar].broker.sessions
+    case.publisher.publish("t/x", b"1", 2)
+    case.ring.cluster.run(3)
+    assert payloads(case.subscriber) == [b"1"]
+
+
+def test_a_client_that_comes_back_elsewhere_takes_its_session_along_and_the_claim_is_refused() -> None:
+    case = Claimed()
+    elsewhere = case.there
+    case.lie("fetch")
+    case.subscriber.connect(elsewhere)
+    case.ring.cluster.run(OBJECT_S + 5)
+    assert case.ring.cluster.sites[elsewhere].broker.sessions["s"].outlet is not None
+    assert case.broker.counts.refused["untrue"] == 1
+    case.publisher.publish("t/x", b"1", 2)
+    case.ring.cluster.run(3)
+    assert payloads(case.subscriber) == [b"1"]
+
+
+def test_a_client_that_shows_its_token_elsewhere_is_let_in_at_once_though_its_old_connection_seems_alive() -> None:
+    case = Claimed()
+    case.subscriber.connect(case.there)
+    case.ring.cluster.run(1)
+    assert case.ring.cluster.sites[case.there].broker.sessions["s"].outlet is not None
+    assert "untrue" not in case.broker.counts.refused
+
+
+def test_a_client_that_has_lost_its_token_gets_its_session_after_a_while_though_its_old_connection_seems_alive() -> (
+    None
+):
+    case = Claimed()
+    case.publisher.publish("t/x", b"1", 2)
+    case.ring.cluster.run(2)
+    case.subscriber.token = ""
+    case.subscriber.connect(case.there)
+    case.ring.cluster.run(OBJECT_S + 3)
+    assert case.ring.cluster.sites[case.there].broker.sessions["s"].outlet is not None
+    assert "s" not in case.broker.sessions
+    assert "untrue" not in case.broker.counts.refused
+    case.publisher.publish("t/x", b"2", 2)
+    case.ring.cluster.run(3)
+    assert payloads(case.subscriber)[-1] == b"2"
+
+
+def test_a_client_that_shows_no_tokens_is_let_in_at_once_as_ever() -> None:
+    case = Claimed(keeps_token=False)
+    case.subscriber.connect(case.there)
+    case.ring.cluster.run(1)
+    assert case.ring.cluster.sites[case.there].broker.sessions["s"].outlet is not None
+
+
+def test_tokens_of_a_ring_have_a_secret() -> None:
+    case = Claimed()
+    secrets: Any = case.broker.sessions["s"].carried.proofs
+    assert proof_of(case.subscriber.token) == secrets[-1]
+    assert len(secrets[-1]) == 32
