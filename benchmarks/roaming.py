@@ -4,7 +4,8 @@
     python benchmarks/roaming.py --quick             5 moves instead of 20
     python benchmarks/roaming.py --only ours-mqtt    one system, or several, by commas: nats, zenoh-plain,
                                                      zenoh-advanced, mosquitto-one-way, mosquitto-ping-pong,
-                                                     ours-mqtt, ours-native
+                                                     ours-mqtt, ours-ring, ours-native
+    python benchmarks/roaming.py --only ours-mqtt,ours-ring   the first event after a hop: a ring beside a tree
     python benchmarks/roaming.py --hopping           100 clients that change brokers every 2 s under 2,000 events/s
 
 One subscriber stays for 1 s, is away for 200 ms, and appears at the next broker; one publisher says 1,000 events a
@@ -36,7 +37,7 @@ from godwit.client.options import Options
 from godwit.lab.deployed.account import Heard, Move, Outcome, Story, late, middle, outcome
 from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step, drained
 from godwit.net.address import Address
-from godwit.net.processes import BrokerProcess, agreed, cluster, rested
+from godwit.net.processes import BrokerProcess, agreed, cluster, rested, ring
 from roamrivals import (
     AWAY_S,
     DRAIN_S,
@@ -83,11 +84,13 @@ class Effort:
 
 @asynccontextmanager
 async def brokers(
-    names: Sequence[str] = ("a", "b", "c"), effort: list[Effort] | None = None
+    names: Sequence[str] = ("a", "b", "c"), effort: list[Effort] | None = None, places: Sequence[str] = ()
 ) -> AsyncIterator[tuple[list[int], Callable[[], Any]]]:
-    """Ports, and what to await when all have subscribed; from then on `effort` counts, until nothing more is done."""
+    """Ports, and what to await when all have subscribed; from then on `effort` counts, until nothing more is done. With
+    places they are a ring."""
     with tempfile.TemporaryDirectory(prefix="godwit-bench-") as folder:
-        processes = cluster(list(names), Path(folder))
+        where = Path(folder)
+        processes = ring(list(names), list(places), where) if places else cluster(list(names), where)
 
         spent = Effort(processes)
 
@@ -98,6 +101,8 @@ async def brokers(
 
         try:
             await asyncio.gather(*(one.start() for one in processes))
+            if places:
+                await agreed(processes)  # a broker without a cell lets nobody subscribe for ten seconds
             yield [one.port for one in processes], settled
             if effort is not None:
                 spent.end()
@@ -108,6 +113,11 @@ async def brokers(
 
 async def ours_mqtt(moves: int) -> Outcome:
     async with brokers() as (ports, settled):
+        return await Crowd(one_walker(moves), ports, lambda number: rotation(moves), settled).run()
+
+
+async def ours_ring(moves: int) -> Outcome:
+    async with brokers(places=("47.37,8.54", "46.95,7.45", "46.20,6.14")) as (ports, settled):
         return await Crowd(one_walker(moves), ports, lambda number: rotation(moves), settled).run()
 
 
@@ -169,6 +179,7 @@ SYSTEMS = [
     System("mosquitto-ping-pong", "mosquitto bridge, ping-pong", mosquitto_ping_pong),
     System("mosquitto-one-way", "mosquitto bridge, one-way", mosquitto_one_way),
     System("ours-mqtt", "ours, MQTT client, content filter", ours_mqtt),
+    System("ours-ring", "ours, a ring, MQTT client, content filter", ours_ring),
     System("ours-native", "ours, own client, content filter", ours_native),
 ]
 

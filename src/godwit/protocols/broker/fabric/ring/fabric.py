@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
-from heapq import nsmallest
 
 import msgspec
 
@@ -18,9 +17,11 @@ from godwit.protocols.broker.fabric.ring.loops import Loops
 from godwit.protocols.broker.fabric.ring.membership import Clear, Membership, Stage
 from godwit.protocols.broker.fabric.ring.orphans import Orphans
 from godwit.protocols.broker.fabric.ring.replicas import Replicas
+from godwit.protocols.broker.fabric.ring.search import Search
 from godwit.protocols.broker.fabric.ring.standins import Standins
 from godwit.protocols.broker.fabric.ring.statements import Statements
 from godwit.protocols.broker.fabric.ring.targets import Targets, homes_of
+from godwit.protocols.broker.fabric.ring.ways import HOPS_MAX, Ways
 from godwit.protocols.broker.interest.heard import Interests, marker
 from godwit.protocols.broker.messages import (
     Agreed,
@@ -65,17 +66,12 @@ from godwit.protocols.broker.messages import (
 )
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
-from godwit.protocols.broker.streams.frames import Ask, Leg, Parcels, Run, Taken, spoken_by
+from godwit.protocols.broker.streams.frames import Ask, Parcels, Taken, spoken_by
 from godwit.protocols.broker.streams.sender import Counts, StreamOptions
 from godwit.protocols.broker.streams.streams import Streams
-from godwit.protocols.gathering.areas import Anywhere, Keyed, Reach, Spot, meets, walk
+from godwit.protocols.gathering.areas import Anywhere, Keyed, Reach, Spot, meets
 from godwit.protocols.gathering.space import Cell, Point
 from godwit.protocols.host import Host, LocalError, Message, NodeId, Record, RemoteError
-from godwit.protocols.topology.mesh import distance
-
-HOPS_MAX = 64
-DETOURS_MAX = 4
-"""So often a frame may take a link that leads no nearer to its receiver, where the nearer ones are broken."""
 
 HOMES = 3
 
@@ -141,16 +137,11 @@ class RingFabric:
         self.on_rehome: Callable[[Cell], None] = lambda cell: None
         """The home of some clients has another owner, who does not know of them."""
         self.clock: Callable[[], float] = host.now
-        self.links: set[NodeId] = set()
-        self.beyond: set[NodeId] = set()
-        """Brokers of no ring that are reached directly now: streams lead to them all the same (`gateway`)."""
-        self.is_foreign: Callable[[NodeId], bool] = lambda broker: False
-        """Whether a broker is such a one, reached now or not."""
-        self._ways: dict[NodeId, tuple[tuple[NodeId, bool], ...]] = {}
+        self.ways = Ways(host)
         self._parted: set[NodeId] = set()
         """Brokers whose link has broken, and that were not heard since."""
         self.streams = Streams(
-            host, store, options.streams, self._pass_on, self._has_way, self._give, self._reborn, self._now
+            host, store, options.streams, self.ways.pass_on, self.ways.leads_to, self._give, self._reborn, self._now
         )
         self.targets = Targets(options.located)
         self.atlas = Atlas(store, host.name)
@@ -159,6 +150,7 @@ class RingFabric:
         self.membership = Membership(self)
         self.doubts = Doubts(self)
         self.orphans = Orphans(self)
+        self.search = Search(self)
         self.statements = Statements(
             host, store, self.atlas, self.targets, self._say, self.membership.heirs, self._is_safe
         )
@@ -168,7 +160,7 @@ class RingFabric:
         self._seats = self._seats_before()
         self._book = Interests(store, host.now())
         self._known: dict[NodeId, None] = dict.fromkeys(self._named_rows("met "))
-        self._given: dict[str, Region] = self._given_before()
+        self.given: dict[str, Region] = self._given_before()
         self._passing: dict[str, int] = {}
         """By prefix: cells whose new owner has yet to say that what went to the old one has come."""
         self._routed_to: set[NodeId] = set(self._named_rows("routed "))
@@ -181,7 +173,7 @@ class RingFabric:
         self._unsaid: dict[NodeId, Wanted] = {}
         """What is to be stated to these at the end of this turn."""
         self._serial = host.random.getrandbits(31)
-        self._started = self._reviewing = self._seeking = self._changing = False
+        self._started = self._reviewing = self._changing = False
         self.statements.gateways = self._seats.keys()
         store.settled(self._start)
 
@@ -330,7 +322,7 @@ class RingFabric:
         """`then(True)` follows once when whoever may send something that these want has noted it; False after a while.
         They must have been wanted before."""
         self.statements.expect(filters, then, self.options.covered_s)
-        self._seek_soon()
+        self.search.soon()
 
     def survey(self, then: Callable[[], None]) -> None:
         """`then` follows once, when the owners of all cells are known, or after a while."""
@@ -338,7 +330,7 @@ class RingFabric:
             then()
             return
         self._surveys.append(then)
-        self._seek_soon()
+        self.search.soon()
         self.host.after(self.options.covered_s, partial(self._surveyed, then))
 
     def _surveyed(self, then: Callable[[], None]) -> None:
@@ -388,7 +380,7 @@ class RingFabric:
                 self._send_routed(owner, routed)
                 return owner
         self.custody.add(routed, target)
-        self._seek_soon()
+        self.search.soon()
         return ""
 
     def _open_owner(self, target: Keyed | Spot) -> NodeId:
@@ -441,7 +433,7 @@ class RingFabric:
         on = msgspec.structs.replace(routed, hops=routed.hops + 1)
         if not owner or routed.hops >= HOPS_MAX:
             self.custody.add(on, target)
-            self._seek_soon()
+            self.search.soon()
         else:
             self._send_routed(owner, on)
         region = self.atlas.owner(target)
@@ -552,14 +544,13 @@ class RingFabric:
 
     def _pass(self, old: NodeId, region: Region) -> None:
         """What was sent to the old owner goes first."""
-        self._serial += 1
-        ticket = self._passing[region.prefix] = self._serial
+        ticket = self._passing[region.prefix] = self.next_serial()
         self.send((old,), Pass(self.host.name, ticket, region.owner))
         self.host.after(self.options.pass_s, partial(self._on_passed, Passed(ticket)))
 
     def gave(self, region: Region) -> None:
         """A cell of this broker is another's now."""
-        self._given[region.prefix] = region
+        self.given[region.prefix] = region
         self.store.put(TABLE, f"given {region.prefix}", 0, msgspec.msgpack.encode(region))
         self.meet((region.owner,))
 
@@ -587,22 +578,7 @@ class RingFabric:
             for then in list(self._surveys):
                 self._surveyed(then)
         self.on_change()
-        self._seek_soon()
-
-    def pass_along(self, target: Reach, content: Content, hops: int) -> None:
-        """To somebody nearer to the owner of it, or to the owner."""
-        region = self.atlas.owner(target)
-        to = [region.owner] if region is not None else []
-        if not to:
-            for mine in self.atlas.own:
-                found = walk(mine.cell, target, 0, exact=True)
-                to = [name for level in found.crossed for name in self.atlas.contacts(mine.cell.sibling_prefix(level))]
-                break
-        to = [name for name in to if name != self.host.name]
-        if to and hops < HOPS_MAX:
-            name = to[self.host.random.randrange(len(to))]
-            self.meet((name,))
-            self.send((name,), content, durable=False)
+        self.search.soon()
 
     def missing(self) -> list[Reach]:
         """What this broker needs and lies in cells whose owners it does not know."""
@@ -617,76 +593,15 @@ class RingFabric:
         region = self.atlas.owner(target)
         return region is None or self.is_silent(region.owner)
 
-    def _seek_soon(self) -> None:
-        if not self._seeking:
-            self._seeking = True
-            self.host.after(0.0, self._seek_now)
-
-    def _seek_now(self) -> None:
-        self._seeking = False
-        missing = [*self.missing(), *self.replicas.sought()]
-        if not missing:
-            return
-        self._serial += 1
-        seek = Seek(self.host.name, self._serial, tuple(missing))
-        if self.is_member:
-            self._on_seek(seek)
-        elif others := sorted(self.atlas.owners & self._known.keys()):
-            # A broker without a cell asks somebody who has one.
-            self.send((others[self._serial % len(others)],), seek, durable=False)
-
     def _seek(self) -> None:
         self.orphans.look()
-        self._seek_soon()
+        self.search.soon()
         self._release()
         self.host.after(self.options.seek_s, self._seek)
 
-    def _on_seek(self, seek: Seek) -> None:
-        """Answer for what is here, and ask beyond each cut that they reach over. Those who are asked are told how much
-        of the way is done, so that nobody is asked twice."""
-        here = [one for one in self.atlas.own if one.prefix.startswith(seek.prefix)]
-        if not here:
-            inside = [one for one in self.atlas.own if seek.prefix.startswith(one.prefix)]
-            known = inside or [one for one in self._given.values() if one.prefix.startswith(seek.prefix)]
-            known = known or [one for one in self.atlas.regions.values() if one.prefix == seek.prefix]
-            self._answer(seek, known)
-            if not known:
-                self._seek_beyond(seek, seek.prefix, seek.reaches)
-            return
-        mine = here[0]
-        found: dict[int, list[Reach]] = {}
-        stays = False
-        for reach in seek.reaches:
-            steps = walk(mine.cell, reach, len(seek.prefix), exact=True)
-            stays = stays or steps.stays
-            for level in steps.crossed:
-                found.setdefault(level, []).append(reach)
-        self._answer(seek, [one for one in here if stays or one is not mine])
-        for level, reaches in found.items():
-            self._seek_beyond(seek, mine.cell.sibling_prefix(level), tuple(reaches))
-
-    def _seek_beyond(self, seek: Seek, prefix: str, reaches: tuple[Reach, ...]) -> None:
-        if any(one.prefix.startswith(prefix) for one in self.atlas.own):
-            self._on_seek(msgspec.structs.replace(seek, reaches=reaches, prefix=prefix))
-            return
-        contacts, hops = self.atlas.contacts(prefix), seek.hops + 1
-        there = [name for name in contacts if not self.is_silent(name)]
-        if not there:
-            # Nobody is known on that side who answers: whoever is asked may know somebody.
-            there = [name for name in sorted(self.atlas.owners - {self.host.name, *contacts}) if name != seek.by]
-            hops += HOPS_MAX // 8
-        if there and hops <= HOPS_MAX:
-            name = there[self.host.random.randrange(len(there))]
-            self.meet((name,))
-            self.send((name,), Seek(seek.by, seek.serial, reaches, prefix, hops), durable=False)
-
-    def _answer(self, seek: Seek, regions: Sequence[Region]) -> None:
-        if not regions:
-            return
-        if seek.by == self.host.name:
-            return
-        self.meet((seek.by,))
-        self.send((seek.by,), Owned(seek.serial, tuple(regions)), durable=False)
+    def next_serial(self) -> int:
+        self._serial += 1
+        return self._serial
 
     # Homes
 
@@ -701,7 +616,7 @@ class RingFabric:
             then(self.homes(client))
         else:
             self._finding.append((keys, partial(self._found, client, then)))
-            self._seek_soon()
+            self.search.soon()
 
     def _found(self, client: str, then: Callable[[Sequence[NodeId]], None], _: Sequence[NodeId]) -> None:
         then(self.homes(client))
@@ -734,7 +649,7 @@ class RingFabric:
 
     def _note(self, broker: NodeId, statement: int) -> None:
         reaches = self.targets.of_filters(self.interests.get(broker, ()))
-        given = [one for one in self._given.values() if any(meets(one.cell, reach) for reach in reaches)]
+        given = [one for one in self.given.values() if any(meets(one.cell, reach) for reach in reaches)]
         now = dict.fromkeys(after for one in given for after in self.atlas.since(one))
         self.send_settled((broker,), Noted(statement, (*self.atlas.own, *now)))
 
@@ -843,7 +758,7 @@ class RingFabric:
             case Noted():
                 self._on_noted(origin, content)
             case Seek():
-                self._on_seek(content)
+                self.search.on_seek(content)
             case Owned():
                 self.learn(content.regions, said_by=origin)
             case Enter():
@@ -909,7 +824,7 @@ class RingFabric:
         self._ways_changed()
 
     def _ways_changed(self, peer: NodeId = "") -> None:
-        self._ways.clear()
+        self.ways.changed()
         if not self._started:
             return
         lanes = self.streams.sender.outbox.lanes
@@ -938,15 +853,15 @@ class RingFabric:
             case Parcels():
                 if any(leg.to == self.host.name for run in message.runs for leg in run.legs):
                     self._take(message, message.origin, sender)
-                self._pass_on(message, sender)
+                self.ways.pass_on(message, sender)
             case Ask():
                 if message.to != self.host.name:
-                    self._pass_on(message, sender)
+                    self.ways.pass_on(message, sender)
                 elif message.origin != self.host.name:
                     self._take(message, message.origin, sender)
             case Taken():
                 if message.origin != self.host.name:
-                    self._pass_on(message, sender)
+                    self.ways.pass_on(message, sender)
                 elif message.by != self.host.name:
                     self._heard(message.by)
                     self._take(message, message.by, sender)
@@ -963,57 +878,28 @@ class RingFabric:
             self.counts.refused += 1
             self.host.trace(Record("refused", peer=speaker, message=type(frame).__name__, note=str(error)))
 
+    @property
+    def links(self) -> set[NodeId]:
+        return self.ways.links
+
+    @property
+    def beyond(self) -> set[NodeId]:
+        return self.ways.beyond
+
+    @property
+    def is_foreign(self) -> Callable[[NodeId], bool]:
+        return self.ways.is_foreign
+
+    @is_foreign.setter
+    def is_foreign(self, is_foreign: Callable[[NodeId], bool]) -> None:
+        self.ways.is_foreign = is_foreign
+
+    def way(self, to: NodeId) -> NodeId | None:
+        """The linked broker to which what is for another goes next."""
+        return self.ways.next_to(to)
+
     def _now(self) -> float:
         return self.clock()
-
-    def _has_way(self, to: NodeId) -> bool:
-        return to in self.beyond or (bool(self.links) and not self.is_foreign(to))
-
-    def way(self, to: NodeId, hops: int = 0, arrived: NodeId = "") -> NodeId | None:
-        """The linked broker to which what is for another goes next: the nearest to it on the circle of names, where
-        brokers keep links with their neighbors (`topology.mesh`)."""
-        if to in self.links or to in self.beyond:
-            return to
-        if self.is_foreign(to):
-            return None
-        for name, is_nearer in self._nearest(to):
-            if name != arrived:
-                return name if is_nearer or hops < DETOURS_MAX else None
-        return None
-
-    def _nearest(self, to: NodeId) -> tuple[tuple[NodeId, bool], ...]:
-        """The two linked brokers that are nearest to another, and whether they are nearer than this one."""
-        found = self._ways.get(to)
-        if found is None:
-            near = nsmallest(2, self.links, key=lambda name: (distance(name, to), name))
-            own = distance(self.host.name, to)
-            found = self._ways[to] = tuple((name, distance(name, to) < own) for name in near)
-        return found
-
-    def _pass_on(self, frame: Parcels | Ask | Taken, arrived: NodeId = "") -> None:
-        speaker = frame.by if isinstance(frame, Taken) else frame.origin
-        if frame.hops >= HOPS_MAX or (arrived and speaker == self.host.name):
-            return
-        if isinstance(frame, Parcels):
-            for hop, runs in self._split(frame, arrived).items():
-                self.host.send(hop, Parcels(frame.origin, frame.stream, tuple(runs), frame.hops + 1, frame.sent))
-            return
-        way = self.way(frame.to if isinstance(frame, Ask) else frame.origin, frame.hops, arrived)
-        if way is not None:
-            self.host.send(way, msgspec.structs.replace(frame, hops=frame.hops + 1))
-
-    def _split(self, frame: Parcels, arrived: NodeId) -> dict[NodeId, list[Run]]:
-        """The runs by next hop, each with those receivers that lie behind it."""
-        found: dict[NodeId, list[Run]] = {}
-        for run in frame.runs:
-            behind: dict[NodeId, list[Leg]] = {}
-            for leg in run.legs:
-                hop = None if leg.to == self.host.name else self.way(leg.to, frame.hops, arrived)
-                if hop is not None:
-                    behind.setdefault(hop, []).append(leg)
-            for hop, legs in behind.items():
-                found.setdefault(hop, []).append(run if len(legs) == len(run.legs) else Run(tuple(legs), run.items))
-        return found
 
 
 def _named(content: Content) -> Iterable[NodeId]:

@@ -211,7 +211,7 @@ class Membership:
         elif region is not None and region.owner == self.host.name:
             self._divide(region, enter)
         else:
-            fabric.pass_along(Spot(enter.place), msgspec.structs.replace(enter, hops=enter.hops + 1), enter.hops)
+            fabric.search.pass_along(Spot(enter.place), msgspec.structs.replace(enter, hops=enter.hops + 1), enter.hops)
 
     def _give_back(self, broker: NodeId) -> None:
         """It had these cells, and must have lost its disk: nobody else can have them."""
