@@ -18,6 +18,7 @@ from godwit.protocols.broker.messages import (
     Amended,
     BookEntry,
     Content,
+    Dividing,
     Enter,
     Owned,
     Region,
@@ -27,6 +28,7 @@ from godwit.protocols.broker.messages import (
     Through,
     Turn,
     Turned,
+    Undivided,
     Wanted,
 )
 from godwit.protocols.broker.publication import Publication
@@ -90,6 +92,29 @@ def test_a_hop_asks_the_matching_broker_only_and_states_in_the_same_content_what
     ]
     assert sorted(ring.said(Turned)) == sorted([(matching, old), (matching, new)])
     assert ring.said(Through) == [(old, new)]
+
+
+def test_a_place_that_is_about_to_own_a_cell_counts_as_one_that_matches_there() -> None:
+    """It has agreed, and matches as soon as the cell is its own: a session that leaves it before must ask it too."""
+    ring = Ring(8)
+    matching = ring.owner("t")
+    old, new = ring.others(matching)[:2]
+    ring.client("s", old).subscribe("t/#", qos=2)
+    ring.cluster.run(3)
+    fabric, places = ring.fabric(old), (old, new)
+    wanted = fabric.stated
+    assert fabric.origins(wanted, places) == {matching}
+    (region,) = ring.fabric(matching).regions
+    ring.fabric(matching).send((old,), Dividing(7, Region(region.cell, old, region.term + 1)))
+    ring.cluster.run(1)
+    assert fabric.origins(wanted, places) == {matching, old, new}
+    ring.cluster.crash(old)
+    ring.cluster.start(old)
+    ring.cluster.run(5)
+    assert ring.fabric(old).origins(wanted, places) == {matching, old, new}
+    ring.fabric(matching).send((old,), Undivided(7, ""))
+    ring.cluster.run(1)
+    assert ring.fabric(old).origins(wanted, places) == {matching}
 
 
 @pytest.mark.parametrize("matches", ["old", "new"])

@@ -1,4 +1,4 @@
-"""Which link a frame takes: nearer by each hop, by another link than it came, and by a detour where links are broken."""
+"""Which link a frame takes: nearer by each hop, never back, and by a detour where links are broken."""
 
 from __future__ import annotations
 

@@ -262,7 +262,8 @@ class RingFabric:
         if self.replicas.restoring or self.membership.division is not None or not self.statements.is_certain(filters):
             return False
         reaches = self.targets.of_filters(filters)
-        return not any(meets(one.cell, reach) for one in self.atlas.own for reach in reaches)
+        own = (*self.atlas.own, *self.membership.promised.values())
+        return not any(meets(one.cell, reach) for one in own for reach in reaches)
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:

@@ -72,6 +72,8 @@ class Membership:
         self.division: Division | None = None
         self.heirs: dict[str, Region] = {}
         """Cells that others are about to give away, by giver and ticket."""
+        self.promised: dict[str, Region] = {}
+        """Those that are to be this broker's: from the moment it has agreed it may match there."""
         self._queued: dict[NodeId, Enter] = {}
         self._ticket = fabric.host.random.getrandbits(31)
         self._attempt = 0
@@ -86,7 +88,7 @@ class Membership:
         for owner, _, row in fabric.store.load(TABLE):
             if owner.startswith(HEIRS):
                 heir = msgspec.msgpack.decode(row, type=Heir)
-                self.heirs[owner.removeprefix(HEIRS)] = heir.region
+                self._expected(heir.region)[owner.removeprefix(HEIRS)] = heir.region
             elif owner == DIVIDING:
                 self._broken_off = msgspec.msgpack.decode(row, type=Division)
             elif owner == LEAVING:
@@ -186,6 +188,8 @@ class Membership:
     def _come_in(self, origin: NodeId, ceded: Ceded) -> None:
         fabric = self.fabric
         fresh = self.atlas.put(ceded.region)
+        for name in [name for name, one in self.promised.items() if one.prefix == ceded.region.prefix]:
+            self._forget_heir(name)
         for region in ceded.contacts:
             self.atlas.put(region)
         if fresh and ceded.again:
@@ -429,16 +433,19 @@ class Membership:
         self._drop_heir(origin, divided.ticket)
         self.fabric.statements.settled(origin)
 
+    def _expected(self, region: Region) -> dict[str, Region]:
+        return self.promised if region.owner == self.host.name else self.heirs
+
     def _put_heir(self, origin: NodeId, ticket: int, region: Region) -> None:
-        if region.owner == self.host.name:
-            return
         name = f"{origin} {ticket}"
-        self.heirs[name] = region
+        self._expected(region)[name] = region
         self.fabric.store.put(TABLE, HEIRS + name, 0, msgspec.msgpack.encode(Heir(origin, ticket, region)))
 
     def _drop_heir(self, origin: NodeId, ticket: int) -> None:
-        name = f"{origin} {ticket}"
-        if self.heirs.pop(name, None) is not None:
+        self._forget_heir(f"{origin} {ticket}")
+
+    def _forget_heir(self, name: str) -> None:
+        if self.heirs.pop(name, None) is not None or self.promised.pop(name, None) is not None:
             self.fabric.store.delete(TABLE, HEIRS + name, 0)
 
 
