@@ -8,7 +8,7 @@ import pytest
 from tests.protocols.broker.fabric.ring.test_standins import Case, payloads
 
 from godwit.protocols.broker.handoff.objections import OBJECT_S
-from godwit.protocols.broker.messages import Content, Fetch, Place
+from godwit.protocols.broker.messages import Content, Fetch, Place, Turn, Turned
 from godwit.protocols.broker.session.proofs import proof_of
 from godwit.protocols.host import NodeId
 
@@ -103,6 +103,29 @@ def test_a_client_that_shows_no_tokens_is_let_in_at_once_as_ever() -> None:
     case.subscriber.connect(case.there)
     case.ring.cluster.run(1)
     assert case.ring.cluster.sites[case.there].broker.sessions["s"].outlet is not None
+
+
+def test_while_a_session_may_still_go_whoever_asks_for_older_ones_is_to_ask_again() -> None:
+    """Else it would believe that there are none, and take what it has had once more when the session comes."""
+    case = Claimed()
+    for name in (case.here, *case.ring.fabric(case.here).homes("s")):
+        if name != case.liar:
+            case.ring.fabric(case.liar).send((name,), Place("s", case.epoch + 5))
+    case.ring.cluster.run(0.5)
+    case.ring.fabric(case.liar).send((case.here,), Turn("s", 7, case.liar, 0))
+    case.ring.cluster.run(0.5)
+    answers = [one for origin, _, one in case.ring.heard if isinstance(one, Turned) and origin == case.here]
+    assert answers[-1].passed_to == case.here
+
+
+def test_a_broker_that_was_refused_hears_where_the_session_is() -> None:
+    """It may be honest: a client knocked there, went back before it was let in, and got a session all the same."""
+    case = Claimed()
+    case.lie("place")
+    case.subscriber.connect(case.here)
+    case.ring.cluster.run(OBJECT_S + 1)
+    said = [one for origin, to, one in case.ring.heard if isinstance(one, Place) and to == case.liar]
+    assert said[-1].epoch > case.epoch + 5
 
 
 def test_tokens_of_a_ring_have_a_secret() -> None:

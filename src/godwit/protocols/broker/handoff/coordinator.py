@@ -510,11 +510,13 @@ class Moves:
             return False
         return self.objections.heard_first(session, claim)
 
-    def contradicted(self, session: Session, epoch: int) -> None:
-        """Its client is here, and nowhere else under this epoch: whoever was told so hears of a higher one."""
+    def contradicted(self, session: Session, by: NodeId, epoch: int) -> None:
+        """Its client is here, and nowhere else under this epoch: whoever was told so hears of a higher one. So does the
+        broker that said it: it may have begun a session for a client that went on before it was let in."""
         if epoch >= session.standing.epoch:
             session.standing.epoch, session.standing.announced = epoch + 1, False
             self.announce(session)
+        self.fabric.send((by,), self._place(session))
 
     # A session arrives, or nothing does
 

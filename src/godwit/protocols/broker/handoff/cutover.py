@@ -71,8 +71,9 @@ class Turning:
         """From this moment on. Nobody is told where nobody waits for it."""
         shadows = self.registry.shadows.get(turn.client, {}).values()
         passed_to = next((one.standing.moved_to for one in shadows if one.standing.moved_to != by), "")
-        if self.registry.moves.abroad.is_awaited(turn.client):
-            passed_to = self.name  # an older session may come from another site: ask here again
+        moves = self.registry.moves
+        if moves.abroad.is_awaited(turn.client) or turn.client in moves.objections.contested:
+            passed_to = self.name  # an older session may come from another site, or go from here: ask here again
         turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines, passed_to)
         if told:
             self.fabric.send(sorted({by, turn.source, *turn.chain} - {self.name}), turned)

@@ -40,17 +40,18 @@ class Contested(msgspec.Struct, eq=False):
 class Objections:
     def __init__(self, moves: Moves) -> None:
         self.moves = moves
-        self._contested: dict[str, list[Contested]] = {}
+        self.contested: dict[str, list[Contested]] = {}
+        """By client. Its session may still go, so whoever asks for older sessions is to ask again (`Turned`)."""
         self._undisputed: Contested | None = None
         """What has waited long enough, while it is done."""
 
     @property
     def pending(self) -> int:
-        return sum(map(len, self._contested.values()))
+        return sum(map(len, self.contested.values()))
 
     def heard_first(self, session: Session, claim: Contested) -> bool:
         """Whether the session stays for now: `claim.then` follows if the client does not come back."""
-        claims, registry = self._contested.get(session.client, []), self.moves.registry
+        claims, registry = self.contested.get(session.client, []), self.moves.registry
         if is_proven(session.carried, claim.proof):
             for other in claims:
                 other.refused = True
@@ -58,7 +59,7 @@ class Objections:
         if self._undisputed is not None or (not claims and not (session.is_proven and session.outlet is not None)):
             return False
         if all((claim.by, claim.message) != (other.by, other.message) for other in claims):
-            self._contested.setdefault(session.client, []).append(claim)
+            self.contested.setdefault(session.client, []).append(claim)
             self.moves.switch.host.after(OBJECT_S, partial(self._decide, session.client, claim))
         if session.outlet is not None:
             text = f"{claim.by} says that the client has connected there: come back with your token if it has not"
@@ -68,14 +69,14 @@ class Objections:
 
     def attached(self, session: Session) -> None:
         """Its client is in, and has shown what only it can know."""
-        for claim in self._contested.get(session.client, ()):
+        for claim in self.contested.get(session.client, ()):
             claim.refused = True
 
     def _decide(self, client: str, claim: Contested) -> None:
-        claims = self._contested[client]
+        claims = self.contested[client]
         claims.remove(claim)
         if not claims:
-            del self._contested[client]
+            del self.contested[client]
         if not claim.refused:
             self._undisputed = claim
             claim.then()
@@ -85,4 +86,4 @@ class Objections:
         self.moves.refuse(claim.by, claim.message, note)
         session = self.moves.registry.sessions.get(client)
         if session is not None:
-            self.moves.contradicted(session, claim.epoch)
+            self.moves.contradicted(session, claim.by, claim.epoch)
