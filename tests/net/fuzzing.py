@@ -62,8 +62,8 @@ def read_run(data: bytes) -> None:
             run = reading.numbered_run(data, numbered, len(data), topics.get, "way", 1 << 30, 50)
             assert [one[0] for one in run] == [0, *(one[4] for one in run[:-1])]
             assert run[-1][4] <= len(data)
-    acknowledged = reading.acknowledged_run(data, 0, len(data))
-    assert data.startswith(b"".join(b"\x40\x02" + number.to_bytes(2, "big") for number in acknowledged))
+    answered = reading.answers_run(data, 0, len(data)) if data else []
+    assert data.startswith(b"".join(bytes((data[0], 2)) + number.to_bytes(2, "big") for number in answered))
 
 
 TARGETS: tuple[Callable[[bytes], None], ...] = (

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
 from itertools import takewhile
@@ -54,12 +54,13 @@ from godwit.net.mqtt.connect import (
 )
 from godwit.net.mqtt.encode import PINGRESP, Teller
 from godwit.net.mqtt.framing import (
+    ANSWERS,
     NUMBERED,
     PACKET_ANY,
     PLAIN,
     Numbered,
     Piece,
-    acknowledged_run,
+    answers_run,
     length_at,
     numbered_at,
     numbered_run,
@@ -210,20 +211,25 @@ class Requests(Delivering):
         """PUBACK, PUBREC, PUBREL or PUBCOMP."""
         if not number:
             raise PacketError(f"{Kind(kind).name}: the packet identifier is 0", PROTOCOL_ERROR)
-        broker, session = self.front.broker, self._session
-        assert session is not None
+        assert self._session is not None
         if kind != Kind.PUBREL:
-            self._check_step(kind, session.queue.flying.get(number))
+            self._check_step(kind, self._session.queue.flying.get(number))
+        if kind == Kind.PUBREC and code >= Reason.UNSPECIFIED:
+            kind = Kind.PUBCOMP  # it does not want it, and that is the end of it
+        self._answer(kind, self._session, (number,))
+
+    def _answer(self, kind: int, session: Session, numbers: Sequence[int]) -> None:
+        """What is due has come, of one kind."""
+        broker, teller = self.front.broker, self._teller
         if kind == Kind.PUBREL:
             self._offer()
-            if number not in session.queue.incoming:
-                self._unknown[number] = None
-            broker.released(session, number)
-        elif kind == Kind.PUBREC and code < Reason.UNSPECIFIED:
-            if not broker.received(session, number):
-                self.send(self._teller.release(number, known=False))
+            self._unknown.update(dict.fromkeys(one for one in numbers if one not in session.queue.incoming))
+            self.completed_all(broker.released_all(session, numbers))
+        elif kind == Kind.PUBREC:
+            for number, is_known in broker.received_all(session, numbers):
+                self.send(teller.release(number, known=is_known))
         else:
-            broker.acknowledged(session, number)
+            broker.acknowledged_all(session, numbers)
 
     def _check_step(self, kind: int, item: Item | None) -> None:
         """That this is what is due for a delivery which is under way over this connection."""
@@ -660,8 +666,8 @@ class Connection(Requests):
                 handing = self.front.routes.handings(self.version).find(data[body : numbered[2]])
                 if handing is not None and stop - position <= handing.packet_max:
                     return self._hand(handing, data, numbered, left)
-        elif data[position] == 0x40 and stop == position + 4 and self._session is not None:
-            return self._take_acknowledgements(data, position, body, stop, left)
+        elif data[position] in ANSWERS and stop == position + 4 and self._session is not None:
+            return self._take_answers(data, position, body, stop, left)
         self._take_packet(data, position, body, stop)
         return stop, 1
 
@@ -693,18 +699,21 @@ class Connection(Requests):
         front.timings.delivery.add(broker.clock() - now_s)
         return run[-1][4], len(run) + left - known.left
 
-    def _take_acknowledgements(self, data: bytes, position: int, body: int, stop: int, left: int) -> tuple[int, int]:
-        """PUBACK, and those that follow it."""
-        assert self._session is not None
-        numbers = acknowledged_run(data, position, min(len(data), position + 4 * left))
-        flying = self._session.queue.flying
-        fit = list(takewhile(lambda number: (item := flying.get(number)) is None or item.qos == 1, numbers))
-        if not fit:
+    def _take_answers(self, data: bytes, position: int, body: int, stop: int, left: int) -> tuple[int, int]:
+        """PUBACK, PUBREC, PUBREL or PUBCOMP, and those of its kind that follow it, as far as they are due."""
+        session, kind = self._session, data[position] >> 4
+        assert session is not None
+        numbers = answers_run(data, position, min(len(data), position + 4 * left))
+        if kind != Kind.PUBREL:
+            numbers = list(takewhile(partial(_is_due, session.queue.flying, kind), numbers))
+        if len(set(numbers)) < len(numbers):
+            numbers = numbers[:1]  # said again it is another matter
+        if not numbers:
             self._take_packet(data, position, body, stop)
             return stop, 1
-        self.front.counts.packets_in += len(fit)
-        self.front.broker.acknowledged_all(self._session, fit)
-        return position + 4 * len(fit), len(fit)
+        self.front.counts.packets_in += len(numbers)
+        self._answer(kind, session, numbers)
+        return position + 4 * len(numbers), len(numbers)
 
     def _carry(self, carriage: Carriage, data: bytes, first: Piece, left: int) -> tuple[int, int]:
         """A run that begins so, as far as it has the same receivers."""
@@ -1065,6 +1074,14 @@ def share_after(share: int, took_s: float, most_s: float) -> int:
         return max(1, int(share * max(0.5, AIMED * most_s / took_s)))
     grown = int(share * min(2.0, AIMED * most_s / max(took_s, 1e-9)))
     return min(max(share + 1, grown), SHARE_MAX)
+
+
+def _is_due(flying: Mapping[int, Item], kind: int, number: int) -> bool:
+    """Whether this is the next step of a delivery; where there is none, whoever asks is told."""
+    item = flying.get(number)
+    if item is None:
+        return True
+    return item.qos == 1 if kind == Kind.PUBACK else item.qos == 2 and (item.received or kind == Kind.PUBREC)
 
 
 def _renumbered(data: bytes, run: Sequence[Numbered], numbers: Sequence[int]) -> list[bytes]:

@@ -153,12 +153,16 @@ def _like(
     return stop
 
 
-def acknowledged_run(data: bytes, position: int, end: int) -> list[int]:
-    """The packet identifiers of the PUBACK at `position` and of those that follow it, as far as they say nothing else.
-    0 is none."""
-    found, stop = list[int](), position + (end - position) // 4 * 4
+ANSWERS = frozenset({0x40, 0x50, 0x62, 0x70})
+"""The first bytes of PUBACK, PUBREC, PUBREL and PUBCOMP."""
+
+
+def answers_run(data: bytes, position: int, end: int) -> list[int]:
+    """The packet identifiers of the answer at `position` and of those of its kind that follow it, as far as they say
+    nothing else. 0 is none."""
+    found, stop, kind = list[int](), position + (end - position) // 4 * 4, data[position] << 8 | 2
     for head, number in iter_unpack(">HH", memoryview(data)[position:stop]):
-        if head != 0x4002 or not number:
+        if head != kind or not number:
             break
         found.append(number)
     return found

@@ -336,10 +336,14 @@ class Delivering(Output):
         self.send(self._teller.accepted(number, qos, int(reason)))
 
     def completed(self, number: int) -> None:
-        self._acknowledged(number)
-        known = number not in self._unknown
-        self._unknown.pop(number, None)
-        self.send(self._teller.completed(number, known=known))
+        self.completed_all((number,))
+
+    def completed_all(self, numbers: Sequence[int]) -> None:
+        unknown, teller = self._unknown, self._teller
+        for number in numbers:
+            self._acknowledged(number)
+            self.send(teller.completed(number, known=number not in unknown))
+            unknown.pop(number, None)
 
     def _acknowledged(self, number: int) -> None:
         self._incoming.pop(number, None)

@@ -475,6 +475,14 @@ class Broker:
         """As `acknowledged` for each of them."""
         self._switch.flows.acknowledged_all(session, numbers)
 
+    def received_all(self, session: Session, numbers: Sequence[int]) -> list[tuple[int, bool]]:
+        """As `received` for each of them; those that the caller has to release now, and whether there is such a one."""
+        return self._switch.flows.received_all(session, numbers)
+
+    def released_all(self, session: Session, numbers: Sequence[int]) -> list[int]:
+        """As `released` for each of them; those that the caller has to complete now."""
+        return self._switch.flows.released_all(session, numbers)
+
     def say(self, publication: Publication, grant: Grant) -> Reason:
         """A publication of somebody who has no session, under this grant. It is safe once the store has settled."""
         reason = self._problem(publication, grant)

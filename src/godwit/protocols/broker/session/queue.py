@@ -252,16 +252,33 @@ class Deliveries:
         return True
 
     def received(self, session: Session, number: int) -> bool:
-        self._trust(session, number)
-        item, outlet = session.queue.flying.get(number), session.outlet
-        if item is None or item.qos != 2:
-            return False
-        if not item.received:
-            self._answered(session)
-            self._finish(session, item)
-        if outlet is not None:
-            self._step(session, outlet, item)
-        return True
+        found = self.received_all(session, (number,))
+        if found and session.outlet is not None and found[0][1]:
+            session.outlet.release(number)
+        return not found or found[0][1]
+
+    def received_all(self, session: Session, numbers: Sequence[int]) -> list[tuple[int, bool]]:
+        """QoS 2, second step. Of what needs no disk the caller says the next one: those numbers, and whether there is
+        such a delivery. Of all others `outlet.release` follows."""
+        queue, outlet, found = session.queue, session.outlet, list[tuple[int, bool]]()
+        must_wait = session.durable or queue.launching > 0
+        for number in numbers:
+            if queue.doubted:
+                self._trust(session, number)
+            item = queue.flying.get(number)
+            if item is None or item.qos != 2:
+                found.append((number, False))
+                continue
+            if not item.received:
+                self._answered(session)
+                self._finish(session, item)
+            if outlet is None:
+                continue  # the session is somebody else's by now
+            if must_wait:
+                self._step(session, outlet, item)
+            else:
+                found.append((number, True))
+        return found
 
     def _trust(self, session: Session, number: int) -> None:
         """The client acknowledges what may have been in doubt: it has had it here, so that it must not come again."""
@@ -314,16 +331,27 @@ class Deliveries:
 
     def released(self, session: Session, number: int) -> bool:
         known, outlet = number in session.queue.incoming, session.outlet
-        session.queue.incoming.pop(number, None)
-        if known and session.durable:
-            self.ledger.delete_incoming(session, number)
-        if outlet is not None and session.durable:
-            # Though it be unknown: it may have been released before, over another connection, and the disk not know it.
-            self._later()
-            self._completed.append((session, outlet, number))
-        elif outlet is not None:
+        if self.released_all(session, (number,)) and outlet is not None:
             outlet.completed(number)
         return known
+
+    def released_all(self, session: Session, numbers: Sequence[int]) -> list[int]:
+        """QoS 2, third step of publications. Of what needs no disk the caller says the last one: those numbers. Of all
+        others `outlet.completed` follows."""
+        incoming, outlet = session.queue.incoming, session.outlet
+        if not session.durable:
+            for number in numbers:
+                incoming.pop(number, None)
+            return list(numbers) if outlet is not None else []
+        for number in numbers:
+            if number in incoming:
+                del incoming[number]
+                self.ledger.delete_incoming(session, number)
+            if outlet is not None:
+                # Though it be unknown: it may have been released over another connection, and the disk not know it.
+                self._later()
+                self._completed.append((session, outlet, number))
+        return []
 
     def number_first(self, session: Session) -> None:
         """The client is about to come: what it will get first has its number from now on. Whoever calls this writes the
