@@ -393,7 +393,7 @@ class Registry:
         sub.placed = old is not None and old.placed and _is_alike(old, sub)
         session.subscriptions[wanted.key] = sub
         if session.standing.arriving and old is None:
-            session.standing.fresh.add(wanted.key)
+            session.standing.fresh |= {wanted.key}
             self.switch.ledger.put_session(session)
         self.switch.add_sub(sub)
         if old is not None:

@@ -536,7 +536,7 @@ class Abroad:
         standing = shadow.standing
         site = self.gateway.uplinks[standing.moved_to].site
         others = self.gateway.brokers if self.gateway.has_fellow(site) else ()
-        standing.open_origins = set(others)
+        standing.open_origins = frozenset(others)
         self.switch.ledger.put_session(shadow)
         self.moves.fabric.send(sorted(others), Turn(shadow.client, standing.next_epoch, self.name, 0, lines=()))
 
@@ -544,7 +544,7 @@ class Abroad:
         """That broker has answered."""
         for shadow in list(self.registry.shadows.get(turned.client, {}).values()):
             if shadow.standing.abroad and shadow.standing.next_epoch == turned.epoch:
-                shadow.standing.open_origins.discard(origin)
+                shadow.standing.open_origins -= {origin}
                 self.switch.ledger.put_session(shadow)
                 self._cross(shadow)
 
@@ -573,7 +573,7 @@ class Abroad:
         else:
             session = present
             self.moves.arriving.add_from_abroad(session, moved, way)
-            session.standing.fresh = session.subscriptions.keys() - {one.key for one in moved.subscriptions}
+            session.standing.fresh = frozenset(session.subscriptions.keys() - {one.key for one in moved.subscriptions})
         session.standing.arriving = peer
         self._is_back(client)
         for outside in (False, True):
@@ -610,7 +610,7 @@ class Abroad:
         self.moves.turning.has_come(session, peer)
         session.carried.stays = grown(session.carried.stays, self.gateway.uplinks[peer].site, lines)
         self._drop_passed_on(session)
-        session.standing.fresh = set()
+        session.standing.fresh = frozenset()
         self.moves.turning.release(session, ABROAD)
         self.switch.ledger.put_session(session)
         self.switch.audiences.changed()

@@ -91,7 +91,7 @@ class Turning:
             if gate is not None and begins:
                 gate.begun, gate.number = True, number
             if ends:
-                session.standing.open_origins.discard(origin)
+                session.standing.open_origins -= {origin}
             if begins or ends:
                 self.progress(session, origin)
         if turned.copy:
@@ -139,7 +139,7 @@ class Turning:
         if session.carried.memory is not None and session.standing.state not in (State.SHADOW, State.STANDBY):
             self.go_on(session)
         if session.standing.state is State.SHADOW and self._is_through(session, origin):
-            session.standing.owed.discard(origin)
+            session.standing.owed -= {origin}
             standing = session.standing
             through = Through(session.client, standing.next_epoch, origin, standing.void)
             self.fabric.send((standing.moved_to,), through)
@@ -338,7 +338,7 @@ class Turning:
             gate = session.inflow.gates.get(broker)
             if gate is not None:
                 gate.begun = True
-            session.standing.open_origins.discard(broker)
+            session.standing.open_origins -= {broker}
             if ways or gate is not None or broker in session.standing.owed:
                 self.progress(session, broker)
 
@@ -370,7 +370,7 @@ class Turning:
             self._asked.get((session.client, way.epoch, way.source), set()).discard(broker)
             self._ask(session, way)
         if not again:
-            session.standing.open_origins.discard(broker)
+            session.standing.open_origins -= {broker}
             self.progress(session, broker)
 
     def _moving(self) -> list[Session]:

@@ -179,7 +179,7 @@ class Leaving:
         session.become(Cause.MOVED)
         session.standing.moved_to, session.standing.next_epoch = to, epoch
         session.owner = shadow_owner(session.client, session.standing.epoch)
-        session.standing.open_origins, session.standing.owed = set(origins), set(origins)
+        session.standing.open_origins = session.standing.owed = frozenset(origins)
         session.carried.unheard, session.carried.claims, session.standing.reserved_for = set(), (), ""
         switch.counts.sessions -= 1
         switch.counts.moved_out += 1

@@ -221,7 +221,7 @@ class Ledger:
     def _write_session(self, session: Session) -> None:
         standing = session.standing
         bare = msgspec.structs.replace(
-            standing, copies={holder: set() for holder in standing.copies}, open_origins=set(), owed=set()
+            standing, copies={holder: set() for holder in standing.copies}, open_origins=frozenset(), owed=frozenset()
         )
         ways = tuple(msgspec.structs.replace(way, origins=set()) for way in session.inflow.upstreams)
         self._put("sessions", session.owner, 0, _encode(SessionRow(bare, session.carried, ways)))
@@ -563,9 +563,9 @@ def _add_origin(session: Session, row: OriginRow) -> None:
     for at in row.ways:
         session.inflow.upstreams[at].origins.add(name)
     if row.is_open:
-        standing.open_origins.add(name)
+        standing.open_origins |= {name}
     if row.is_owed:
-        standing.owed.add(name)
+        standing.owed |= {name}
     for holder in row.turned_to:
         standing.copies[holder].add(name)
 
