@@ -82,13 +82,13 @@ def test_what_came_together_while_a_client_was_away_comes_in_order_as_far_as_its
 
 def test_nothing_is_made_of_what_came_together_until_its_client_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Item] = []
-    item_made = Item.__init__
 
-    def counted(self: Item, *given: Any, **named: Any) -> None:
-        made.append(self)
-        item_made(self, *given, **named)
+    def counted(*given: Any, **named: Any) -> Item:
+        made.append(Item(*given, **named))
+        return made[-1]
 
-    monkeypatch.setattr(Item, "__init__", counted)
+    for module in ("dispatch", "session.rows"):
+        monkeypatch.setattr(f"godwit.protocols.broker.{module}.Item", counted)
     world = handed_together(Limits())
     queue = world.sites["b1"].broker.sessions["s"].queue
     assert (len(queue.waiting), made) == (len(TOGETHER), [])
