@@ -48,7 +48,7 @@ class Body:
         """Where it waits for those whose sessions have no rows."""
 
 
-class Shelf(Protocol):
+class Storeroom(Protocol):
     """Where deliveries are that came together."""
 
     def unpack(self, chunk: Chunk) -> list[Item]:
@@ -61,14 +61,14 @@ class Shelf(Protocol):
 class Chunk(Body):
     """Deliveries of one session that came together and wait in one row. Its number is the first of their positions."""
 
-    __slots__ = ("count", "gone", "owner", "shelf", "since", "size_b", "stamp")
+    __slots__ = ("count", "gone", "owner", "room", "since", "size_b", "stamp")
 
     def __init__(
-        self, shelf: Shelf, owner: str, first: int, count: int, size_b: int, stamp: Stamp | None, since: float
+        self, room: Storeroom, owner: str, first: int, count: int, size_b: int, stamp: Stamp | None, since: float
     ) -> None:
         super().__init__(first)
         self.refs = self.count = count
-        self.shelf = shelf
+        self.room = room
         self.owner = owner
         self.size_b = size_b
         self.stamp = stamp
@@ -280,7 +280,7 @@ class Waiting:
         first = self._parts[0]
         if isinstance(first, Chunk):
             self._parts.popleft()
-            self._parts.extendleft(reversed(first.shelf.unpack(first)))
+            self._parts.extendleft(reversed(first.room.unpack(first)))
             self._chunks -= 1
             self._more -= first.count - 1
 
@@ -289,9 +289,9 @@ class Waiting:
         """With its content where it leaves next; else that stays where it is."""
         if not isinstance(part, Chunk):
             return [part]
-        items = part.shelf.unpack(part)
+        items = part.room.unpack(part)
         for item in () if leaves else items:
-            part.shelf.put_away(item)
+            part.room.put_away(item)
         return items
 
 
