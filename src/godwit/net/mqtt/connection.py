@@ -24,7 +24,7 @@ from typing import cast
 
 import mqtt5
 
-from godwit.net.access import Admitted, session_name, user_of
+from godwit.net.access import Admitted, session_name
 from godwit.net.mqtt import codec3, codec5
 from godwit.net.mqtt.codec import (
     PACKET_TOO_LARGE,
@@ -36,7 +36,6 @@ from godwit.net.mqtt.codec import (
     PacketError,
     Subscribe,
     Unsubscribe,
-    Wish,
     check_protocol,
     protocol_of,
 )
@@ -71,11 +70,10 @@ from godwit.net.mqtt.framing import (
 from godwit.net.mqtt.front import SHARE_S, TICK_S, Arrival, Front
 from godwit.net.mqtt.options import Bucket, Hold
 from godwit.net.mqtt.routes import Carriage, Handing, Known, Parcels
-from godwit.net.mqtt.subscribe import check_filter, conditions_of, lasting_of, since_of, subscription_of
-from godwit.net.mqtt.writer import WRITE_HIGH_BYTES, Delivering
+from godwit.net.mqtt.subscribe import Subscribing
+from godwit.net.mqtt.writer import WRITE_HIGH_BYTES
 from godwit.protocols.broker.api import Opening, Reason, RefusedError
-from godwit.protocols.broker.broker import Granted
-from godwit.protocols.broker.interest.subscribers import BEYOND, BROKERS_OWN
+from godwit.protocols.broker.interest.subscribers import BEYOND
 from godwit.protocols.broker.publication import PLAIN as NO_PROPERTIES
 from godwit.protocols.broker.publication import Properties, Publication
 from godwit.protocols.broker.session.state import Item, Session
@@ -92,32 +90,14 @@ RECEIVE_MAX_EXCEEDED = 0x93
 TOPIC_ALIAS_INVALID = 0x94
 
 
-NOT_IN_PLACE = "some brokers that would match it do not answer; try again"
-
-
-class Asked:
-    """A SUBSCRIBE that is being answered: its conditions, where its answer belongs in what is written, and the answers
-    so far."""
-
-    __slots__ = ("answers", "conditions", "packet", "place")
-
-    def __init__(self, packet: Subscribe, conditions: list[str], place: int) -> None:
-        self.packet = packet
-        self.conditions = conditions
-        self.place = place
-        self.answers: list[Granted] = []
-
-
-class Requests(Delivering):
+class Requests(Subscribing):
     """The part of a connection that calls the broker, once for all publications that came together."""
 
-    __slots__ = ("_aliases_in", "_asked", "_client", "_offered")
+    __slots__ = ("_aliases_in", "_offered")
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
-        self._client = ""
         self._offered: list[tuple[Publication, int]] = []
-        self._asked: Asked | None = None
         self._aliases_in: dict[int, str] | None = None
 
     def _publish(self, data: bytes, position: int, body: int, stop: int) -> None:
@@ -250,6 +230,7 @@ class Requests(Delivering):
             case mqtt5.PubCompPacket():
                 self._acknowledge(Kind.PUBCOMP, packet.packet_id, int(packet.reason_code))
             case Subscribe():
+                self._offer()
                 self._subscribe(packet)
             case Unsubscribe():
                 self._check_filters(packet.patterns, "UNSUBSCRIBE")
@@ -259,92 +240,6 @@ class Requests(Delivering):
                 self._once_safe(self._teller.unsubscribed(packet.packet_id, reasons))
             case mqtt5.PingReqPacket():
                 self.send(PINGRESP)
-
-    def _check_filters(self, patterns: Sequence[str], what: str) -> None:
-        self._teller.check_answer(what, len(patterns))
-        for pattern in patterns:
-            check_filter(pattern, what)
-
-    def _subscribe(self, packet: Subscribe) -> None:
-        self._check_filters([wish.pattern for wish in packet.wishes], "SUBSCRIBE")
-        self._offer()
-        self._asked = Asked(packet, conditions_of(packet), len(self._pieces))
-        self._go_on_subscribing()
-
-    def _go_on_subscribing(self) -> None:
-        """As many topic filters as fit into a share of a turn: a long condition is not cheap. The answer to all follows
-        the last, and nothing else of this client is looked at before."""
-        asked, session = self._asked, self._session
-        assert asked is not None
-        assert session is not None
-        end = perf_counter() + SHARE_S
-        for wish in asked.packet.wishes[len(asked.answers) :]:
-            asked.answers.append(self._granted(wish, asked))
-            if perf_counter() > end and len(asked.answers) < len(asked.packet.wishes):
-                return
-        self._asked = None
-        answered = zip(asked.packet.wishes, asked.answers, strict=True)
-        keys = [wish.pattern for wish, granted in answered if granted.reason < Reason.UNSPECIFIED]
-        self.front.broker.in_place(session, keys, partial(self._subscribed, asked, session, keys))
-
-    def _subscribed(self, asked: Asked, session: Session, keys: list[str], in_place: bool) -> None:
-        """Whoever may send something knows of it by now, or cannot be told: then the client is not told that it will
-        get everything."""
-        if not in_place:
-            refused = Granted(Reason.IMPLEMENTATION_SPECIFIC, 0, NOT_IN_PLACE)
-            gone = self.front.broker.withdraw_unplaced(session, keys)
-            wishes = zip(asked.packet.wishes, asked.answers, strict=True)
-            asked.answers = [refused if wish.pattern in gone else one for wish, one in wishes]
-            log.warning("subscriptions of %r refused: %s", self._client, NOT_IN_PLACE, extra={"client": self._client})
-        if self.ended or self._session is not session:
-            return
-        answered = zip(asked.packet.wishes, asked.answers, strict=True)
-        answers = [self.front.broker.renewed(session, wish.pattern, one) for wish, one in answered]
-        said = self._teller.subscribed(asked.packet.packet_id, answers)
-        if session.durable:
-            self._once_safe(said)
-        elif not self.ended:
-            # Retained publications may have come already; a client likes to have the answer before them.
-            self.send(said)
-            self._pieces.insert(min(asked.place, len(self._pieces) - 1), self._pieces.pop())
-
-    def _granted(self, wish: Wish, asked: Asked) -> Granted:
-        assert self._session is not None
-        most = self.options.filters_per_packet_max
-        if len(asked.answers) >= most:
-            return Granted(Reason.QUOTA_EXCEEDED, 0, f"more than {most} topic filters in one packet; send several")
-        try:
-            packet, now_s = asked.packet, self.front.broker.clock()
-            wanted = subscription_of(
-                wish, asked.conditions, packet.subscription_id, lasting_of(packet), since_of(packet), now_s
-            )
-        except RefusedError as error:
-            return self._told(wish, Granted(error.reason, 0, error.text))
-        if wanted.topics.startswith(BROKERS_OWN) and not user_of(self._client):
-            return self._told(wish, Granted(Reason.NOT_AUTHORIZED, 0, f"{BROKERS_OWN} is for clients with a user name"))
-        (granted,) = self.front.broker.subscribe(self._session, (wanted,))
-        return self._told(wish, granted)
-
-    def _told(self, wish: Wish, granted: Granted) -> Granted:
-        """Clients of 3.1.1 cannot be told why, so that their operators are."""
-        if granted.reason >= Reason.UNSPECIFIED:
-            extra = {"client": self._client, "topics": wish.pattern, "reason": int(granted.reason)}
-            log.warning(
-                "subscription of %r to %r refused: %s", self._client, wish.pattern[:200], granted.text, extra=extra
-            )
-        return granted
-
-    def _once_safe(self, said: bytes) -> None:
-        """Say it when the disk has what it says, where the session is one that a disk has."""
-        assert self._session is not None
-        if self._session.durable:
-            self.front.broker.store.settled(partial(self._say, said))
-        else:
-            self._say(said)
-
-    def _say(self, said: bytes) -> None:
-        if not self.ended:
-            self.send(said)
 
 
 MESSAGE_RATE_TOO_HIGH = 0x96

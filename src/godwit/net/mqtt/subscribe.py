@@ -1,4 +1,4 @@
-"""From topic filters on the wire to what the broker calls a subscription.
+"""From topic filters on the wire to what the broker calls a subscription, and how it is asked for them.
 
 sport/+/score                               a topic filter
 $share/<group>/<topic filter>               shared among the group
@@ -12,15 +12,26 @@ $since/<time>/$filter/<condition>/<topic filter>
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
+from functools import partial
+from time import perf_counter
 from urllib.parse import unquote
 
 import msgspec
 
+from godwit.net.access import user_of
 from godwit.net.moments import moment
 from godwit.net.mqtt.codec import PROTOCOL_ERROR, PacketError, Subscribe, Wish
+from godwit.net.mqtt.front import SHARE_S, Front
+from godwit.net.mqtt.writer import Delivering
 from godwit.protocols.broker.api import Lasting, Reason, RefusedError, RetainHandling, Subscription
+from godwit.protocols.broker.broker import Granted
+from godwit.protocols.broker.interest.subscribers import BROKERS_OWN
+from godwit.protocols.broker.session.state import Session
 from godwit.protocols.broker.topics import problem_of_filter, problem_of_form
+
+log = logging.getLogger("godwit.mqtt")
 
 FILTER = "filter"
 """The user property of SUBSCRIBE that carries a condition for all topic filters of the packet."""
@@ -165,3 +176,115 @@ def _all_of(conditions: list[str]) -> str:
 
 def _invalid(text: str) -> RefusedError:
     return RefusedError(Reason.TOPIC_FILTER_INVALID, text)
+
+
+NOT_IN_PLACE = "some brokers that would match it do not answer; try again"
+
+
+class Asked:
+    """A SUBSCRIBE that is being answered: its conditions, where its answer belongs in what is written, and the answers
+    so far."""
+
+    __slots__ = ("answers", "conditions", "packet", "place")
+
+    def __init__(self, packet: Subscribe, conditions: list[str], place: int) -> None:
+        self.packet = packet
+        self.conditions = conditions
+        self.place = place
+        self.answers: list[Granted] = []
+
+
+class Subscribing(Delivering):
+    """The part of a connection that answers SUBSCRIBE, in turns where that takes long."""
+
+    __slots__ = ("_asked", "_client")
+
+    def __init__(self, front: Front) -> None:
+        super().__init__(front)
+        self._client = ""
+        self._asked: Asked | None = None
+
+    def _check_filters(self, patterns: Sequence[str], what: str) -> None:
+        self._teller.check_answer(what, len(patterns))
+        for pattern in patterns:
+            check_filter(pattern, what)
+
+    def _subscribe(self, packet: Subscribe) -> None:
+        self._check_filters([wish.pattern for wish in packet.wishes], "SUBSCRIBE")
+        self._asked = Asked(packet, conditions_of(packet), len(self._pieces))
+        self._go_on_subscribing()
+
+    def _go_on_subscribing(self) -> None:
+        """As many topic filters as fit into a share of a turn: a long condition is not cheap. The answer to all follows
+        the last, and nothing else of this client is looked at before."""
+        asked, session = self._asked, self._session
+        assert asked is not None
+        assert session is not None
+        end = perf_counter() + SHARE_S
+        for wish in asked.packet.wishes[len(asked.answers) :]:
+            asked.answers.append(self._granted(wish, asked))
+            if perf_counter() > end and len(asked.answers) < len(asked.packet.wishes):
+                return
+        self._asked = None
+        answered = zip(asked.packet.wishes, asked.answers, strict=True)
+        keys = [wish.pattern for wish, granted in answered if granted.reason < Reason.UNSPECIFIED]
+        self.front.broker.in_place(session, keys, partial(self._subscribed, asked, session, keys))
+
+    def _subscribed(self, asked: Asked, session: Session, keys: list[str], in_place: bool) -> None:
+        """Whoever may send something knows of it by now, or cannot be told: then the client is not told that it will
+        get everything."""
+        if not in_place:
+            refused = Granted(Reason.IMPLEMENTATION_SPECIFIC, 0, NOT_IN_PLACE)
+            gone = self.front.broker.withdraw_unplaced(session, keys)
+            wishes = zip(asked.packet.wishes, asked.answers, strict=True)
+            asked.answers = [refused if wish.pattern in gone else one for wish, one in wishes]
+            log.warning("subscriptions of %r refused: %s", self._client, NOT_IN_PLACE, extra={"client": self._client})
+        if self.ended or self._session is not session:
+            return
+        answered = zip(asked.packet.wishes, asked.answers, strict=True)
+        answers = [self.front.broker.renewed(session, wish.pattern, one) for wish, one in answered]
+        said = self._teller.subscribed(asked.packet.packet_id, answers)
+        if session.durable:
+            self._once_safe(said)
+        elif not self.ended:
+            # Retained publications may have come already; a client likes to have the answer before them.
+            self.send(said)
+            self._pieces.insert(min(asked.place, len(self._pieces) - 1), self._pieces.pop())
+
+    def _granted(self, wish: Wish, asked: Asked) -> Granted:
+        assert self._session is not None
+        most = self.options.filters_per_packet_max
+        if len(asked.answers) >= most:
+            return Granted(Reason.QUOTA_EXCEEDED, 0, f"more than {most} topic filters in one packet; send several")
+        try:
+            packet, now_s = asked.packet, self.front.broker.clock()
+            wanted = subscription_of(
+                wish, asked.conditions, packet.subscription_id, lasting_of(packet), since_of(packet), now_s
+            )
+        except RefusedError as error:
+            return self._told(wish, Granted(error.reason, 0, error.text))
+        if wanted.topics.startswith(BROKERS_OWN) and not user_of(self._client):
+            return self._told(wish, Granted(Reason.NOT_AUTHORIZED, 0, f"{BROKERS_OWN} is for clients with a user name"))
+        (granted,) = self.front.broker.subscribe(self._session, (wanted,))
+        return self._told(wish, granted)
+
+    def _told(self, wish: Wish, granted: Granted) -> Granted:
+        """Clients of 3.1.1 cannot be told why, so that their operators are."""
+        if granted.reason >= Reason.UNSPECIFIED:
+            extra = {"client": self._client, "topics": wish.pattern, "reason": int(granted.reason)}
+            log.warning(
+                "subscription of %r to %r refused: %s", self._client, wish.pattern[:200], granted.text, extra=extra
+            )
+        return granted
+
+    def _once_safe(self, said: bytes) -> None:
+        """Say it when the disk has what it says, where the session is one that a disk has."""
+        assert self._session is not None
+        if self._session.durable:
+            self.front.broker.store.settled(partial(self._say, said))
+        else:
+            self._say(said)
+
+    def _say(self, said: bytes) -> None:
+        if not self.ended:
+            self.send(said)
