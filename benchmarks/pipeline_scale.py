@@ -350,18 +350,21 @@ def run(folder: Path, asked: argparse.Namespace) -> int:
     found = [msgspec.json.decode(line, type=Measured) for line in lines.read_text().splitlines()]
     (folder / "cluster.log").unlink(missing_ok=True)
     known = {one.key for one in found}
-    with cluster(folder) as (url, roots):
-        for name, rows, subscriptions in (key for key in keys(asked) if key not in known):
-            job = jobs(fleet(folder, rows), folder, subscriptions)[name]
-            try:
-                found.append(measured(name, url, roots, rows, job, subscriptions))
-            finally:
-                for out in folder.glob("out-*"):
-                    shutil.rmtree(out, ignore_errors=True)
-            with lines.open("ab") as file:
-                file.write(msgspec.json.encode(found[-1]) + b"\n")
-            if asked.write is not None:
-                write(Path(asked.write), found)
+    if asked.write is not None and found:
+        write(Path(asked.write), found)
+    if missing := [key for key in keys(asked) if key not in known]:
+        with cluster(folder) as (url, roots):
+            for name, rows, subscriptions in missing:
+                job = jobs(fleet(folder, rows), folder, subscriptions)[name]
+                try:
+                    found.append(measured(name, url, roots, rows, job, subscriptions))
+                finally:
+                    for out in folder.glob("out-*"):
+                        shutil.rmtree(out, ignore_errors=True)
+                with lines.open("ab") as file:
+                    file.write(msgspec.json.encode(found[-1]) + b"\n")
+                if asked.write is not None:
+                    write(Path(asked.write), found)
     too_much = [one for one in found if one.workers_mb > asked.most_mb]
     for one in too_much:
         print(f"{one.job}, {one.rows:,} rows: the workers took {one.workers_mb:,.0f} MB of {asked.most_mb:,.0f}")

@@ -43,6 +43,9 @@ def test_no_other_module_asks_for_java() -> None:
 WORK = """
 import json
 import sys
+from godwit.pipeline.audit.job import AuditOptions, run as audit
+from godwit.pipeline.gathering.job import GatheringOptions, run as gather
+from godwit.pipeline.ingest import IngestOptions, run as ingest
 from godwit.pipeline.match.job import MatchOptions, run as match
 from godwit.pipeline.mobility.job import MobilityOptions, run as mobility
 from godwit.pipeline.session import Options, start
@@ -54,11 +57,18 @@ subscriptions.SPREAD_MIN = 2
 events, wishes, sites = f"{folder}/events.parquet", f"{folder}/wishes.jsonl", f"{folder}/sites.csv"
 told = match(spark, MatchOptions(events=events, subscriptions=wishes, out=f"{folder}/matched"))
 learned = mobility(spark, MobilityOptions(positions=events, sites=sites, out=f"{folder}/moves"))
+taken = ingest(spark, IngestOptions(archives=(f"{folder}/archive.parquet",), out=f"{folder}/taken"))
+select = "subscriber AS sensor, time_s, lat AS level"
+air = GatheringOptions(readings=events, out=f"{folder}/air", quantities=("level",), select=select)
+gathered = gather(spark, air)
+judged = audit(spark, AuditOptions(traces=f"{folder}/traces.parquet", out=f"{folder}/judged"))
+others = [taken.rows_out["events"], gathered.rows_out["aggregates"], judged.notes[0]]
 try:
     mobility(spark, MobilityOptions(positions="hdfs://there/positions", sites=sites, out=f"{folder}/no"))
 except PipelineError as error:
     refused = str(error)
-print(json.dumps([type(spark).__module__, told.rows_out, told.stages > 0, learned.rows_out["handoffs"], refused]))
+moved = learned.rows_out["handoffs"]
+print(json.dumps([type(spark).__module__, told.rows_out, told.stages > 0, moved, refused, others]))
 spark.stop()
 """
 
@@ -114,6 +124,10 @@ def _listens(port: int) -> bool:
 def test_jobs_run_through_spark_connect(tmp_path: Path) -> None:
     rows = {"id": [1, 2, 3], "subscriber": ["c"] * 3, "time_s": [0.0, 60.0, 120.0], "lat": [0.0, 1.0, 1.0]}
     pq.write_table(pa.table(rows | {"lon": rows["lat"]}), tmp_path / "events.parquet")
+    named = {"publisher": ["p"] * 3, "sequence": [1, 2, 2], "time_s": rows["time_s"]}
+    pq.write_table(pa.table(named | {"broker": ["b"] * 3, "attributes": ["{}"] * 3}), tmp_path / "archive.parquet")
+    said = {"node": ["b"] * 3, "kind": ["published", "matched", "delivered"], "client": ["p", "c", "c"]}
+    pq.write_table(pa.table(named | {"sequence": [1] * 3} | said), tmp_path / "traces.parquet")
     wishes = [{"id": "north", "filter": "lat > 0.5"}, {"id": "all", "filter": "TRUE"}, {"id": "bad", "filter": "lat >"}]
     (tmp_path / "wishes.jsonl").write_text("\n".join(map(json.dumps, wishes)))
     (tmp_path / "sites.csv").write_text("site,lat,lon\na,0,0\nb,1,1\n")
@@ -123,9 +137,10 @@ def test_jobs_run_through_spark_connect(tmp_path: Path) -> None:
             command, env=os.environ | {"PYTHONPATH": str(ROOT.parents[1])}, capture_output=True, text=True
         )
     assert done.returncode == 0, done.stderr[-3000:]
-    module, delivered, has_stages, handoffs, refused = json.loads(done.stdout.splitlines()[-1])
+    module, delivered, has_stages, handoffs, refused, others = json.loads(done.stdout.splitlines()[-1])
     assert ".connect." in module
     assert (delivered, has_stages, handoffs) == ({"deliveries": 5}, True, 1)
+    assert others == [2, 1, "1 expected, 1 delivered, 0 lost (0 of them dropped knowingly)"]
     assert "a client of Spark Connect has no Hadoop" in refused
     pairs = pq.read_table(tmp_path / "matched" / "deliveries").to_pylist()
     assert sorted((row["id"], row["subscription"]) for row in pairs) == [

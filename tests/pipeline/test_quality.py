@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.mobility.job import MobilityOptions, run
-from godwit.pipeline.quality import Condition, QualityError
+from godwit.pipeline.quality import Condition, QualityError, Row, _check_measured
 
 ROWS = [
     ("positions", "rows", 1000.0, None),
@@ -46,6 +46,16 @@ def test_a_condition_that_is_none_is_told_before_anything_is_read(text: str) -> 
         MobilityOptions(positions="p", out="o", fail_on=(text,))
 
 
+@pytest.mark.parametrize("text", ["lateness_s > 3600", "most(speed) > 200"])
+def test_a_condition_on_what_is_not_measured_is_refused_and_not_taken_for_kept(text: str) -> None:
+    with pytest.raises(
+        PipelineError, match=r"does not look at the column .*; of it only rows and quarantined are count"
+    ):
+        _check_measured([Condition.parse(text)], [("events", "rows", 3.0, None), ("events", "quarantined", 0.0, None)])
+    seen: list[Row] = [("positions", "nulls", 0.0, "time_s"), ("positions", "nulls", 3.0, "speed")]
+    _check_measured([Condition.parse(text)], seen)
+
+
 def test_a_run_tells_what_it_saw_and_is_refused_with_its_tables_put_aside(spark: SparkSession, tmp_path: Path) -> None:
     rows = "subscriber,time_s,lat,lon\nc,0,0,0\nc,60,1,1\nc,inf,1,1\nc,90,north,1\nc,1970-01-01T00:02:00Z,1,1\n"
     (tmp_path / "positions.csv").write_text(rows)
@@ -65,4 +75,9 @@ def test_a_run_tells_what_it_saw_and_is_refused_with_its_tables_put_aside(spark:
     with pytest.raises(QualityError, match=r"positions: quarantined is 40%; the tables are in .*out\.refused"):
         run(spark, strict)
     assert (tmp_path / "out.refused" / "quarantine").is_dir()
+    unseen = msgspec.structs.replace(options, fail_on=("nulls(speed) > 0",))
+    with pytest.raises(
+        PipelineError, match=r"does not look at the column 'speed'; it looks at lat, lon, subscriber, t"
+    ):
+        run(spark, unseen)
     assert pq.read_table(tmp_path / "out" / "forecasts").num_rows == 0, "one day only, and a table that can be read"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from tests.pipeline.match.jobs import wishes
 
 from godwit.pipeline.audit import figures as audit
 from godwit.pipeline.gathering import aggregates as gathering
@@ -19,6 +21,8 @@ from godwit.pipeline.ingest import run as ingest
 from godwit.pipeline.io.counting import Counted
 from godwit.pipeline.io.reading import checked, read
 from godwit.pipeline.match.deliveries import deliveries
+from godwit.pipeline.match.job import MatchOptions
+from godwit.pipeline.match.job import run as match
 from godwit.pipeline.match.subscriptions import Shipper
 from godwit.pipeline.mobility import movement as mobility
 from godwit.pipeline.mobility.job import MobilityOptions
@@ -143,3 +147,25 @@ def test_whole_jobs_read_their_input_once(spark: SparkSession, tmp_path: Path) -
     assert rows_read(spark, lambda: learn(spark, learned)) - rows in few
     asked = GatheringOptions(readings=str(tmp_path / "air.parquet"), out=str(tmp_path / "air"), quantities=("pm25",))
     assert rows_read(spark, lambda: gather(spark, asked)) - rows in few
+    wanted = MatchOptions(
+        events=str(tmp_path / "events.parquet"),
+        subscriptions=wishes(tmp_path, late="time_s > 9000"),
+        out=str(tmp_path / "matched"),
+        select="publisher, sequence, time_s",
+        key=("publisher", "sequence"),
+    )
+    assert rows_read(spark, lambda: match(spark, wanted)) - rows in few
+    # As they are filed, workers open the files themselves, and Spark reads nothing of them.
+    filed = msgspec.structs.replace(wanted, events=str(tmp_path / "fixes.parquet"), select=None, key=("time_s",))
+    assert rows_read(spark, lambda: match(spark, filed)) in few
+    assert pq.read_table(tmp_path / "matched" / "deliveries").num_rows == len([at for at in time_s if at > 9000])
+
+
+def test_a_row_that_is_set_aside_costs_one_more_reading_and_no_third(spark: SparkSession, tmp_path: Path) -> None:
+    """Counts come from the pass that writes; what is bad is looked for only where that pass has met some."""
+    rows, few = 1_000, range(100)
+    time_s = [10.0 * at for at in range(rows - 1)] + [float("nan")]
+    events = {"broker": ["b"] * rows, "publisher": ["p"] * rows, "sequence": list(range(rows)), "time_s": time_s}
+    pq.write_table(pa.table(events | {"attributes": ["{}"] * rows}), tmp_path / "events.parquet")
+    taken = IngestOptions(archives=(str(tmp_path / "events.parquet"),), out=str(tmp_path / "taken"))
+    assert rows_read(spark, lambda: ingest(spark, taken)) - 2 * rows in few

@@ -92,15 +92,26 @@ def judge(
     out: Output, datasets: Mapping[str, Counted | Figures], quarantine: DataFrame, fail_on: Sequence[str]
 ) -> None:
     """Write the table `quality` beside the others; where a condition holds, the run is refused and its tables are put
-    aside for people to look at."""
+    aside for people to look at. A condition on what this run does not measure is refused too: it would never hold."""
     conditions = [Condition.parse(text) for text in fail_on]
     rows = list(_rows(datasets, quarantine))
+    _check_measured(conditions, rows)
     out.write(TABLE, out.spark.createDataFrame(rows, QUALITY), QUALITY, files=1)
     for condition in conditions:
         if told := condition.holds(rows):
             raise QualityError(
                 f"--fail-on {condition.text!r}: {told}; the tables are in {out.refuse()}, and {out.path} is as it was"
             )
+
+
+def _check_measured(conditions: Sequence[Condition], rows: Sequence[Row]) -> None:
+    """Of every column that is looked at, nulls are counted, though it may have no least and no most."""
+    columns = sorted({of for _, measure, _, of in rows if measure == NULLS and of is not None})
+    for one in conditions:
+        needed = TIME if one.measure == LATENESS else one.of
+        if needed is not None and needed not in columns:
+            there = f"it looks at {', '.join(columns)}" if columns else "of it only rows and quarantined are counted"
+            raise PipelineError(f"--fail-on {one.text!r}: this run does not look at the column {needed!r}; {there}")
 
 
 def _rows(datasets: Mapping[str, Counted | Figures], quarantine: DataFrame) -> Iterator[Row]:

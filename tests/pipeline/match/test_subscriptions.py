@@ -65,6 +65,23 @@ def test_many_subscriptions_are_compiled_as_few_are(spark: SparkSession, monkeyp
     assert wanted(events, many) == wanted(events, few)
 
 
+def test_of_many_subscriptions_neither_texts_nor_filters_are_on_the_driver(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(f"s{number}", f"a = {number} AND note = 'of number {number}'") for number in range(60)]
+    asked = checked(spark.createDataFrame(rows, SUBSCRIPTIONS), SUBSCRIPTIONS, "subscriptions")
+    monkeypatch.setattr(subscriptions, "SPREAD_MIN", 1)
+    for name in ("meaning", "sorted_out", "Part"):
+        monkeypatch.setattr(subscriptions, name, None)  # here, and not where executors are
+    shipper = Shipper(spark)
+    many = shipper.ship(asked)
+    assert many.count == 60
+    told = repr(many) + repr(vars(shipper))
+    assert "of number" not in told
+    assert len(told) < 60 * len(rows[-1][1]), "less than the texts alone"
+    shipper.close()
+
+
 def wanted(events: DataFrame, compiled: Compiled) -> list[tuple[int, str]]:
     rows = deliveries(events, compiled, ["id"]).collect()
     return sorted((row["id"], row["subscription"]) for row in rows)
