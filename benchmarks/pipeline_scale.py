@@ -9,8 +9,8 @@ kind of process while the job ran, and that of the largest process of a worker. 
 
 What it does is said on standard error, the lines on standard output. With --folder, the fleet and the lines are kept
 there. Whoever interrupts it, or the machine, types the same command again: files that are whole and lines that were
-measured are not made again. What jobs and Spark write is removed after each job. 100 million rows need 10 GB for the
-fleet, and as much again while they are worked on.
+measured are not made again; `timeout 3600 python ...` bounds it. What jobs and Spark write is removed after each job.
+100 million rows need 10 GB for the fleet, and as much again while they are worked on.
 Exit status: 0; 1 where the workers took more memory together than --most-mb allows.
 """
 
@@ -334,6 +334,8 @@ def main() -> int:
     parser.add_argument("--most-mb", type=float, default=6_000, help="what both workers may take together")
     parser.add_argument("--write", default=None, metavar="FILE", help="put the table into this page, as it is done")
     asked = parser.parse_args()
+    # Whoever ends us, as `timeout` does, ends the cluster too.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if asked.folder is not None:
         Path(asked.folder).mkdir(parents=True, exist_ok=True)
         return run(Path(asked.folder).absolute(), asked)
