@@ -78,7 +78,7 @@ def test_more_than_a_few_fail_at_once(tmp_path: Path) -> None:
 def test_a_run_in_which_nothing_is_reported_says_where_it_stands_and_goes_on_with_what_is_missing(
     tmp_path: Path,
 ) -> None:
-    status, said = ran(tmp_path, "time.sleep(1_000)", "--stuck-s", "20")
+    status, said = ran(tmp_path, "time.sleep(1_000)", "--stuck-s", "40")
     assert status == 0, said
     assert "nothing was reported for" in said
     assert "in test_its_first_time" in said

@@ -84,7 +84,8 @@ class Bound:
             return
         self._before = signal.signal(signal.SIGALRM, self._ring)
         signal.setitimer(signal.ITIMER_REAL, self.seconds, REPEATED_S)
-        # A thread of C, which needs nothing of Python: it does its work whatever holds Python's lock.
+        # A thread of C, which needs nothing of Python: it does its work whatever holds Python's lock. A process that is
+        # forked from here and ends as a Python does would wait for that thread; multiprocessing's end otherwise.
         end_s = self.seconds + float(self.item.config.getini("grace_s"))
         faulthandler.dump_traceback_later(end_s, exit=True, file=self.item.config.stash[_terminal])
 
