@@ -16,6 +16,7 @@ from godwit.tables.compiled.kernels import KERNELS
 from godwit.tables.compiled.state import Arrays
 from godwit.tables.matching.batch import Batch, Piece
 from godwit.tables.matching.index import Index
+from godwit.tables.matching.population import Population
 
 EVENTS = Batch.from_events([{"a": 5, "b": "x"}, {"a": 7, "b": "yes"}])
 
@@ -44,6 +45,7 @@ def test_a_term_that_is_none_is_found_in_the_hot_loop() -> None:
     index, state = filled()
     bucket = next(row for row in state["buckets"] if row["n"] and row["k"])
     state["arena"][bucket["at"] + 2 * bucket["room"]] = 10**6
+    index._matcher._slices = 1  # nothing is to be learned: two events of three filters are a slice
     with pytest.raises(checks.BoundsError, match=r"called by match_slice: entry 1000000 of State.rows, which has"):
         index.match_batch(EVENTS)
 
@@ -78,12 +80,24 @@ def test_a_text_outside_of_what_was_lent_is_found(monkeypatch: pytest.MonkeyPatc
         index.match_batch(batch)
 
 
-def test_events_beyond_the_end_of_a_batch_are_found() -> None:
+@pytest.mark.parametrize("apart", [True, False])
+def test_events_beyond_the_end_of_a_batch_are_found(apart: bool) -> None:
     index, _ = filled()
     piece = Piece(pa.RecordBatch.from_pydict({"a": [1, 2, 3]}))
     source = index._matcher._source(piece, np.zeros((0, 3), np.bool_))
     with pytest.raises(checks.BoundsError, match=r"slices.take_\w+, .*8 bytes at address"):
-        index._matcher._match(piece, source, 0, 4, [], [])
+        index._matcher._match(piece, source, 0, 4, [], [], apart=apart)
+
+
+def test_a_column_that_is_shorter_than_its_bits_is_found() -> None:
+    things = Population()
+    for number in range(100):
+        things.put(number, {"x": number})
+    assert things.find(parse("x > 97")) == [98, 99]
+    values, bits, line = things._columns["x"]._places
+    things._columns["x"]._places = values + 2**40, bits, line
+    with pytest.raises(checks.BoundsError, match=r"columns.is_between, called by rows_between: 8 bytes at address"):
+        things.find(parse("x > 97"))
 
 
 def test_a_book_that_is_gone_is_found() -> None:

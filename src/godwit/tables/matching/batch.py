@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -75,7 +76,7 @@ class _Rows(Batch):
         return self._rows
 
     def pieces(self, wanted: Mapping[str, int]) -> Iterator[Piece]:
-        names = dict.fromkeys(name for row in self._rows for name in row if name in wanted)
+        names = {name: None for name in dict.fromkeys(chain.from_iterable(self._rows)) if name in wanted}
         for name in names:
             if name not in self._arrays:
                 self._arrays[name] = _arrays_of(name, [row.get(name) for row in self._rows])

@@ -114,10 +114,9 @@ class Column:
         return values, upto + last * line, upto + (first - 1) * line if first else 0
 
     def regions(self) -> Iterator[tuple[int, int]]:
-        """Where what `lines` speaks of is, for the checked mode: from, and up to."""
-        values, upto, _ = self._places
-        yield values, values + self.values.nbytes
-        yield upto, upto + self._upto.nbytes
+        """Where what `lines` speaks of is, as numpy says, for the checked mode: from, and up to."""
+        for array in (self.values, self._upto):
+            yield array.ctypes.data, array.ctypes.data + array.nbytes
 
     def thin(self, rows: Rows, span: Span) -> Rows:
         """Those of the rows that are in it."""
