@@ -173,3 +173,34 @@ def test_nobody_agrees_that_somebody_stands_in_for_a_broker_that_it_hears() -> N
     ring.fabric(liar).send((case.here,), Dividing(7, claim, case.matching))
     run(5)
     assert liar not in {one.owner for one in ring.fabric(case.here).membership.heirs.values()}
+
+
+def test_who_has_stood_in_for_one_of_two_cells_does_not_keep_the_other_holder_from_the_owner_for_ever() -> None:
+    """The owner came back, with the cell that was left, and nothing in its book was granted any more."""
+    case = Case(6)
+    ring, first, second = case.ring, *case.holders
+    standins = ring.fabric(second).standins
+    held = standins.held[case.matching]
+    (region,) = held.regions
+    other = ring.fabric(second).regions[0]
+    held.regions = (Region(other.cell, case.matching, other.term + 1), region)
+    held.fenced_by = first
+    ring.fabric(second).atlas.put(Region(other.cell, first, other.term + 2))
+    standins.review()
+    assert held.regions == (region,)
+    assert held.fenced_by == ""
+
+
+def test_who_stands_in_for_a_cell_keeps_the_other_holder_from_the_owner_until_it_has_it() -> None:
+    case = Case(6)
+    ring, first, second = case.ring, *case.holders
+    standins = ring.fabric(second).standins
+    held = standins.held[case.matching]
+    (region,) = held.regions
+    other = ring.fabric(second).regions[0]
+    held.regions = (Region(other.cell, case.matching, other.term + 1), region)
+    held.fenced_by = first
+    ring.fabric(second).atlas.put(Region(other.cell, case.there, other.term + 2))
+    standins.review()
+    assert held.regions == (region,)
+    assert held.fenced_by == first

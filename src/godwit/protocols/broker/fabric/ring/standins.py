@@ -137,6 +137,9 @@ class Standins:
             if not left:
                 self._drop(held.owner)
             elif left != held.regions:
+                gone = [self.fabric.atlas.regions[one.prefix].owner for one in held.regions if one not in left]
+                if held.fenced_by in gone:
+                    held.fenced_by = ""  # it stands in there; for what is left it asks again
                 held.regions = left
                 self._keep(held)
 
