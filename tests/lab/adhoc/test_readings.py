@@ -8,7 +8,7 @@ from tests.lab.adhoc.made import as_published, result
 
 from godwit.lab.adhoc.claims import CLAIMS
 from godwit.lab.adhoc.plan import Plan
-from godwit.lab.adhoc.readings import NO_SLOTS, SHORT, SLOTS, findings, left_open, plans, runs
+from godwit.lab.adhoc.readings import NO_SLOTS, PUBLISHED, SHORT, SLOTS, findings, left_open, plans, runs
 from godwit.lab.adhoc.runs import Configuration, Result
 from godwit.lab.adhoc.sigmoid import fitted
 from godwit.lab.claims import Verdict
@@ -69,3 +69,12 @@ def test_a_sigmoid_is_found_again() -> None:
     assert (found.top, found.middle, found.width) == pytest.approx((0.9, 0.35, 0.05), rel=0.05)
     assert found.steepest == pytest.approx(4.5, rel=0.05)
     assert found.r_squared > 0.999
+
+
+def test_what_ten_worlds_leave_open_has_thirty_more_in_the_texts_reading() -> None:
+    further = [run for run in runs(PUBLISHED) if run.seed > 310]
+    assert {run.seed for run in further} == set(range(311, 341))
+    text = plans(PUBLISHED)[SLOTS + "0 ms"]
+    settings = {msgspec.structs.replace(run, seed=0) for run in further}
+    assert {text.denser(n, protocol="gossip", probability=1.0) for n in text.densities} <= settings
+    assert {text.gossip(p, rate_per_s=text.rates_per_s[-1]) for p in (0.3, 1.0)} <= settings

@@ -72,8 +72,8 @@ def _further(plan: Plan) -> list[Configuration]:
 
 def too_close(plan: Plan) -> list[list[Configuration]]:
     """The settings of claims whose intervals over ten worlds held zero."""
-    two, _, _, subscribers, rates, sizes, _ = left_open(plan)
-    return [rates, sizes, two, subscribers]  # E4b; E6; E2b and E2c; E3b
+    two, _, _, subscribers, rates, sizes, densities = left_open(plan)
+    return [rates, sizes, two, densities, subscribers]  # E4b; E6; E2b and E2c; E7b; E3b
 
 
 def left_open(plan: Plan) -> list[list[Configuration]]:
