@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import msgspec
+import pytest
 
 from godwit.commands.upkeep.prepare import Prepared
 from godwit.tables.compiled.entries import Kernels
@@ -37,6 +38,7 @@ def prepared() -> tuple[Prepared, str]:
     return msgspec.json.decode(figures, type=Prepared), words
 
 
+@pytest.mark.bound(600)
 def test_what_is_prepared_is_all_that_a_broker_needs_and_another_process_finds_it() -> None:
     told, words = prepared()
     assert told.compiled + told.known >= len(Kernels._fields)
