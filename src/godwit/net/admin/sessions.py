@@ -43,7 +43,7 @@ def state_of(session: Session) -> str:
 
 def row_of(session: Session, now_s: float) -> SessionRow:
     queue, outlet = session.queue, session.outlet
-    first = queue.waiting if queue.waiting else next(iter(queue.flying.values()), None)
+    first = queue.waiting[0] if queue.waiting else next(iter(queue.flying.values()), None)
     connection = outlet if isinstance(outlet, Connection) and outlet.transport is not None else None
     return SessionRow(
         client=session.client,

@@ -131,7 +131,7 @@ class Together:
         queue = self.session.queue
         kind = self.dice.choice(("spill", "spill", "fetch", "launch", "done", "done", "finish"))
         if kind == "launch" and queue.waiting:  # before anybody has looked at all of them
-            before, since = len(queue.waiting), queue.waiting.since
+            before, since = len(queue.waiting), queue.waiting[0].since
             item = queue.waiting.popleft()
             assert (len(queue.waiting), since) == (before - 1, item.since)
             item.number = next_number(queue)

@@ -10,7 +10,7 @@ import msgspec
 from godwit.protocols.broker.messages import Copy, Drop, Forwarded, Through, Turned, Uncopied
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
-from godwit.protocols.broker.session.parse import filters_of
+from godwit.protocols.broker.session.parse import are_matched, filters_of
 from godwit.protocols.broker.session.rows import kept_of
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.host import NodeId, Record
@@ -136,8 +136,9 @@ class Copying:
             switch.host.trace(Record("copied", client=client, peer=" ".join(to)))
 
     def _content(self, session: Session) -> Copy:
-        switch, filters = self.switch, filters_of(session.subscriptions.values())
-        if session.is_plain:
+        switch, subs = self.switch, session.subscriptions.values()
+        filters = filters_of(subs)
+        if session.carried.memory is None and are_matched(subs):
             origins = switch.fabric.origins(filters, (switch.name,))
         else:
             origins = {switch.name, *switch.fabric.sources(filters)}

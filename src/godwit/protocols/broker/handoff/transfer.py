@@ -18,7 +18,7 @@ from godwit.protocols.broker.messages import Carried, Claim, Forwarded, Given, K
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import born_of_session, had_without, is_outdated, lines_of, merge, note
-from godwit.protocols.broker.session.parse import filters_of, remembered
+from godwit.protocols.broker.session.parse import are_matched, filters_of, remembered
 from godwit.protocols.broker.session.proofs import unite
 from godwit.protocols.broker.session.rows import item_of, kept_of
 from godwit.protocols.broker.session.state import Gate, Session, Upstream, shadow_owner
@@ -158,8 +158,9 @@ class Leaving:
 
     def _origins(self, session: Session, to: NodeId) -> set[NodeId]:
         """The brokers that may send something that it wants."""
-        filters = filters_of(session.subscriptions.values())
-        if session.is_plain:
+        subs = session.subscriptions.values()
+        filters = filters_of(subs)
+        if session.carried.memory is None and are_matched(subs):  # else something comes from older sessions, too
             return self.switch.fabric.origins(filters, (self.name, to))
         return {self.name, to, *self.switch.fabric.sources(filters)}
 

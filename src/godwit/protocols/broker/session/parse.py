@@ -25,6 +25,12 @@ def wanted_filters(topics: str, condition: FilterSet | None) -> FilterSet:
     return alternatives(one for one in both if one is not None)
 
 
+def are_matched(subs: Iterable[Sub]) -> bool:
+    """Whether only brokers that match something for these send it. What a group deals out and what lasts may come from
+    anywhere."""
+    return not any(sub.wanted.group or sub.wanted.lasting for sub in subs)
+
+
 def filters_of(subs: Iterable[Sub], *, lasting: bool = False) -> Iterator[Filter]:
     """What these subscriptions want together of all that is published; with `lasting` also what they want of what is
     retained, which does not come by streams that a session waits for."""

@@ -510,7 +510,7 @@ class Deliveries:
         while session.queue.waiting:
             if len(session.queue.waiting) > limits.queue_max or session.queue.waiting_b > limits.queue_bytes_max:
                 reason = "queue"
-            elif now - session.queue.waiting.since > limits.queue_age_max_s:
+            elif now - session.queue.waiting[0].since > limits.queue_age_max_s:
                 reason = "age"
             else:
                 break

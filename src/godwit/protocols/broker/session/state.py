@@ -226,63 +226,49 @@ class Upstream(msgspec.Struct):
     """Whose places brokers turn from."""
 
 
-class Waiting:
-    """Deliveries that wait for a client, in their order. Those that came together are one object, and their content is
-    on the disk only, until somebody looks at one of them."""
+class Packed(deque["Item"]):
+    """Deliveries that wait for a client, in their order, where some came together: those are one object, and their
+    content is on the disk only, until somebody looks at one of them."""
 
-    __slots__ = ("_chunks", "_more", "_parts")
+    __slots__ = ("_chunks", "_more")
 
-    def __init__(self) -> None:
-        self._parts: deque[Item | Chunk] = deque()
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        super().__init__(items)
         self._chunks = 0
         """How many of the parts are several deliveries."""
         self._more = 0
         """How many deliveries there are beyond the number of parts."""
 
     def __len__(self) -> int:
-        return len(self._parts) + self._more
+        return super().__len__() + self._more
 
     def __iter__(self) -> Iterator[Item]:
         """Whoever looks at all of them wants to know what they are, and seldom what they say."""
         if self._chunks:
-            unpacked = [self._unpacked(part, at == 0) for at, part in enumerate(self._parts)]
-            self._parts = deque(item for items in unpacked for item in items)
-            self._chunks = self._more = 0
-        return iter(cast("deque[Item]", self._parts))
-
-    @property
-    def since(self) -> float:
-        """Since when the first of them waits."""
-        return self._parts[0].since
+            unpacked = [self._unpacked(part, at == 0) for at, part in enumerate(super().__iter__())]
+            self.clear()
+            self.extend(item for items in unpacked for item in items)
+        return super().__iter__()
 
     def popleft(self) -> Item:
-        self._unpack_first()
-        return cast("Item", self._parts.popleft())
-
-    def extend(self, items: Iterable[Item]) -> None:
-        self._parts.extend(items)
+        first = super().popleft()
+        if not isinstance(first, Chunk):
+            return first
+        self._chunks -= 1
+        self._more -= first.count - 1
+        leaving, *others = first.room.unpack(first)
+        self.extendleft(reversed(others))
+        return leaving
 
     def add(self, chunk: Chunk) -> None:
         """Deliveries that came together, none of which has left it."""
-        self._parts.append(chunk)
+        self.append(cast("Item", chunk))  # nobody sees it as such: it has been unpacked by then
         self._chunks += 1
         self._more += chunk.count - 1
 
-    def remove(self, item: Item) -> None:
-        """One that was found here."""
-        self._parts.remove(item)
-
     def clear(self) -> None:
-        self._parts.clear()
+        super().clear()
         self._chunks = self._more = 0
-
-    def _unpack_first(self) -> None:
-        first = self._parts[0]
-        if isinstance(first, Chunk):
-            self._parts.popleft()
-            self._parts.extendleft(reversed(first.room.unpack(first)))
-            self._chunks -= 1
-            self._more -= first.count - 1
 
     @staticmethod
     def _unpacked(part: Item | Chunk, leaves: bool) -> list[Item]:
@@ -295,12 +281,8 @@ class Waiting:
         return items
 
 
-_NOTHING = Waiting()
-"""Where nothing waits, of all sessions: an empty queue takes 760 bytes, and most are empty."""
-
-
-class _Nobody(deque[Item]):
-    """The same for what is to be sent again."""
+class _Nobody(deque["Item"]):
+    """Stands for a queue in which nothing is, of all sessions: an empty one takes 760 bytes, and most are empty."""
 
     def append(self, item: Item) -> None:
         raise TypeError("put it into a queue of its own")
@@ -332,7 +314,7 @@ class Queue:
     )
 
     def __init__(self) -> None:
-        self.waiting = _NOTHING
+        self.waiting = _NOBODY
         """To look at and to take from; `wait` adds to it."""
         self.waiting_b = 0
         self.unsent = _NOBODY
@@ -357,16 +339,15 @@ class Queue:
 
     def wait(self, items: Iterable[Item]) -> None:
         """Last of those that wait."""
-        self._own_waiting().extend(items)
+        if self.waiting is _NOBODY:
+            self.waiting = deque()
+        self.waiting.extend(items)
 
     def wait_together(self, chunk: Chunk) -> None:
-        self._own_waiting().add(chunk)
+        if not isinstance(self.waiting, Packed):
+            self.waiting = Packed(self.waiting)
+        self.waiting.add(chunk)
         self.waiting_b += chunk.size_b
-
-    def _own_waiting(self) -> Waiting:
-        if self.waiting is _NOTHING:
-            self.waiting = Waiting()
-        return self.waiting
 
     def names(self) -> dict[Name, None]:
         """Of all that the client has yet to take."""
@@ -380,7 +361,7 @@ class Queue:
 
     def clear(self) -> None:
         self.flying, self.waiting_b = {}, 0
-        self.waiting, self.unsent = _NOTHING, _NOBODY
+        self.waiting = self.unsent = _NOBODY
 
 
 class Inflow:
@@ -546,13 +527,6 @@ class Session:
         if self.inflow.gates or standing.arriving:
             return False
         return self.carried.memory is None and standing.state in OURS
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether only brokers that match something for it send it anything. What a group deals out, what lasts and
-        what an older session kept may come from anywhere."""
-        subs = self.subscriptions.values()
-        return self.carried.memory is None and not any(sub.wanted.group or sub.wanted.lasting for sub in subs)
 
     @property
     def line(self) -> Line:
