@@ -17,7 +17,7 @@ from tests.net.servers import cluster, parts, port, serving
 from tests.net.stations import played, until
 
 import godwit
-from godwit.client.client import connect
+from godwit.client.client import RESUME_TRIES, connect
 from godwit.net.processes import hold_port
 from godwit.net.server import Server
 
@@ -371,3 +371,30 @@ def test_what_an_earlier_program_wanted_does_not_stop_what_this_one_wants(
 
     played(scene)
     assert "that this program has not made" in caplog.text
+
+
+@pytest.mark.parametrize(("refusals", "reason"), [(2, 131), (1, 135), (99, 131)])
+def test_a_subscription_that_was_granted_before_is_asked_for_again_where_it_is_refused_for_now_only(
+    refusals: int, reason: int
+) -> None:
+    """In a ring a broker that must know of it may be away for a while."""
+    asked = []
+
+    async def scene() -> None:
+        client = connect(nowhere(), retry_s=0.001)
+
+        async def subscribe(wire: object, subscription: object, *, resume: bool) -> None:
+            asked.append(resume)
+            if len(asked) <= refusals:
+                raise godwit.RefusedError("try again", reason)
+
+        client._subscribe = subscribe  # type: ignore[method-assign, assignment]
+        await client._subscribe_again(None, None, resume=True)  # type: ignore[arg-type]
+
+    if (refusals, reason) == (2, 131):
+        played(scene)
+        assert len(asked) == 3
+    else:
+        with pytest.raises(godwit.RefusedError):
+            played(scene)
+        assert len(asked) == (1 if reason == 135 else RESUME_TRIES)

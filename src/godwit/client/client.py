@@ -83,6 +83,10 @@ NUMBERS = 65_535
 DUPLICATE, ONCE = 0b1000, 0b100
 """The bits of the first byte of a PUBLISH that say: this may have come before; this is at QoS 2."""
 REFUSED = 128
+NOT_YET = 131
+"""In a ring brokers that must know of a subscription may be away: it is refused, and may be granted later."""
+RESUME_TRIES = 12
+"""A broker takes up to ten seconds for each."""
 
 
 class _Outgoing(msgspec.Struct):
@@ -572,12 +576,24 @@ class Client:
             for subscription in alike[-1:]:
                 # A question that lasts asks whether it is told of the same as before.
                 if not known or subscription.lasting is not None:
-                    await self._subscribe(wire, subscription, resume=known)
+                    await self._subscribe_again(wire, subscription, resume=known)
         for number, outgoing in list(self._outgoing.items()):
             self._repeat(wire, number, outgoing, known=known)
         self._connected.set()
         assert self.broker is not None
         self._landed(self.broker)
+
+    async def _subscribe_again(self, wire: Wire, subscription: Subscription, *, resume: bool) -> None:
+        """It was granted before, so a refusal may be for now only."""
+        for tries in range(1, RESUME_TRIES + 1):
+            try:
+                await self._subscribe(wire, subscription, resume=resume)
+                return
+            except RefusedError as error:
+                if error.reason != NOT_YET or tries == RESUME_TRIES:
+                    raise
+                log.warning("%s: %s", self.broker, error)
+            await asyncio.sleep(self.options.retry_s)
 
     def _repeat(self, wire: Wire, number: int, outgoing: _Outgoing, *, known: bool) -> None:
         if outgoing.received and known:

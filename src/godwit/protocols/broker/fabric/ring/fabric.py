@@ -249,7 +249,18 @@ class RingFabric:
     def sources(self, filters: Iterable[Filter]) -> Set[NodeId]:
         if filters is ANYTHING:
             return self._known.keys()
-        return {name for name in self.statements.sources(tuple(filters)) if name in self._known}
+        filters = tuple(filters)
+        found = self.statements.sources(filters)
+        if self._matches(filters):
+            # One of them may stand in for this broker, which was away and has not heard of it yet.
+            found = found.union(self.replicas.holders, self.replicas.former)
+        return {name for name in found if name in self._known}
+
+    def _matches(self, filters: Iterable[Filter]) -> bool:
+        """Whether something that these want may be in a cell of this broker."""
+        reaches = self.targets.of_filters(filters)
+        own = (*self.atlas.own, *self.membership.promised.values())
+        return any(meets(one.cell, reach) for one in own for reach in reaches)
 
     def origins(self, filters: Iterable[Filter], places: Iterable[NodeId]) -> set[NodeId]:
         filters = tuple(filters)
@@ -261,9 +272,7 @@ class RingFabric:
         Nobody becomes an owner before all in the book of the old one have agreed (`Turning.when_clear`)."""
         if self.replicas.restoring or self.membership.division is not None or not self.statements.is_certain(filters):
             return False
-        reaches = self.targets.of_filters(filters)
-        own = (*self.atlas.own, *self.membership.promised.values())
-        return not any(meets(one.cell, reach) for one in own for reach in reaches)
+        return not self._matches(filters)
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:

@@ -353,6 +353,10 @@ class Membership:
         """All of this is one turn: whoever is told of the new owner is told on the disk that has given it the cell."""
         if self.division is not division or division.silent:
             return
+        if division.old not in self.atlas.own:
+            # Another has stood in for this broker meanwhile: it is not this one's to give.
+            self._give_up(division)
+            return
         fabric, given, kept = self.fabric, division.given, division.kept
         self._end(division)
         halves = (given,) if kept is None else (given, kept)
