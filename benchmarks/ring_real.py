@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from random import Random
 
+from godwit.client.errors import ClientError
 from godwit.commands.demo.play import Plan, Play
 from godwit.net.processes import BrokerProcess, rested, ring
 
@@ -115,34 +116,55 @@ async def performed(told: argparse.Namespace, folder: Path, steps: Steps) -> boo
         steps.tell("they rest")
         idle_ms = await idle(brokers)
         steps.tell(f"{idle_ms:.1f} ms of processor time a second and broker; {told.walkers} clients walk")
-        verdict = await play.run()
+        if not await walked(play, steps):
+            steps.tell(f"so far: {account(play)}")
+            return False
         steps.tell("the account is drawn up")
         await joined(every, steps)
         reports = [await broker.report() for broker in every]
         links = [sum(peer.linked for peer in report.peers) for report in reports]
         memory_mb = [broker.memory_b() / 2**20 for broker in every]
+    except asyncio.CancelledError:
+        steps.tell(f"so far: {account(play)}")
+        raise
     finally:
         await asyncio.gather(*(broker.kill() for broker in every))
-    handoffs = sorted(end_s - begin_s for begin_s, end_s in play.handoffs) or [0.0]
+    print(account(play))
+    verdict = play.verdict()
+    print("| brokers | links, median and most | idle ms/s a broker | MB a broker | lost | twice | out of order |")
+    print("|---|---|---|---|---|---|---|")
     print(
+        f"| {len(every)} | {sorted(links)[len(links) // 2]}, {max(links)} | {idle_ms:.1f} "
+        f"| {sum(memory_mb) / len(memory_mb):.0f} | {verdict.lost} | {verdict.duplicated} | {verdict.out_of_order} |"
+    )
+    return verdict.is_clean
+
+
+async def walked(play: RingPlay, steps: Steps) -> bool:
+    """Whether all clients have walked to the end. Where one gave up, some brokers may be down."""
+    try:
+        await play.run()
+    except ClientError as error:
+        steps.tell(f"a client has given up: {error}")
+        return False
+    return True
+
+
+def account(play: RingPlay) -> str:
+    verdict = play.verdict()
+    handoffs = sorted(end_s - begin_s for begin_s, end_s in play.handoffs) or [0.0]
+    return (
         f"{verdict.published} published, {verdict.matched} owed, {verdict.delivered} delivered, {verdict.lost} lost, "
         f"{verdict.duplicated} twice, {verdict.out_of_order} out of order, {verdict.unwanted} unwanted; "
         f"{len(handoffs)} handoffs, median {1000 * handoffs[len(handoffs) // 2]:.1f} ms"
     )
-    print("| brokers | links, most | idle ms/s a broker | MB a broker | lost | twice | out of order |")
-    print("|---|---|---|---|---|---|---|")
-    print(
-        f"| {len(every)} | {max(links)} | {idle_ms:.1f} | {sum(memory_mb) / len(memory_mb):.0f} | {verdict.lost} "
-        f"| {verdict.duplicated} | {verdict.out_of_order} |"
-    )
-    return verdict.is_clean
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for name, value in (("brokers", 64), ("walkers", 500), ("kill", 10), ("add", 10), ("seconds", 60), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--minutes", type=float, default=6.0, help="give up after so long")
+    parser.add_argument("--minutes", type=float, default=15.0, help="give up after so long")
     told, steps = parser.parse_args(), Steps()
     with tempfile.TemporaryDirectory(prefix="godwit-ring-") as folder:
         try:
