@@ -113,8 +113,13 @@ def test_mobility_reads_once_and_moves_rows_once(spark: SparkSession, tmp_path: 
     pq.write_table(pa.table(rows), tmp_path / "positions.parquet")
     found = read(spark, str(tmp_path / "positions.parquet"), POSITIONS, "positions").good
     places = spark.createDataFrame([("a", 0.0, 0.0)], SITES)
-    stays = mobility.visits(mobility.associations(mobility.fixes(found, None).good, places), Rules())
-    assert (scans(stays), exchanges(stays)) == (1, 1)
+    usable = mobility.fixes(found, None).good
+    for stays in (
+        mobility.visits(mobility.associations(usable, places), Rules()),
+        once := mobility.visits_of(usable, places, Rules()),
+    ):
+        assert (scans(stays), exchanges(stays)) == (1, 1)
+    assert executed(once).count("MapInArrow") == 1, "rows go to Python once"
 
 
 def test_outcomes_are_one_aggregation_without_a_join(spark: SparkSession, tmp_path: Path) -> None:

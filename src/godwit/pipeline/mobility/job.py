@@ -108,10 +108,12 @@ def _of_positions(spark: SparkSession, out: Output, options: MobilityOptions, su
 
     usable = mobility.fixes(asked, box)
     places = out.write("sites", mobility.sites(parts.good, options.most), SITES, files=1)
-    near = mobility.associations(usable.good, places, rules.plane_latitude)
     if options.keep_associations:
-        near = out.write("associations", near, ASSOCIATIONS)
-    stays = out.write("visits", mobility.visits(near, rules), VISITS)
+        near = mobility.associations(usable.good, places, rules.plane_latitude)
+        found = mobility.visits(out.write("associations", near, ASSOCIATIONS), rules)
+    else:
+        found = mobility.visits_of(usable.good, places, rules)
+    stays = out.write("visits", found, VISITS)
     _conclude(spark, out, stays, out.rows["sites"], (positions, usable), parts.bad, options, summary)
 
 

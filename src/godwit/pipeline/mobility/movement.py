@@ -7,9 +7,11 @@ Every function takes frames and gives a frame of the schema that its last line s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
@@ -109,13 +111,17 @@ def fixes(positions: DataFrame, box: Box | None) -> Dataset:
 
 def associations(positions: DataFrame, places: DataFrame, plane_latitude: float | None = None) -> DataFrame:
     """Every fix with the site that is nearest to it, on the globe or on the plane of this latitude."""
+    nearest = _nearest(places, plane_latitude)
+    chosen = positions.select("subscriber", "time_s", "lat", "lon", _log_row())
+    return chosen.mapInArrow(nearest.associated, ASSOCIATIONS).select(*ASSOCIATIONS.names)
+
+
+def _nearest(places: DataFrame, plane_latitude: float | None) -> Nearest:
     rows = sorted(places.collect(), key=lambda place: str(place["site"]))
     if not rows:
         raise PipelineError("there are no sites; without them nobody can be near one")
     lats, lons = np.array([row["lat"] for row in rows]), np.array([row["lon"] for row in rows])
-    nearest = Nearest([row["site"] for row in rows], lats, lons, plane_latitude)
-    chosen = positions.select("subscriber", "time_s", "lat", "lon", _log_row())
-    return chosen.mapInArrow(nearest.associated, ASSOCIATIONS).select(*ASSOCIATIONS.names)
+    return Nearest([row["site"] for row in rows], lats, lons, plane_latitude)
 
 
 def visits(associated: DataFrame, rules: Rules) -> DataFrame:
@@ -124,11 +130,28 @@ def visits(associated: DataFrame, rules: Rules) -> DataFrame:
 
     One shuffle and one sort; Spark may have cut a subscriber's fixes into batches anywhere.
     """
-    order = ("subscriber", "time_s", "log_row")
     ordered = associated if "log_row" in associated.columns else associated.withColumn("log_row", _log_row())
-    fixes_in_order = ordered.select(*order, "site").repartition("subscriber").sortWithinPartitions(*order)
-    visiting = Visiting(rules.gap_s, rules.ping_pong_s)
-    return shaped(fixes_in_order.mapInArrow(visiting.visits, VISITS).select(*VISITS.names), VISITS)
+    return _visited(ordered, ("site",), Visiting(rules.gap_s, rules.ping_pong_s).visits)
+
+
+def visits_of(positions: DataFrame, places: DataFrame, rules: Rules) -> DataFrame:
+    """The same of positions whose associations nobody wants to keep. Rows go to Python once, where their sites are
+    found and joined to visits: they need not come back to Java and go there again."""
+    nearest, visiting = _nearest(places, rules.plane_latitude), Visiting(rules.gap_s, rules.ping_pong_s)
+
+    def visited(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return visiting.visits(nearest.associated(batches))
+
+    return _visited(positions.withColumn("log_row", _log_row()), ("lat", "lon"), visited)
+
+
+ORDER = ("subscriber", "time_s", "log_row")
+Visited = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _visited(numbered: DataFrame, places: Sequence[str], visited: Visited) -> DataFrame:
+    in_order = numbered.select(*ORDER, *places).repartition("subscriber").sortWithinPartitions(*ORDER)
+    return shaped(in_order.mapInArrow(visited, VISITS).select(*VISITS.names), VISITS)
 
 
 def _log_row() -> Column:
