@@ -151,7 +151,9 @@ class Replays:
         replays = session.carried.replays
         if wanted.since is not None and not goes_on:
             replay = Replay(wanted.since, born=born_of_session(session.carried))
-            held = (item.name for some in session.inflow.held.values() for item in some)
+            # Of older sessions' that are kept back nothing is given that can be read (`brings`).
+            kept_back = (some for origin, some in session.inflow.held.items() if origin in session.inflow.gates)
+            held = (item.name for some in kept_back for item in some)
             replay.had = self.flows.names(session, wanted.qos) | {name for name in held if name is not None}
             replay.early = any(way.main for way in session.inflow.upstreams)
             replays[wanted.key] = replay
