@@ -205,6 +205,8 @@ CURED = {
     " went into the copy when the two met. The copy gave it all again that it had had in the original since.",
     "in-a-copy-and-in-its-original-unannounced": "The same where nobody had heard of the copy yet. It also used packet"
     " identifiers that the client knew from the original.",
+    "kept-back-and-taken-for-waiting": "A client asked for the past again while something of an older session was kept"
+    " back. That counted as what waits, so that it was not read, and was dropped as what can be read.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }
