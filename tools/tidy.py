@@ -10,7 +10,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 PACKAGE = "godwit"
@@ -102,6 +102,10 @@ class Module:
         """All of the tree, walked once however many checks look at it."""
         return list(ast.walk(self.tree))
 
+    @cached_property
+    def importing(self) -> list[ast.Import | ast.ImportFrom]:
+        return [node for node in self.nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
     def finding(self, line: int, text: str) -> str:
         return f"{self.path}:{line}: {text}"
 
@@ -116,16 +120,23 @@ def read(base: Path, folder: Path) -> dict[str, Module]:
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(base).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        modules[name] = Module(name, path, ast.parse(path.read_text(), str(path)))
+        about = path.stat()
+        modules[name] = _module(name, path, about.st_mtime_ns, about.st_size)
     return modules
+
+
+@cache
+def _module(name: str, path: Path, changed_ns: int, size: int) -> Module:
+    """As it is: several checks read the same modules, of which there are two thousand."""
+    return Module(name, path, ast.parse(path.read_text(), str(path)))
 
 
 def imports(module: Module, known: Collection[str]) -> Iterator[tuple[int, str]]:
     """Line and dotted name of everything imported, wherever it stands; `from a import b` is b where b is a module."""
-    for node in module.nodes:
+    for node in module.importing:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             origin = origin_of(module, node)
             for alias in node.names:
                 full = f"{origin}.{alias.name}"
@@ -331,7 +342,7 @@ def ways(modules: Modules) -> dict[str, set[str]]:
     return {
         name: {
             *(target for _, target in imports(module, modules) if target in modules),
-            *(text for text in strings(module.tree) if text in modules),
+            *(text for text in strings(module) if text in modules),
             name.rpartition(".")[0],
         }
         for name, module in modules.items()
@@ -349,8 +360,8 @@ def reached_by(ways: Mapping[str, Collection[str]], entries: Iterable[str]) -> s
     return reached
 
 
-def strings(tree: ast.Module) -> Iterator[str]:
-    return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+def strings(module: Module) -> Iterator[str]:
+    return (node.value for node in module.nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def unmirrored(root: Path) -> list[str]:

@@ -20,7 +20,7 @@ def written(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> str:
     (folder / "godwit" / "deep.py").write_text("DEPTH = 1\n")
     (folder / "godwit" / "run.py").write_text(text)
     monkeypatch.setattr(provenance, "SOURCE", folder)
-    for kept in (provenance.code, provenance._tree, provenance._imported):
+    for kept in (provenance.code, provenance._bare, provenance._imported):
         kept.cache_clear()
     return provenance.code("godwit.run")
 

@@ -116,15 +116,15 @@ def _foreign_file(module: str) -> Path | None:
     return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
 
 
-@cache
 def _tree(module: str) -> ast.Module:
     path = _file(module)
     return ast.parse(path.read_text(encoding="utf-8") if path is not None else "")
 
 
+@cache
 def _bare(module: str) -> str:
     """The code alone: what a comment or a docstring says changes no result."""
-    tree = ast.parse(ast.unparse(_tree(module)))
+    tree = _tree(module)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

@@ -156,7 +156,7 @@ def _row(cells: dict[str, Any]) -> Row:
 
 
 def _part(kind: type[Part], cells: dict[str, Any]) -> Part:
-    return kind(**{field.name: cells[field.name] for field in msgspec.structs.fields(kind)})
+    return kind(**{name: cells[name] for name in kind.__struct_fields__})
 
 
 def _column(field: msgspec.structs.FieldInfo) -> pa.Field:
