@@ -93,6 +93,8 @@ def connected(folder: Path, port: int) -> Iterator[str]:
         str(SETTINGS),
         "--driver-memory",
         "512m",
+        "--driver-java-options",
+        "-XX:+UseSerialGC",
         "--conf",
         f"spark.connect.grpc.binding.port={port}",
         "spark-internal",
