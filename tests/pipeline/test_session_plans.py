@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.pipeline.match.jobs import wishes
 
@@ -20,6 +21,7 @@ from godwit.pipeline.ingest import IngestOptions, ingested
 from godwit.pipeline.ingest import run as ingest
 from godwit.pipeline.io.counting import Counted
 from godwit.pipeline.io.reading import checked, read
+from godwit.pipeline.io.row_groups import RowGroups, Share, planned
 from godwit.pipeline.match.deliveries import deliveries
 from godwit.pipeline.match.job import MatchOptions
 from godwit.pipeline.match.job import run as match
@@ -65,6 +67,20 @@ def rows_read(spark: SparkSession, job: Callable[[], object]) -> int:
     last = max(so_far(), default=-1)
     job()
     return sum(rows for stage, rows in so_far().items() if stage > last)
+
+
+class Noted(RowGroups, frozen=True, array_like=True):
+    """Row groups that say beside their file that a worker has read them."""
+
+    def read(self, wanted: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+        with Path(f"{self.path}.readings").open("a") as told:
+            told.write("".join(f"{number}\n" for number in self.numbers))
+        yield from RowGroups.read(self, wanted, rows)
+
+
+def noted(events: DataFrame, wanted: pa.Schema) -> list[Share] | None:
+    shares = planned(events, wanted)
+    return shares and [tuple(Noted(groups.path, groups.numbers) for groups in share) for share in shares]
 
 
 def archive(spark: SparkSession, tmp_path: Path) -> DataFrame:
@@ -133,14 +149,17 @@ def test_outcomes_are_one_aggregation_without_a_join(spark: SparkSession, tmp_pa
     assert (scans(cuts), exchanges(cuts), plan(cuts).count("Join")) == (1, 3, 0)
 
 
-def test_whole_jobs_read_their_input_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_whole_jobs_read_their_input_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What they have written is read again, as are sites: a few rows."""
+    monkeypatch.setattr("godwit.pipeline.match.deliveries.planned", noted)
     rows, few = 1_000, range(100)
     time_s, number = [10.0 * at for at in range(rows)], list(range(rows))
     events = {"broker": ["b"] * rows, "publisher": ["p"] * rows, "sequence": number, "time_s": time_s}
     pq.write_table(pa.table(events | {"attributes": ["{}"] * rows}), tmp_path / "events.parquet")
     fixes = {"subscriber": ["c"] * rows, "time_s": time_s, "lat": [0.0] * rows, "lon": [0.0] * rows}
-    pq.write_table(pa.table(fixes), tmp_path / "fixes.parquet")
+    pq.write_table(pa.table(fixes), tmp_path / "fixes.parquet", row_group_size=250)
     pq.write_table(pa.table({"site": ["a"], "lat": [0.0], "lon": [0.0]}), tmp_path / "sites.parquet")
     air = {"sensor": ["a"] * rows, "time_s": time_s, "pm25": [1.0] * rows}
     pq.write_table(pa.table(air), tmp_path / "air.parquet")
@@ -164,6 +183,7 @@ def test_whole_jobs_read_their_input_once(spark: SparkSession, tmp_path: Path) -
     # As they are filed, workers open the files themselves, and Spark reads nothing of them.
     filed = msgspec.structs.replace(wanted, events=str(tmp_path / "fixes.parquet"), select=None, key=("time_s",))
     assert rows_read(spark, lambda: match(spark, filed)) in few
+    assert sorted((tmp_path / "fixes.parquet.readings").read_text().split()) == ["0", "1", "2", "3"]
     assert pq.read_table(tmp_path / "matched" / "deliveries").num_rows == len([at for at in time_s if at > 9000])
 
 

@@ -16,6 +16,8 @@ from tests.pipeline.match.jobs import delivered, quarantined, wishes
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.gathering.job import GatheringOptions
 from godwit.pipeline.gathering.job import run_stream as gather
+from godwit.pipeline.io.marks import BATCH
+from godwit.pipeline.io.writing import Output
 from godwit.pipeline.match.job import MatchOptions, run, run_stream
 from godwit.pipeline.streaming.queries import Pace
 
@@ -81,6 +83,11 @@ def test_a_batch_and_a_stream_do_not_share_a_folder(spark: SparkSession, tmp_pat
     run_stream(spark, asked, Pace())
     with pytest.raises(PipelineError, match=r"belongs to a stream.*--out .*out-batch`, or --stream"):
         run(spark, asked)
+
+
+def test_a_stream_is_refused_where_a_run_is_at_work(spark: SparkSession, asked: MatchOptions) -> None:
+    with Output(spark, asked.out, asked.mark(BATCH)), pytest.raises(PipelineError, match="match of .* is at work there"):
+        run_stream(spark, asked, Pace())
 
 
 def test_a_condition_that_a_stream_cannot_keep_is_refused_and_not_forgotten(
