@@ -149,9 +149,7 @@ def test_outcomes_are_one_aggregation_without_a_join(spark: SparkSession, tmp_pa
     assert (scans(cuts), exchanges(cuts), plan(cuts).count("Join")) == (1, 3, 0)
 
 
-def test_whole_jobs_read_their_input_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whole_jobs_read_their_input_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What they have written is read again, as are sites: a few rows."""
     monkeypatch.setattr("godwit.pipeline.match.deliveries.planned", noted)
     rows, few = 1_000, range(100)

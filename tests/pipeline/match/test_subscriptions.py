@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -116,7 +117,10 @@ def test_a_changed_set_ships_the_difference_and_means_what_it_would_mean_compile
     assert before.changed == 3 + 6 + 3
     anew = shipper.ship(asked(**dict.fromkeys(first, "a = 1")), before)
     assert not {id(part.base) for part in anew.parts} & {id(part.base) for part in before.parts}
+    sent = [Path(cast(Any, parcel).broadcast._path) for part in before.parts for parcel in part.parcels()]
+    assert all(file.exists() for file in sent)
     shipper.forget(before)
+    assert not any(file.exists() for file in sent), "what was sent is taken back"
     assert len(wanted(events, anew)) == 6 * len(first)
     shipper.close()
 

@@ -86,7 +86,10 @@ def test_a_batch_and_a_stream_do_not_share_a_folder(spark: SparkSession, tmp_pat
 
 
 def test_a_stream_is_refused_where_a_run_is_at_work(spark: SparkSession, asked: MatchOptions) -> None:
-    with Output(spark, asked.out, asked.mark(BATCH)), pytest.raises(PipelineError, match="match of .* is at work there"):
+    with (
+        Output(spark, asked.out, asked.mark(BATCH)),
+        pytest.raises(PipelineError, match=r"match of .* is at work there"),
+    ):
         run_stream(spark, asked, Pace())
 
 

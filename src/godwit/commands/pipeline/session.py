@@ -148,8 +148,7 @@ def parts_told() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as missing:
-        extra = "lab" if missing.name in ("scipy", "matplotlib") else "pipeline"
-        raise InputError(f"the pipeline needs {missing.name}, which comes with godwit[{extra}]") from None
+        raise InputError(f"the pipeline needs {missing.name}, which comes with godwit[pipeline]") from None
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +24,7 @@ from pyspark.sql import SparkSession
 from godwit.pipeline import ingest
 from godwit.pipeline.errors import PipelineError
 from godwit.pipeline.ingest import IngestOptions
+from godwit.pipeline.io.kafka import source
 from godwit.pipeline.io.kafka.address import KafkaAddress, parsed
 from godwit.pipeline.io.kafka.events import connector_options
 from godwit.pipeline.io.kafka.source import advanced
@@ -131,10 +133,29 @@ def test_an_archive_sent_to_a_topic_comes_back_as_the_same_events_and_once(
     assert ingested(tmp_path / "second") == ingested(tmp_path / "first")
 
 
-def test_a_topic_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    options = IngestOptions(archives=("kafka://localhost/air",), out=str(tmp_path / "out"))
-    with pytest.raises(PipelineError, match="'localhost' names no port"):
-        ingest.run(spark, options)
+class Answering:
+    """A client of Kafka that is told what to answer: the stand-in keeps all records, and makes topics as asked."""
+
+    def __init__(self, low: int, high: int, error: str | None = None) -> None:
+        told = SimpleNamespace(error=error and SimpleNamespace(str=lambda: error), partitions={0: None})
+        self.list_topics = lambda topic, timeout: SimpleNamespace(topics={topic: told})
+        self.get_watermark_offsets = lambda partition, timeout: (low, high)
+        self.close = lambda: None
+
+
+def test_records_that_were_removed_before_they_were_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "consumer", lambda address: Answering(low=5, high=9))
+    stream = source._RecordStream(parsed("kafka://a:1/air"), None)
+    with pytest.raises(PipelineError, match="air/0: records 3 to 4 are not kept any more"):
+        stream.partitions({"air": {"0": 3}}, {"air": {"0": 9}})
+    (part,) = stream.partitions({"air": {"0": 5}}, {"air": {"0": 9}})
+    assert part.value == ("air", 0, 5, 9)
+
+
+def test_a_topic_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "consumer", lambda address: Answering(0, 0, "Broker: Unknown topic or partition"))
+    with pytest.raises(PipelineError, match="topic 'air': Broker: Unknown topic"):
+        source._RecordStream(parsed("kafka://a:1/air"), None).initialOffset()
 
 
 def test_sparks_connector_is_told_the_options_that_it_documents(
