@@ -763,7 +763,7 @@ class Watched(msgspec.Struct, frozen=True, tag="watched", array_like=True):
 
 
 class Awake(msgspec.Struct, frozen=True, tag="awake", array_like=True):
-    """I am. `lost`: my disk is not, so send me what you keep of my book."""
+    """I am, again: say which version of my book you keep. `lost`: my disk is not, so send me what you keep of it."""
 
     lost: bool = False
 

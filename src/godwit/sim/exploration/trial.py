@@ -293,12 +293,17 @@ class Trial:
         self._pass(LOOK_S)
 
     def _look_round(self) -> None:
-        """Somebody who has never been here asks each broker what it keeps."""
-        for at in self.plan.brokers:
-            looker = Client(cast(Any, self.cluster), f"look at {at}").connect(at, clean=True, expiry_s=0.0)
-            self._pass(LOOK_S)
+        """Somebody who has never been here asks each broker what it keeps; at all of them at once, since to look at one
+        after the other took a third of the time of a world."""
+        lookers = {
+            at: Client(cast(Any, self.cluster), f"look at {at}").connect(at, clean=True, expiry_s=0.0)
+            for at in self.plan.brokers
+        }
+        self._pass(LOOK_S)
+        for looker in lookers.values():
             looker.subscribe("#", qos=0)
-            self._pass(LOOK_S)
+        self._pass(LOOK_S)
+        for at, looker in lookers.items():
             got = [
                 one.publication for one in looker.got if one.retain and one.publication.topic.startswith(judges.PLAIN)
             ]

@@ -90,6 +90,8 @@ class Replicas:
         """Who was told that it is noted is not on the disk: tell all, once it is safe."""
         if self.fabric.store.get(TABLE, RESTORING, 0) is not None:
             self.restore()
+        elif self.atlas.own:
+            self.fabric.send(self.holders, Awake(), durable=False)
         self.when_safe(self.fabric.note_all)
 
     # What is granted

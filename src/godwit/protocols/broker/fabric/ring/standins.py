@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 
 COPIES, ENTRIES = "copy ", "entry "
+WATCHES_MAX = 4
+"""An owner that speaks by itself is told all the same, each so many times that a holder looks."""
 
 
 class Held(msgspec.Struct, array_like=True):
@@ -53,6 +55,8 @@ class Standins:
         self.books: dict[NodeId, dict[NodeId, BookEntry]] = {}
         self._heard_s: dict[NodeId, float] = {}
         self._tried_s: dict[NodeId, float] = {}
+        self._said: dict[NodeId, tuple[int, float]] = {}
+        """By owner: the version that it was last told is kept here, and when."""
         for owner, _, row in fabric.store.load(TABLE):
             if owner.startswith(COPIES):
                 held = msgspec.msgpack.decode(row, type=Held)
@@ -110,6 +114,7 @@ class Standins:
         self.fabric.store.settled(partial(self._say_version, owner, version))
 
     def _say_version(self, owner: NodeId, version: int) -> None:
+        self._said[owner] = version, self.host.now()
         self.fabric.send((owner,), Watched(version), durable=False)
 
     def _keep(self, held: Held) -> None:
@@ -159,11 +164,20 @@ class Standins:
     def silent_s(self, broker: NodeId) -> float:
         return self.host.now() - self._heard_s.setdefault(broker, self.host.now())
 
+    def _is_owed_word(self, held: Held) -> bool:
+        """Whether the owner is to be told what is kept of its book, and so asked whether it is there. Whoever leaves
+        something unconfirmed is asked by its stream. Whoever has just spoken is there, and has heard this broker."""
+        if self.fabric.unconfirmed.get(held.owner):
+            return False
+        version, said_s = self._said.get(held.owner, (-1, 0.0))
+        watch_s, now_s = self.fabric.options.watch_s, self.host.now()
+        is_new = version != held.version or now_s - said_s >= WATCHES_MAX * watch_s
+        return is_new or self.silent_s(held.owner) >= watch_s
+
     def _watch(self) -> None:
-        """Whoever leaves something unconfirmed is asked by its stream, so nothing more is said to it."""
         fabric = self.fabric
         for held in list(self.held.values()):
-            if not fabric.unconfirmed.get(held.owner):
+            if self._is_owed_word(held):
                 self._say_version(held.owner, held.version)
             if self._is_due(held):
                 self._begin(held)
@@ -281,9 +295,14 @@ class Standins:
         return book
 
     def on_awake(self, origin: NodeId, awake: Awake) -> None:
-        """The owner has lost its disk: it gets back what is kept here of its book."""
+        """The owner has restarted, and does not know who keeps what of its book. If it has lost its disk it gets that
+        back."""
         held = self.held.get(origin)
-        if awake.lost and held is not None:
+        if held is None:
+            return
+        if not awake.lost:
+            self._answer(origin, held.version)
+        else:
             for region in held.regions:
                 self.fabric.on_cede(origin, region.cell)
             self.fabric.send((origin,), self._whole(held))
