@@ -51,6 +51,8 @@ CURED = {
     " handed that on to the homes, of which it was the only one by then, and the older session heard of no newer one.",
     "dht-began-before-it-was-restored": "A broker lost its disk, and a client began a session there before the broker"
     " was in the ring again. No home was told of it then, and the older session stayed where it was.",
+    "dht-subscribed-again-elsewhere": "A client gave up a subscription, moved, and took it up again. Who matches it had"
+    " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
     "begun-at-the-same-moment": "Two sessions of a client began in the same millisecond at two brokers, and a turn to"
     " the one was taken for a turn to the other.",
     "calendar-set-back": "A session that began where the calendar had been set back got an epoch that the older one"

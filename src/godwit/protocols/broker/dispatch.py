@@ -446,9 +446,9 @@ class Switch:
 
     def _was_had(self, session: Session, origin: NodeId, publication: Publication) -> bool:
         """Whether the session had it in another site: a second gateway has brought it here late, or had taken it there
-        before this broker heard of it."""
-        if publication.passage is None and (not self.site or origin == self.name):
-            return False  # it was published here just now, or there is no other site
+        before this broker heard of it. Or it had it at another broker, by a subscription that was given up there."""
+        if publication.passage is None and origin == self.name:
+            return False  # it was published here just now
         name = self._name(publication, self.stamp)
         return name is not None and (name in session.carried.passages or has_had(session, name, publication))
 

@@ -188,7 +188,7 @@ class Memory(msgspec.Struct, array_like=True):
 
 class Stay(msgspec.Struct, frozen=True, array_like=True):
     """A site in which a session was, and how far each stream of it had come where the session left. What it wanted up
-    to there it has had, whoever brings the same to it again and however late."""
+    to there it has had, whoever brings the same to it again and however late. Without site: what it wanted once."""
 
     site: str
     lines: dict[str, Count]

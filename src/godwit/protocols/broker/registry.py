@@ -23,15 +23,17 @@ from godwit.protocols.broker.api import (
 )
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
+from godwit.protocols.broker.fabric.border import in_all_sites
 from godwit.protocols.broker.fabric.gateway import ring_of
 from godwit.protocols.broker.lasting.words import MATCHES, VIEW
 from godwit.protocols.broker.messages import Replay
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
-from godwit.protocols.broker.session.parse import interval_of, remembered, understood, wanted_filters
+from godwit.protocols.broker.session.parse import filters_of, interval_of, remembered, understood, wanted_filters
 from godwit.protocols.broker.session.proofs import BEFORE, is_proven, proof_of, renewed
 from godwit.protocols.broker.session.rows import items_of
 from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
+from godwit.protocols.broker.session.stays import withdrawn
 from godwit.protocols.broker.topics import problem_of_filter
 from godwit.protocols.host import Record
 
@@ -398,6 +400,7 @@ class Registry:
         self.switch.add_sub(sub)
         if old is not None:
             self.switch.remove_sub(old)
+            self._withdraw(session, old)
             if not wanted.lasting:
                 self.switch.views.end(old)
         if session.durable:
@@ -450,7 +453,19 @@ class Registry:
         self.reunion.unsubscribed(session, sub.wanted)
         if session.durable:
             self.switch.ledger.delete_sub(sub)
+        self._withdraw(session, sub)
         return Reason.OK
+
+    def _withdraw(self, session: Session, sub: Sub) -> None:
+        """Whoever matched it, and nothing else that the session wants, is not asked to turn when the session moves on.
+        What that has sent is not for it there, should it subscribe again."""
+        if self.ring is not None and session.durable:
+            lines = self.ring.progress(filters_of((sub,)), filters_of(session.subscriptions.values()))
+            if lines:
+                site = self.switch.site
+                named = {in_all_sites((line, number), site)[0]: number for line, number in lines.items()}
+                session.carried.stays = withdrawn(session.carried.stays, named)
+                self.switch.ledger.put_session(session)
 
     def restrict(self, session: Session, grant: Grant) -> None:
         """What the client may do from now on: what it was granted once and is no longer goes, also what waits."""

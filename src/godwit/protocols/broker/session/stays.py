@@ -2,6 +2,8 @@
 
 What another gateway brings of it late is told by the name that a publication has in all sites: the stream where it
 began, and its number there. Streams are taken in order, so one number for each of them says all.
+
+In a ring the same holds for what a session wanted once: who matches that is not asked to turn when the session moves.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from godwit.protocols.broker.session.state import Session
 STAYS_MAX = 16
 """So many sites are remembered. What was had in one before them, and comes that late, may come again."""
 
+ANYWHERE = ""
+"""Stands for no site: the session may be in the same one yet."""
+
 
 def left(stays: tuple[Stay, ...], site: str, lines: Mapping[str, int]) -> tuple[Stay, ...]:
     """It leaves a site whose streams have come so far."""
@@ -33,6 +38,13 @@ def grown(stays: tuple[Stay, ...], site: str, lines: Mapping[str, int]) -> tuple
         return stays
     stay = msgspec.structs.replace(stays[last], lines={**stays[last].lines, **lines})
     return (*stays[:last], stay, *stays[last + 1 :])
+
+
+def withdrawn(stays: tuple[Stay, ...], lines: Mapping[str, int]) -> tuple[Stay, ...]:
+    """It wants nothing of these streams any longer. Should it want something again, it has had all up to here."""
+    if stays and stays[-1].site == ANYWHERE and not stays[-1].but:
+        lines, stays = {**stays[-1].lines, **lines}, stays[:-1]
+    return (*stays, Stay(ANYWHERE, dict(lines)))[-STAYS_MAX:]
 
 
 def unite_stays(session: Session, stays: Iterable[Stay], wanted: Iterable[Subscription]) -> None:

@@ -53,6 +53,13 @@ class Streams:
         """The name of the stream of this broker, or of another from whom something has come."""
         return self.sender.stream if origin == self.sender.host.name else self.receiver.sources[origin].stream
 
+    def reached(self, origin: NodeId) -> int:
+        """The last number of that stream that was used, or has come here; 0 where none has."""
+        if origin == self.sender.host.name:
+            return self.sender.numbers.last
+        source = self.receiver.sources.get(origin)
+        return 0 if source is None else source.given
+
     def start(self) -> None:
         """Begin to send. The store must have settled since this was made: names and numbers are then on the disk."""
         self.sender.start()

@@ -267,6 +267,16 @@ class RingFabric:
         sources = self.sources(filters)
         return set(sources) if sources and self._knows_sources(filters) else {*sources, *places}
 
+    def progress(self, old: Iterable[Filter], new: Iterable[Filter]) -> dict[str, int]:
+        """How far the streams of those have come here who match something of the old and nothing of the new, this
+        broker among them; by the names that publications have elsewhere."""
+        gone = self._matchers(old) - self._matchers(new)
+        return dict(self.passage(name, number) for name in sorted(gone) if (number := self.streams.reached(name)))
+
+    def _matchers(self, filters: Iterable[Filter]) -> set[NodeId]:
+        filters = tuple(filters)
+        return {*self.sources(filters), *((self.host.name,) if self._matches(filters) else ())}
+
     def _knows_sources(self, filters: tuple[Filter, ...]) -> bool:
         """A cell of this broker, or one that is about to be, may send something, and so may whoever is not certain.
         Nobody becomes an owner before all in the book of the old one have agreed (`Turning.when_clear`)."""
