@@ -133,3 +133,35 @@ def test_tokens_of_a_ring_have_a_secret() -> None:
     secrets: Any = case.broker.sessions["s"].carried.proofs
     assert proof_of(case.subscriber.token) == secrets[-1]
     assert len(secrets[-1]) == 32
+
+
+def test_to_object_to_one_claim_is_not_to_object_to_the_next_of_the_same_broker() -> None:
+    """The client comes back, goes on to the broker that claimed, and starts clean there (`dht` 1000152)."""
+    case = Claimed()
+    case.lie("place")
+    case.subscriber.connect(case.here)
+    case.ring.cluster.run(0.5)
+    epoch = case.broker.sessions["s"].standing.epoch
+    case.ring.fabric(case.liar).send((case.here,), Place("s", epoch + 5, clean=True))
+    case.ring.cluster.run(OBJECT_S + 2)
+    assert "s" not in case.broker.sessions
+
+
+def test_a_claim_outlives_a_crash_before_it_is_decided() -> None:
+    """Who claims a session says so once; nobody would say it again (`dht` 1000516)."""
+    case = Claimed()
+    case.ring.fabric(case.liar).send((case.here,), Place("s", case.epoch + 5, clean=True))
+    case.ring.cluster.run(1)
+    case.ring.cluster.crash(case.here)
+    case.ring.cluster.start(case.here)
+    case.ring.cluster.run(2)
+    assert "s" not in case.ring.cluster.sites[case.here].broker.sessions
+
+
+def test_a_session_that_is_claimed_begins_anew_when_its_client_is_back() -> None:
+    """So it remembers what the client gets from then on: another one may have the same, and go into it."""
+    case = Claimed()
+    case.lie("place")
+    case.subscriber.connect(case.here)
+    case.ring.cluster.run(0.5)
+    assert case.broker.sessions["s"].carried.age > (case.epoch + 5, case.liar)

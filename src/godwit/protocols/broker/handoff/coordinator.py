@@ -239,12 +239,14 @@ class Moves:
         is as old as this knock, and remembers what it has until all others have answered.
 
         The same holds at once for one that has started it clean, has not heard so, and may have started clean elsewhere
-        since: it is told once more that its session is new."""
+        since: it is told once more that its session is new. And it holds for one that proves that it is here while
+        another broker claims its session, which may have begun one for it that will go into this."""
         carried = session.carried
         if not self.follows or opening.expiry_s == 0:
             return
         told_new = carried.strange and carried.started > 0 and carried.memory is None
-        is_due = carried.unproven if opening.token else told_new
+        claims = self.objections.against(session, opening)
+        is_due = bool(claims) or (carried.unproven if opening.token else told_new)
         carried.unproven = carried.unproven or not opening.token
         if not is_due or (self.directory.complete and not self.fabric.sources(ANYTHING)):
             return  # or there is nobody with whom it could have been
@@ -252,7 +254,8 @@ class Moves:
         if session.inflow.is_unconfirmed and carried.memory is not None:
             carried.memory.stays = True  # it began at this knock, and others hear of it when its source has spoken
             return
-        session.standing.epoch, session.standing.announced = self.new_epoch(opening), False
+        epoch = max((self.new_epoch(opening), *(one.epoch + 1 for one in claims)))
+        session.standing.epoch, session.standing.announced = epoch, False
         self.registry.reunion.begin_again(session)
 
     def send_after(self, session: Session, opening: Opening) -> None:
@@ -645,7 +648,7 @@ class Moves:
         at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)
         if session is not None and At(session.standing.epoch, self.name) < at:
             then = partial(self._on_place, origin, place)
-            if self._hears_client(session, Contested(origin, "Place", place.epoch, then)):
+            if self._hears_client(session, Contested(origin, "Place", place.epoch, then, place=place)):
                 return
         if not place.gone and self.abroad.gateway is not None:
             self.abroad.claimed(place.client, at)
@@ -782,6 +785,8 @@ class Moves:
         older place they know of, is on no disk."""
         if session.standing.announced and session.standing.state in OURS and not self.directory.complete:
             self.switch.host.after(0.0, lambda: self.directory.greet((), self._place(session)))
+        if session.standing.claimed is not None and session.standing.state in OURS:
+            self.switch.host.after(0.0, partial(self._on_place, *session.standing.claimed))
         self.turning.loaded(session)
         self.registry.reunion.loaded(session)
         if session.inflow.is_unconfirmed and not session.standing.announced:

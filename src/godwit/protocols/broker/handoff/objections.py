@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from godwit.protocols.broker.api import Reason
-from godwit.protocols.broker.session.proofs import is_proven
+from godwit.protocols.broker.api import Opening, Reason
+from godwit.protocols.broker.messages import Place
+from godwit.protocols.broker.session.proofs import is_proven, proof_of
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.host import NodeId
 
@@ -34,7 +35,14 @@ class Contested(msgspec.Struct, eq=False):
     epoch: int
     then: Callable[[], None]
     proof: str = ""
+    place: Place | None = None
     refused: bool = False
+
+    @property
+    def what(self) -> tuple[NodeId, str, int]:
+        """Tells it from others, also from those that the same broker has made before: to object to one is not to object
+        to the next."""
+        return self.by, self.message, self.epoch
 
 
 class Objections:
@@ -58,8 +66,11 @@ class Objections:
             return False
         if self._undisputed is not None or (not claims and not (session.is_proven and session.outlet is not None)):
             return False
-        if all((claim.by, claim.message) != (other.by, other.message) for other in claims):
+        if all(claim.what != other.what for other in claims):
             self.contested.setdefault(session.client, []).append(claim)
+            before = session.standing.claimed
+            if before is None or before[1].epoch <= claim.epoch:
+                self._note(session, (claim.by, claim.place or Place(session.client, claim.epoch)))
             self.moves.switch.host.after(OBJECT_S, partial(self._decide, session.client, claim))
         if session.outlet is not None:
             text = f"{claim.by} says that the client has connected there: come back with your token if it has not"
@@ -67,10 +78,23 @@ class Objections:
             registry.rest(session)
         return True
 
+    def against(self, session: Session, opening: Opening) -> list[Contested]:
+        """What is claimed of a session whose client comes and shows what only it can know, unless it has done so."""
+        if not is_proven(session.carried, proof_of(opening.token)):
+            return []
+        return [one for one in self.contested.get(session.client, ()) if not one.refused]
+
     def attached(self, session: Session) -> None:
         """Its client is in, and has shown what only it can know."""
         for claim in self.contested.get(session.client, ()):
             claim.refused = True
+        if session.standing.claimed is not None:
+            self._note(session, None)
+
+    def _note(self, session: Session, claimed: tuple[NodeId, Place] | None) -> None:
+        """Who claims it says so once: should this broker crash before it is decided, the session goes then."""
+        session.standing.claimed = claimed
+        self.moves.switch.ledger.put_session(session)
 
     def _decide(self, client: str, claim: Contested) -> None:
         claims = self.contested[client]

@@ -11,7 +11,7 @@ import msgspec
 
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
-from godwit.protocols.broker.messages import FIRST, Carried, Line, Name, Stamp
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Name, Place, Stamp
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, TRANSITIONS, Cause, State, refused
 from godwit.protocols.broker.session.spill import Away, Page, label_of
@@ -431,6 +431,8 @@ class Standing(msgspec.Struct):
     has until then: if it was the session, nobody else has that."""
     void: bool = False
     """A shadow's: the source of the copy that it was has said that it was not the session. It tells those after it."""
+    claimed: tuple[NodeId, Place] | None = None
+    """Which broker says that it has the session, while its client may still object to that."""
 
 
 class Session:
