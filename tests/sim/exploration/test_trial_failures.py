@@ -53,6 +53,8 @@ CURED = {
     " was in the ring again. No home was told of it then, and the older session stayed where it was.",
     "dht-subscribed-again-elsewhere": "A client gave up a subscription, moved, and took it up again. Who matches it had"
     " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
+    "dht-claimed-while-its-client-was-back": "Another broker had a newer session of a client, and claimed the one that"
+    " the client was in. The client came back and kept it, and the two met: what it had had since then came again.",
     "begun-at-the-same-moment": "Two sessions of a client began in the same millisecond at two brokers, and a turn to"
     " the one was taken for a turn to the other.",
     "calendar-set-back": "A session that began where the calendar had been set back got an epoch that the older one"

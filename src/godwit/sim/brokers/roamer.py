@@ -156,6 +156,9 @@ class Bond(msgspec.Struct):
     """Subscriptions that it has not heard to be granted; None: given up."""
     unfinished: set[int] = msgspec.field(default_factory=set)
     """Packet ids of what was not finished when it was told that its session is new."""
+    haunted: set[int] = msgspec.field(default_factory=set)
+    """Those of them that it has not finished under since it came back to an older session, where nobody could know that
+    it had been told so: there they belong to something else, until it finishes something under them."""
     gaps: list[Gap] = msgspec.field(default_factory=list)
     extra: bool = False
     counts: Counter[int] = msgspec.field(default_factory=Counter)
@@ -424,6 +427,8 @@ class Roamer(Client):
         if self._clean and present:
             self.wrong.append(f"started clean at {here}, and was told that its session is present")
         clean, self._clean = self._clean, False
+        if present and self._blind:
+            self.bond.haunted |= self.bond.unfinished
         if not present:
             self.forfeited_s = now_s if self._lied else self.forfeited_s
             self._start_anew(clean=clean)
@@ -569,7 +574,8 @@ class Roamer(Client):
         return said
 
     def _clashes(self, number: int, said: Said) -> bool:
-        return said.qos == 2 and self._blind and number in self.bond.unfinished
+        bond = self.bond
+        return said.qos == 2 and number in (bond.unfinished | bond.haunted if self._blind else bond.haunted)
 
     def _said(self, topic: str, attributes: Mapping[str, Any], qos: int, at: NodeId, **more: Any) -> Said:
         said = Said(
@@ -618,6 +624,7 @@ class Roamer(Client):
     def on_completed(self, connection: Connection, number: int) -> None:
         if connection is self.connection:
             self.flights.pop(number, None)
+            self.bond.haunted.discard(number)
 
     # What it gets.
 

@@ -7,7 +7,7 @@ from godwit.protocols.broker.messages import Stay
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.state import Session
-from godwit.protocols.broker.session.stays import STAYS_MAX, grown, has_had, left, unite_stays
+from godwit.protocols.broker.session.stays import STAYS_MAX, grown, has_had, left, unite_stays, withdrawn
 
 LINE = "plant/b1/ff"
 
@@ -59,3 +59,12 @@ def test_of_two_sessions_that_become_one_each_has_had_what_it_wanted_itself() ->
     session.subscriptions.update(wanting("c/#").subscriptions)
     had = {topic: [has_had(session, name, said(topic)) for name in ((LINE, 7), ("hq/b1/ff", 5))] for topic in "abc"}
     assert had == {"a": [False, True], "b": [True, True], "c": [True, False]}
+
+
+def test_what_was_given_up_is_remembered_by_stream_and_a_later_word_counts() -> None:
+    session = wanting("a/#")
+    stays = withdrawn(left((), "plant", {LINE: 7}), {"b3/1": 171, "b4/2": 5})
+    session.carried.stays = withdrawn(stays, {"b3/1": 180})
+    assert session.carried.stays == (Stay("plant", {LINE: 7}), Stay("", {"b3/1": 180, "b4/2": 5}))
+    assert has_had(session, ("b3/1", 180), said("a/x"))
+    assert not has_had(session, ("b3/1", 181), said("a/x"))

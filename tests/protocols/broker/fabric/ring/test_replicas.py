@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tests.protocols.broker.fabric.ring.worlds import Ring
 
-from godwit.protocols.broker.messages import Amended, Awake, Ceded, Noted, Region
+from godwit.protocols.broker.fabric.ring.standins import WATCHES_MAX
+from godwit.protocols.broker.messages import Amended, Awake, Ceded, Noted, Region, Watched
+from godwit.sim.brokers.options import RING
 
 
 def test_two_others_have_the_whole_book_before_a_subscription_is_granted() -> None:
@@ -151,3 +153,22 @@ def test_who_is_given_a_cell_that_it_remembers_as_anothers_has_it_unless_that_on
     fabric.membership.on_ceded("b1", Ceded(Region(region.cell, "b3", region.term)))
     ring.cluster.run(5)
     assert [(one.prefix, one.term) for one in fabric.regions] == [(region.prefix, region.term + 1)]
+
+
+def test_an_owner_that_speaks_is_asked_seldom_whether_it_is_there() -> None:
+    """Three brokers keep one another's books, so that each hears of the others all the time."""
+    ring = Ring(3)
+    ring.heard.clear()
+    ring.cluster.run(60)
+    said = ring.said(Watched)
+    looks = 60 / RING.watch_s
+    assert looks / WATCHES_MAX * 6 * 0.8 <= len(said) <= looks * 6 / 2, "six pairs of an owner and a holder"
+
+
+def test_an_owner_that_restarts_is_told_at_once_what_is_kept_of_its_book() -> None:
+    """It grants nothing before it knows."""
+    ring = Ring(3, watch_s=1000.0)
+    ring.cluster.crash("b1")
+    ring.cluster.start("b1")
+    ring.cluster.run(2)
+    assert ring.fabric("b1").replicas.safe == ring.fabric("b1").replicas.version
