@@ -10,8 +10,9 @@ from random import Random
 
 import msgspec
 
-from godwit.client.client import Client, connect
-from godwit.client.errors import UnreachableError
+from godwit.client.client import NOT_YET, Client, connect
+from godwit.client.errors import RefusedError, UnreachableError
+from godwit.client.received import Subscription
 from godwit.commands.demo.ledger import Ledger, Verdict, judged
 from godwit.commands.demo.town import Person, Taxi, people
 from godwit.filters.text import parse
@@ -110,7 +111,7 @@ class Play:
     async def _perform(self, clients: list[Client]) -> None:
         listening = [asyncio.create_task(self._listen(walker)) for walker in self.walkers]
         self.say(f"{len(self.walkers)} walkers say what they want")
-        await asyncio.gather(*(walker.listening.wait() for walker in self.walkers))
+        await self._all_listen(listening)
         await agreed(self.brokers)
         self._publishing = True
         self.say(f"{self.plan.taxis} taxis start to report")
@@ -127,8 +128,30 @@ class Play:
                 task.cancel()
             await asyncio.gather(*listening, *walking, trouble, return_exceptions=True)
 
+    async def _all_listen(self, listening: list[asyncio.Task[None]]) -> None:
+        """Whoever ends before that was refused."""
+
+        async def everybody() -> None:
+            for walker in self.walkers:
+                await walker.listening.wait()
+
+        tasks = [asyncio.create_task(everybody()), *listening]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    async def _subscribed(self, walker: Walker) -> Subscription:
+        """In a ring with much to do its owners may answer too late: then it is asked for again."""
+        while True:
+            try:
+                return await walker.client.subscribe(walker.person.wish, topics="taxi/#")
+            except RefusedError as error:
+                if error.reason != NOT_YET:
+                    raise
+                self.say(f"{walker.person.name} asks again: {error}")
+
     async def _listen(self, walker: Walker) -> None:
-        subscription = await walker.client.subscribe(walker.person.wish, topics="taxi/#")
+        subscription = await self._subscribed(walker)
         walker.listening.set()
         async for event in subscription:
             values = event.attributes
