@@ -22,6 +22,8 @@ from godwit.protocols.host import Message, NodeId
 log = logging.getLogger("godwit.balance")
 
 WILDCARDS = ("0.0.0.0", "::", "")
+TOLD = (Load, Loads, Sent)
+"""What brokers tell of themselves, whatever the fabric is."""
 PAUSE_MAX_S = 0.05
 """Between two clients that are sent away, at most."""
 
@@ -34,7 +36,7 @@ def balance_of(config: Config, host: AsyncHost, broker: Broker, links: Links) ->
     balance = Balance(host, options, partial(_burden, broker), links.up.keys)
 
     def deliver(sender: NodeId, message: Message) -> None:
-        if isinstance(message, Load | Loads | Sent):
+        if isinstance(message, TOLD):
             host.run(partial(balance.receive, sender, message))
         else:
             host.deliver(sender, message)

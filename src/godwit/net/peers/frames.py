@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
+from struct import Struct
 
 import msgspec
 
@@ -16,7 +17,9 @@ after the first that understands it, so that two versions can work side by side 
 OLDEST = 9
 """The oldest that it understands as well."""
 
-HEAD_B = 5
+HEAD = Struct(">IB")
+"""How many bytes follow, and the kind, which is the first of them."""
+HEAD_B = HEAD.size
 GREETING_B_MAX = 64 * 1024
 """No longer frame is read from somebody who has not been admitted."""
 
@@ -90,7 +93,7 @@ _decoder: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)
 
 
 def framed(kind: Kind, body: bytes) -> bytes:
-    return b"%b%c%b" % ((len(body) + 1).to_bytes(4, "big"), kind, body)
+    return HEAD.pack(len(body) + 1, kind) + body
 
 
 def encode_control(control: Control) -> bytes:
@@ -117,24 +120,24 @@ class Reader:
         One at a time: a peer may be admitted by one frame and say something larger in the next, and a busy machine
         reads both at once.
         """
-        self._buffer += data
-        at = 0
+        at, begun = 0, self._buffer
+        if begun:
+            begun += data
+        found: bytes | bytearray = begun or data
+        end = len(found)
         try:
-            while len(self._buffer) - at >= HEAD_B:
-                size = int.from_bytes(self._buffer[at : at + 4], "big")
-                kind = self._buffer[at + 4]
-                self._check(size, kind)
-                if len(self._buffer) - at < 4 + size:
+            while end - at >= HEAD_B:
+                size, kind = HEAD.unpack_from(found, at)
+                if not 1 <= size <= self.size_max:
+                    raise RemoteError(f"a frame of {size:,} bytes; between 1 and {self.size_max:,} are allowed")
+                if kind > Kind.PACKED:
+                    raise RemoteError(f"a frame of kind {kind}; there are {Kind.CONTROL:d} to {Kind.PACKED:d}")
+                if end - at < 4 + size:
                     break
-                with memoryview(self._buffer) as view:
-                    body = bytes(view[at + HEAD_B : at + 4 + size])
-                at += 4 + size
-                yield kind, body
+                first, at = at + HEAD_B, at + 4 + size
+                yield kind, bytes(memoryview(found)[first:at])
         finally:
-            del self._buffer[:at]
-
-    def _check(self, size: int, kind: int) -> None:
-        if not 1 <= size <= self.size_max:
-            raise RemoteError(f"a frame of {size:,} bytes; between 1 and {self.size_max:,} are allowed")
-        if kind not in (Kind.CONTROL, Kind.MESSAGE, Kind.PACKED):
-            raise RemoteError(f"a frame of kind {kind}; there are {Kind.CONTROL:d} to {Kind.PACKED:d}")
+            if begun:
+                del begun[:at]
+            else:
+                begun += data[at:]

@@ -115,7 +115,9 @@ class Handshake:
         )
         self._exchange: Exchange | None = None
         self._keys: Keys | None = None
-        self._proved = self._seals = self._opens = False
+        self._proved = False
+        self.seals = self.opens = False
+        """Whether what is sent is sealed from now on, and what comes."""
         self.hello = self._said_hello() if dialled else b""
 
     @property
@@ -156,7 +158,7 @@ class Handshake:
                 answers = self._greet(control, body)
             case Proof():
                 self._check_proof(control)
-                self._opens = self._keys is not None
+                self.opens = self._keys is not None
                 answers = () if self.dialled else (self._proof(),)
         self.state = state
         return control, answers
@@ -177,15 +179,15 @@ class Handshake:
 
     def sealed(self, kind: Kind, body: bytes) -> bytes:
         """What is sent for this body: as it is until our proof is on its way."""
-        return self._keys.seal(self.dialled, kind, body) if self._seals and self._keys is not None else body
+        return self._keys.seal(self.dialled, kind, body) if self.seals and self._keys is not None else body
 
     def answered(self) -> None:
         """Call it when what `receive` returned is on its way: what follows our proof is sealed."""
-        self._seals = self._proved
+        self.seals = self._proved and self._keys is not None
 
     def opened(self, kind: int, body: bytes) -> bytes:
         """What was sent; `RemoteError` where it was not our peer that sent it."""
-        return self._keys.open(not self.dialled, kind, body) if self._opens and self._keys is not None else body
+        return self._keys.open(not self.dialled, kind, body) if self.opens and self._keys is not None else body
 
     def _check_hello(self, theirs: Hello) -> None:
         """Reasons are read at both ends, so they name both."""

@@ -88,6 +88,9 @@ class Link(asyncio.Protocol):
         self._queue_b = 0
         self._paused = False
         self._later: asyncio.TimerHandle | None = None
+        self._name: NodeId = ""
+        self._pace: Pace | None = None
+        """Of its peer, once that is admitted."""
         self.traffic = Traffic()
         self._packer: Packer | None = None
 
@@ -141,7 +144,8 @@ class Link(asyncio.Protocol):
             for kind, body in self._reader.feed(data):
                 if self._transport is None or self._transport.is_closing():
                     return
-                body = self.handshake.opened(kind, body)
+                if self.handshake.opens:
+                    body = self.handshake.opened(kind, body)
                 if kind == Kind.MESSAGE:
                     self._take_message(body)
                 elif kind == Kind.PACKED:
@@ -162,9 +166,10 @@ class Link(asyncio.Protocol):
     def _take_message(self, body: bytes) -> None:
         if self.handshake.state is not State.ADMITTED:
             raise RemoteError(f"a message came while {self.handshake.state}")
-        self.links.received += 1
+        links = self.links
+        links.received += 1
         self.traffic.plain_in += len(body)
-        self.links.on_message(self.peer.name, self.links.decode(body))
+        links.on_message(self._name, links.decode(body))
 
     def _unpacked(self, body: bytes) -> bytes:
         if self._packer is None:
@@ -198,7 +203,9 @@ class Link(asyncio.Protocol):
                 from godwit.net.peers.packing import Packer
 
                 self._packer = Packer()
-            self.traffic = self.links.traffic.setdefault(self.peer.name, self.traffic)
+            self._name = self.peer.name
+            self._pace = self.links.pace_of(self._name)
+            self.traffic = self.links.traffic.setdefault(self._name, self.traffic)
             self.links.admit(self)
         elif isinstance(control, Known):
             self.links.on_known(control.peers)
@@ -212,8 +219,13 @@ class Link(asyncio.Protocol):
         if self._queue_b + len(body) > self.links.options.queue_b_max and self._queue_b:
             self.dropped += 1
             return False
-        self._enqueue(kind, body)
-        self._flush()
+        frame = framed(kind, self.handshake.sealed(kind, body) if self.handshake.seals else body)
+        if self._queue or self._paused or self._pace is not None:
+            self._queue.append(frame)
+            self._queue_b += len(frame)
+            self._flush()
+        else:
+            self._let_go(frame)
         return True
 
     def _enqueue(self, kind: Kind, body: bytes) -> None:
@@ -225,19 +237,20 @@ class Link(asyncio.Protocol):
     def _flush(self) -> None:
         if self._paused or self._transport is None or self._transport.is_closing():
             return
-        pace = self.pace
+        pace = self._pace
         data = b"".join(self._queue) if pace is None else self._due(pace)
         if pace is None:
             self._queue.clear()
             self._queue_b = 0
         if data:
+            self._let_go(data)
+
+    def _let_go(self, data: bytes) -> None:
+        """What is said to a connection that has ended is lost with it."""
+        if self._transport is not None and not self._transport.is_closing():
             self.said_s = self.loop.time()
             self.traffic.wire_out += len(data)
             self._transport.write(data)
-
-    @property
-    def pace(self) -> Pace | None:
-        return self.links.pace_of(self.peer.name) if self.handshake.state is State.ADMITTED else None
 
     def _due(self, pace: Pace) -> bytes:
         """What may leave now, byte by byte, so that the other end hears something all the time; the rest follows."""

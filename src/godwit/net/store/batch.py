@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from godwit.protocols.broker.store import TABLES
@@ -75,7 +76,7 @@ class Batch:
             return True, changes[number]
         return key in self.dropped, None
 
-    def statements(self) -> Iterator[Statement]:
+    def statements(self) -> list[Statement]:
         gone: list[tuple[int, str, int]] = []
         put: list[tuple[int, str, int, bytes]] = []
         for (kind, owner), changes in self.changes.items():
@@ -84,25 +85,31 @@ class Batch:
                     gone.append((kind, owner, number))
                 else:
                     put.append((kind, owner, number, value))
-        if self.dropped:
-            yield DROP, True, list(self.dropped)
-        yield from _together(_delete, gone)
-        yield from _together(_insert, put)
+        found: list[Statement] = [(DROP, True, list(self.dropped))] if self.dropped else []
+        if gone:
+            _add(found, _delete, gone)
+        if put:
+            _add(found, _insert, put)
+        return found
 
 
-def _together(text: Callable[[int], str], rows: list[Any]) -> Iterator[Statement]:
+def _add(found: list[Statement], text: Callable[[int], str], rows: list[Any]) -> None:
     """Two texts whatever the number of rows, so that both stay prepared."""
     whole = len(rows) - len(rows) % TOGETHER
-    for at in range(0, whole, TOGETHER):
-        yield text(TOGETHER), False, [value for row in rows[at : at + TOGETHER] for value in row]
+    found += [
+        (text(TOGETHER), False, [value for row in rows[at : at + TOGETHER] for value in row])
+        for at in range(0, whole, TOGETHER)
+    ]
     if whole < len(rows):
-        yield text(1), True, rows[whole:]
+        found.append((text(1), True, rows[whole:]))
 
 
+@cache
 def _insert(rows: int) -> str:
     return 'INSERT OR REPLACE INTO "rows" VALUES ' + ", ".join(["(?, ?, ?, ?)"] * rows)
 
 
+@cache
 def _delete(rows: int) -> str:
     if rows == 1:
         return 'DELETE FROM "rows" WHERE kind = ? AND owner = ? AND number = ?'

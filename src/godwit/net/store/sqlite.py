@@ -106,7 +106,8 @@ class SqliteStore:
         except BaseException:
             self._lock.close()
             raise
-        found = os.stat(self.path)
+        self._name = str(self.path)
+        found = os.stat(self._name)
         self._inode = (found.st_dev, found.st_ino)
         self._reader: sqlite3.Connection | None = None
         """For single rows: the thread may be in the midst of a transaction with the other one."""
@@ -329,7 +330,7 @@ class SqliteStore:
     def _is_there(self) -> bool:
         """SQLite would go on writing to a file that has no name any more, and all of it would be gone with the end."""
         try:
-            found = os.stat(self.path)
+            found = os.stat(self._name)
         except OSError:
             return False
         return (found.st_dev, found.st_ino) == self._inode

@@ -78,6 +78,8 @@ class Overlay:
         assert isinstance(process, BrokerProcess)
         self.election: Election = process.election
         self._seen: tuple[int, frozenset[NodeId]] = (-1, frozenset())
+        self._hops: dict[NodeId, tuple[int, NodeId | None, NodeId | None]] = {}
+        """The way to each broker that was asked for, and at which change of the tables it was looked up."""
 
     def _router(self, host: Host, tree: Tree) -> MftBroker:
         options = self.options
@@ -135,8 +137,11 @@ class Overlay:
         self.tables.led_back([WISH + to])
 
     def hop(self, to: NodeId) -> NodeId | None:
-        hop = self.tables.routes.hop(WISH + to)
-        return hop[1:] if hop is not None and hop in self.election.neighbors else None
+        routes, found = self.tables.routes, self._hops.get(to)
+        if found is None or found[0] != routes.changes:
+            hop = routes.hop(WISH + to)
+            found = self._hops[to] = routes.changes, hop, hop[1:] if hop is not None else None
+        return found[2] if found[1] in self.election.neighbors else None
 
     def changed(self) -> bool:
         """Whether statements or ways may be others than at the last time this was asked."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from itertools import pairwise
 from math import isfinite
 from typing import Annotated
 
@@ -25,6 +24,8 @@ from godwit.protocols.broker.messages import (
     Dividing,
     Enter,
     Noted,
+    Offered,
+    Outlook,
     Owned,
     Recalled,
     Region,
@@ -223,14 +224,13 @@ def decode_items(run: Run) -> tuple[Item, ...]:
         items = _items.decode(run.items)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RemoteError(f"no items of a stream: {error}") from error
-    if any(one.number >= other.number for one, other in pairwise(items)):
-        raise RemoteError("the numbers of a stream must grow")
+    last = 0
     for one in items:
+        if one.number <= last:
+            raise RemoteError("the numbers of a stream must grow")
+        last = one.number
         if problem := _problem_of(one.content):
             raise RemoteError(f"no items of a stream: {problem}")
-        for wanted in filters_in(one.content):
-            if problem := problem_of(wanted):
-                raise RemoteError(f"no items of a stream: {problem}")
     return items
 
 
@@ -245,6 +245,8 @@ def _problem_of(content: Content) -> str:
             return next((problem for _, one in rows if (problem := problem_of_name(one.topic))), "")
         case Wanted(filters=filters):
             return _problem_of_filters(filters or ())
+        case Outlook() | Offered():
+            return _problem_of_filters(filters_in(content))
         case Ceded(region, book, contacts=contacts):
             wanted = (one for entry in book for one in entry.filters)
             return _problem_of_filters(wanted) or _problem_of_regions((region, *contacts))

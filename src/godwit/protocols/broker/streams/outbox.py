@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable
-from itertools import takewhile
 
 import msgspec
 
@@ -198,8 +197,13 @@ class Outbox:
 
     def release(self, lane: Lane, upto: int) -> int:
         """The receiver needs nothing up to this number any more; how many parcels that were."""
-        done = list(takewhile(lambda number: number <= upto, lane.parcels))
-        self._remove(lane, done)
+        done: list[int] = []
+        for number in lane.parcels:
+            if number > upto:
+                break
+            done.append(number)
+        if done:
+            self._remove(lane, done)
         return len(done)
 
     def forget(self, lane: Lane) -> int:

@@ -290,6 +290,9 @@ class Receiver:
 def _retimed(items: tuple[Item, ...], offset_s: float) -> tuple[Item, ...]:
     """With times by this broker's clock. Most say none."""
     found = [retimed(item.content, offset_s) for item in items]
-    if all(one is item.content for one, item in zip(found, items, strict=True)):
+    for one, item in zip(found, items, strict=True):
+        if one is not item.content:
+            break
+    else:
         return items
     return tuple(Item(item.number, item.durable, one) for one, item in zip(found, items, strict=True))

@@ -235,6 +235,8 @@ class Sender:
 
     def _gather(self, lane: Lane, found: dict[int, list[tuple[Lane, int]]]) -> None:
         """What one receiver may get now. Whoever cannot get anything is left until something changes for it."""
+        if lane.waiting and lane.life and lane.next(self._settled) is None:
+            return  # the disk must have it first, and then this is called again
         if not self.has_way(lane.to):
             del self._busy[lane.to]
         elif not lane.life:
@@ -245,9 +247,10 @@ class Sender:
             self._fill(lane, found)
 
     def _fill(self, lane: Lane, found: dict[int, list[tuple[Lane, int]]]) -> None:
-        if not lane.under_way:
+        under_way = lane.under_way
+        if not under_way:
             lane.ask_at_s = self.host.now() + self.options.retry_s
-        left, window_b = self.options.window - lane.under_way, self.options.window_b
+        left, window_b = self.options.window - under_way, self.options.window_b
         while left > 0 and lane.sent_bytes < window_b:
             parcel = lane.next(self._settled)
             if parcel is None:
