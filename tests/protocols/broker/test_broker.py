@@ -12,6 +12,7 @@ import pytest
 from godwit.events import Value
 from godwit.filters.text import parse
 from godwit.protocols.broker.api import Capacity, Grant, Limits, Reason, RetainHandling, Subscription, Will
+from godwit.protocols.broker.interest.subscribers import BEYOND
 from godwit.protocols.broker.publication import Properties, Publication
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import World
@@ -572,6 +573,33 @@ def test_an_audience_is_straight_only_where_nothing_else_is_to_be_done() -> None
     assert wanting == [{subscriber.connection}, set()]
     broker.on_published = lambda publication: None
     assert broker.audience("a/b").straight is None
+
+
+def test_who_wants_many_events_for_their_content_is_told_by_outlet_where_all_are_here() -> None:
+    """The index answers for a batch. A client comes once for each event, and those who are away not at all."""
+    world = World()
+    broker = world.sites["b1"].broker
+    clients = [Client(world, f"s{number}").connect("b1") for number in range(4)]
+    for number in range(80):
+        clients[number % 4].subscribe("d", f"n BETWEEN {number // 2} AND {number // 2 + 5}", key=f"d{number}")
+    clients[3].drop()
+    outlets = [one.connection for one in clients[:3] if one.connection is not None]
+    events: list[dict[str, Value]] = [{"n": at % 50} for at in range(60)]
+    wanted = {
+        outlet: [
+            at
+            for at, event in enumerate(events)
+            if any(one // 2 <= int(str(event["n"])) <= one // 2 + 5 for one in range(number, 80, 4))
+        ]
+        for number, outlet in enumerate(outlets)
+    }
+    assert broker.outlets(broker.audience("d").asking, events, outlets) == wanted
+    clients[0].subscribe("d", "n BETWEEN 7 AND 8", group="g")
+    told = broker.outlets(broker.audience("d").asking, events, outlets)
+    assert isinstance(told, list), "somebody is beyond, and the broker must see it"
+    by_outlet = {outlet: [at for at, one in enumerate(told) if outlet in one] for outlet in outlets}
+    assert by_outlet == wanted
+    assert [at for at, one in enumerate(told) if BEYOND in one] == [7, 8, 57, 58]
 
 
 def test_an_archive_sees_every_publication() -> None:

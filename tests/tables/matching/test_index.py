@@ -17,7 +17,7 @@ from godwit.filters.filters import Filter, FilterSet, attribute, filter_of
 from godwit.filters.predicates import Kind, Outside, Text, TextOp, Within, equ, gr, like, neq, rng
 from godwit.filters.text import parse
 from godwit.tables.matching.batch import Batch
-from godwit.tables.matching.index import Index, Matches
+from godwit.tables.matching.index import GROUPED_MAX, Groups, Index, Matches
 
 Wanted = Filter | FilterSet
 matching = pytest.mark.feature("content-routing F4")
@@ -107,6 +107,28 @@ def test_few_events_that_reach_little_go_one_after_the_other_and_many_that_reach
         matches = index.match_batch(Batch.from_events(stream))
         assert index._matcher._are_few(40, 40_000) is is_apart
         assert [sorted(ids.tolist()) for ids in matches] == [expected(wanted, event) for event in stream]
+
+
+@given(st.lists(st.lists(st.lists(st.integers(0, 40), unique=True), min_size=1), min_size=1), st.integers(1, 7))
+def test_matches_by_group_are_those_by_event(batches: list[list[list[int]]], groups: int) -> None:
+    """A group comes once, with what any of its ids wants, in order, and whatever was asked before."""
+    known = Groups(lambda number: number % groups)
+    for found in batches:
+        counts = np.array([0, *map(len, found)], np.int64)
+        ids = np.array([number for numbers in found for number in numbers], np.int64)
+        wanted: dict[int, dict[int, None]] = {}
+        for at, numbers in enumerate(found):
+            for number in numbers:
+                wanted.setdefault(number % groups, {})[at] = None
+        parted = known.parted(Matches(np.cumsum(counts), ids))
+        assert parted is not None
+        assert {group: list(events) for group, events in wanted.items()} == dict(parted)
+        assert len(parted) == len(wanted)
+
+
+def test_ids_that_are_too_high_or_below_zero_have_no_groups() -> None:
+    for number in (GROUPED_MAX + 1, -1):
+        assert Groups(lambda one: 0).parted(Matches(np.array([0, 1]), np.array([number]))) is None
 
 
 @matching

@@ -642,6 +642,11 @@ class Connection(Requests):
         found = front.routes.wanting(carriage, data, run, front.broker.clock())
         generation, always = front.broker.generation, carriage.receivers
         parcels = Parcels(self.version)
+        if isinstance(found, dict):
+            found.update((one, list(range(len(run)))) for one in always)
+            parcels.part([data[start:end] for start, _, _, _, end in run], found)
+            self._carried(*parcels.send())
+            return run[-1][4], len(run)
         for (start, body, _, _, end), receivers in zip(run, found, strict=True):
             count, position = count + 1, end
             if BEYOND not in receivers:

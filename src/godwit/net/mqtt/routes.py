@@ -15,7 +15,7 @@ from godwit.net.mqtt.codec import PacketError, topic_of
 from godwit.net.mqtt.framing import PACKET_ANY, Piece, with_properties, without_properties
 from godwit.protocols.broker.api import Outlet
 from godwit.protocols.broker.broker import Broker
-from godwit.protocols.broker.interest.subscribers import Asking, Taker, Wanting
+from godwit.protocols.broker.interest.subscribers import Asking, Parted, Taker, Wanting
 from godwit.protocols.broker.publication import plain_values
 from godwit.protocols.broker.topics import LEVELS_MAX
 
@@ -93,6 +93,12 @@ class Parcels:
                 same[one] = [packet]
             elif one is not None:
                 self._other.setdefault(one, []).append(packet)
+
+    def part(self, packets: list[bytes], parted: Parted) -> None:
+        """Of these packets each receiver gets those that it wants; there are no others yet."""
+        self._count += len(packets)
+        for one, wanted in cast("dict[Connection, list[int]]", parted).items():
+            (self._same if (one.version == 5) == self._five else self._other)[one] = [packets[at] for at in wanted]
 
     def send(self) -> tuple[int, int]:
         """How many packets those were, and to how many receivers all of them together."""
@@ -228,7 +234,7 @@ class Routes:
         assert isinstance(found, Carriage)
         return found
 
-    def wanting(self, carriage: Carriage, data: bytes, pieces: Sequence[Piece], now_s: float) -> list[Wanting]:
+    def wanting(self, carriage: Carriage, data: bytes, pieces: Sequence[Piece], now_s: float) -> list[Wanting] | Parted:
         """Who wants each of these packets for its content."""
         topics = self._topics
         values: list[Mapping[str, Value]] = []

@@ -19,7 +19,7 @@ from godwit.protocols.broker.handoff.coordinator import Moves
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Foresight, Handoff
 from godwit.protocols.broker.handoff.directory import Directory
 from godwit.protocols.broker.handoff.reconcile import Reunion
-from godwit.protocols.broker.interest.subscribers import Asking, Taker, Wanting
+from godwit.protocols.broker.interest.subscribers import Asking, Parted, Taker, Wanting
 from godwit.protocols.broker.interest.subscribers import Audience as Audience
 from godwit.protocols.broker.lasting.past import Past
 from godwit.protocols.broker.lasting.profiles import problem_of
@@ -528,7 +528,7 @@ class Broker:
 
     def outlets(
         self, asking: Sequence[Asking], events: Sequence[Mapping[str, Value]], taking: Container[Outlet]
-    ) -> list[Wanting]:
+    ) -> list[Wanting] | Parted:
         """Who wants each of these for its content; see `Audiences.outlets`."""
         return self._switch.audiences.outlets(asking, events, taking)
 

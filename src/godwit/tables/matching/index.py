@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -46,7 +46,7 @@ BATCHED = 24
 
 EVENT_NS, LOOK_NS = 1_500.0, 4.0
 """What a single event costs, and each posting that it reaches."""
-CUT_NS, POSTING_NS = 3.0, 12.0
+CUT_NS, POSTING_NS = 6.0, 12.0
 """What a slice of events costs: for each cut of an attribute that it has, and each posting that one of them reaches.
 Measured with `benchmarks/matching.py --ways`."""
 LEARNED = 64
@@ -81,6 +81,43 @@ class Matches:
     @property
     def counts(self) -> Ints:
         return np.diff(self.offsets)
+
+
+GROUPED_MAX = 1 << 22
+"""Ids up to it are put into groups: each takes four bytes, whether it is in use or not."""
+
+
+class Groups:
+    """Which ids belong together, as those of one receiver do: `group_of` tells the group of an id, counted from 0, and
+    is asked once for each."""
+
+    def __init__(self, group_of: Callable[[int], int]) -> None:
+        self._group_of = group_of
+        self._of = np.full(1, -1, np.int32)
+
+    def parted(self, matches: Matches) -> list[tuple[int, list[int]]] | None:
+        """By group instead of by event: each that wants one of the events, with all that it wants, in order and each
+        once. None where ids are too high to be kept so."""
+        ids, events = matches.ids, len(matches)
+        if not len(ids):
+            return []
+        top = int(ids.max())
+        if top > GROUPED_MAX or ids.min() < 0:
+            return None
+        if top >= len(self._of):
+            more = np.full(top + 1, -1, np.int32)
+            self._of = np.concatenate([self._of, more])
+        for one in dict.fromkeys(ids[self._of[ids] < 0].tolist()):
+            self._of[one] = self._group_of(one)
+        keys = self._of[ids].astype(np.int64) * events + np.repeat(np.arange(events), matches.counts)
+        keys.sort()
+        groups, wanted = np.divmod(keys[np.flatnonzero(np.diff(keys, prepend=-1))], events)
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        order, ends = wanted.tolist(), [*starts[1:].tolist(), len(wanted)]
+        return [
+            (group, order[begin:end])
+            for group, begin, end in zip(groups[starts].tolist(), starts.tolist(), ends, strict=True)
+        ]
 
 
 class Index:
@@ -132,8 +169,13 @@ class Index:
 
     def match_each(self, events: Sequence[Mapping[str, Value]]) -> Iterable[Ints]:
         """The same for each of these events: as one batch where they are many and pyarrow is installed."""
+        together = self.match_together(events)
+        return [self._matcher.match(values) for values in events] if together is None else together
+
+    def match_together(self, events: Sequence[Mapping[str, Value]]) -> Matches | None:
+        """The same as one batch; None where they are few, or pyarrow is not installed."""
         if len(events) < BATCHED or not _has_arrow():
-            return [self._matcher.match(values) for values in events]
+            return None
         from godwit.tables.matching.batch import Batch
 
         return self.match_batch(Batch.from_events(events))

@@ -16,7 +16,7 @@ from godwit.filters.filters import Filter, FilterSet
 from godwit.filters.predicates import AnyPredicate, Interval, Kind, Text, TextOp, kind_of
 
 if TYPE_CHECKING:
-    from godwit.tables.matching.index import Index
+    from godwit.tables.matching.index import Index, Matches
 
 
 T = TypeVar("T")
@@ -89,6 +89,11 @@ class Conditions(Generic[T]):
         if not self._points:
             return others
         return [[*find(values), *numbers] for values, numbers in zip(events, others, strict=True)]
+
+    def matches(self, events: Sequence[Mapping[str, Value]]) -> Matches | None:
+        """The same as arrays, where the compiled index alone answers for all of these at once."""
+        index = None if self._points or not self._filters else self._loaded()
+        return index.match_together(events) if index is not None else None
 
     def _match_others(self, events: Sequence[Mapping[str, Value]]) -> list[list[int]]:
         index = self._loaded()

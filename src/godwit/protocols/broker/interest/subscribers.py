@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from godwit.events import Value
 from godwit.filters.filters import Filter, FilterSet
@@ -16,6 +16,9 @@ from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.state import GroupKey, Session, Sub
 from godwit.protocols.broker.topics import Trie, meaning, problem_of_name
 from godwit.protocols.host import NodeId
+
+if TYPE_CHECKING:
+    from godwit.tables.matching.index import Groups, Matches
 
 CACHED_MAX, CACHED_LENGTH_MAX = 65_536, 256
 """Topics whose audience is remembered; beyond it all are forgotten, which costs one lookup each. Longer ones are not:
@@ -141,6 +144,9 @@ BEYOND = _Beyond()
 
 Wanting = set[Outlet | _Beyond | None]
 
+Parted = dict[Outlet, list[int]]
+"""By outlet which of several publications go there, in order."""
+
 
 class _Outlets(dict[int, Outlet | _Beyond | None]):
     """To whom what meets a condition goes as it is, by the condition's number; None: its client is not connected."""
@@ -148,6 +154,25 @@ class _Outlets(dict[int, Outlet | _Beyond | None]):
     def __init__(self, conditions: Asking, taking: Container[Outlet]) -> None:
         self._conditions = conditions
         self._taking = taking
+        self._groups: Groups | None = None
+        self._of_group: dict[Outlet | _Beyond | None, int] = {}
+
+    def parted(self, matches: Matches) -> Parted | None:
+        """Who wants what, where nobody is beyond and numbers are not too high."""
+        if self._groups is None:
+            from godwit.tables.matching.index import Groups
+
+            self._groups = Groups(self._group_of)
+        found = self._groups.parted(matches)
+        if found is None:
+            return None
+        outlets = list(self._of_group)
+        by_outlet = {outlets[group]: events for group, events in found}
+        by_outlet.pop(None, None)
+        return None if BEYOND in by_outlet else cast("Parted", by_outlet)
+
+    def _group_of(self, number: int) -> int:
+        return self._of_group.setdefault(self[number], len(self._of_group))
 
     def __missing__(self, number: int) -> Outlet | _Beyond | None:
         found = self[number] = self._found(self._conditions.asked_by(number))
@@ -318,20 +343,31 @@ class Audiences:
 
     def outlets(
         self, asking: Sequence[Asking], events: Sequence[Mapping[str, Value]], taking: Container[Outlet]
-    ) -> list[Wanting]:
+    ) -> list[Wanting] | Parted:
         """Who wants each of these for its content, of those who ask so: the outlets to which it goes as it is, if they
         are among `taking`. `BEYOND` where it goes to others too, and the broker must see it; None for clients that are
-        not connected."""
+        not connected. Where there are neither, it may be told by outlet."""
         begun_s = self._clock() if self._clock is not None else 0.0
+        found = self._find_outlets(asking, events, taking)
+        if self._clock is not None:
+            self._took(self._clock() - begun_s)
+        return found
+
+    def _find_outlets(
+        self, asking: Sequence[Asking], events: Sequence[Mapping[str, Value]], taking: Container[Outlet]
+    ) -> list[Wanting] | Parted:
         found: list[Wanting] = []
         for conditions in asking:
             known = self._outlets.get(conditions)
             if known is None:
                 known = self._outlets[conditions] = _Outlets(conditions, taking)
-            one = [{known[number] for number in numbers} for numbers in conditions.numbers(events)]
+            matches = conditions.matches(events)
+            by_outlet = known.parted(matches) if matches is not None and len(asking) == 1 else None
+            if by_outlet is not None:
+                return by_outlet
+            met = conditions.numbers(events) if matches is None else [numbers.tolist() for numbers in matches]
+            one = [{known[number] for number in numbers} for numbers in met]
             found = [mine | more for mine, more in zip(found, one, strict=True)] if found else one
-        if self._clock is not None:
-            self._took(self._clock() - begun_s)
         return found
 
     def askers(self, publications: Sequence[Publication]) -> list[list[Any]]:
