@@ -449,6 +449,8 @@ class Switch:
         before this broker heard of it. Or it had it at another broker, by a subscription that was given up there."""
         if publication.passage is None and origin == self.name:
             return False  # it was published here just now
+        if not session.carried.stays and not session.carried.passages:
+            return False  # most sessions: nothing was given up, and there is no other site
         name = self._name(publication, self.stamp)
         return name is not None and (name in session.carried.passages or has_had(session, name, publication))
 
