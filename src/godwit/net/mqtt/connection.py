@@ -755,6 +755,8 @@ class Connection(Requests):
         except Exception:
             self._refuse(int(Reason.UNSPECIFIED), "the broker could not check who this is")
             raise
+        finally:
+            self._admission = None  # of a task that is done 0.7 kB would stay as long as the client
 
     def _admitted(self, admitted: Admitted) -> None:
         if self.state is not State.ADMITTING:
