@@ -28,7 +28,7 @@ from godwit.net.mqtt.options import Options
 from godwit.net.mqtt.routes import Carriage
 from godwit.protocols.broker.api import Outlet
 from godwit.protocols.broker.interest.conditions import FEW
-from godwit.protocols.broker.interest.subscribers import Asking, Wanting
+from godwit.protocols.broker.interest.subscribers import Asking, Parted, Wanting
 
 PING, PONG = b"\xc0\0", b"\xd0\0"
 MANY = 5_000
@@ -346,7 +346,7 @@ def watch_batches(front: Front) -> list[int]:
 
     def counted(
         asking: Sequence[Asking], events: Sequence[Mapping[str, Value]], taking: Container[Outlet]
-    ) -> list[Wanting]:
+    ) -> list[Wanting] | Parted:
         sizes.append(len(events))
         return outlets(asking, events, taking)
 
