@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Container, Mapping, Sequence
+from socket import socketpair
+from typing import Any
 
 import mqtt5
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.net.mqtt.saying import codes, connected, subscribe, text
+from tests.net.mqtt.saying import codes, connected, publish, subscribe, text
 from tests.net.mqtt.serving import lone_broker, served
 
 from godwit.events import Value
@@ -41,6 +43,8 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.reading = True
+        self.unread, self._socket = socketpair()
+        self._socket.setblocking(False)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += bytes(data)
@@ -61,7 +65,7 @@ class Wire(asyncio.Transport):
     def abort(self) -> None: ...
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
     def get_extra_info(self, name: str, default: object = None) -> object:
-        return ("127.0.0.1", 1) if name == "peername" else default
+        return {"peername": ("127.0.0.1", 1), "socket": self._socket}.get(name, default)
 
 
 class Work:
@@ -84,10 +88,10 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     return clock
 
 
-async def let_in(front: Front, name: str) -> tuple[Connection, Wire]:
+async def let_in(front: Front, name: str, **more: Any) -> tuple[Connection, Wire]:
     connection, wire = Connection(front), Wire()
     connection.connection_made(wire)
-    connection.data_received(mqtt5.ConnectPacket(name).write())
+    connection.data_received(mqtt5.ConnectPacket(name, **more).write())
     await until(lambda: bool(wire.written))
     await asyncio.sleep(0)
     wire.written = b""
@@ -322,7 +326,35 @@ def test_what_waited_for_more_leaves_though_its_publisher_is_gone() -> None:
         flooder.data_received(b"".join(SAID))
         assert front.is_holding
         flooder.connection_lost(None)
-        await until(lambda: all(wire.written == b"".join(SAID[:GATHERED_MIN]) for wire in wires))
+        await until(lambda: all(wire.written == b"".join(SAID) for wire in wires))
+        front.end()
+
+    asyncio.run(scene())
+
+
+def test_what_a_client_said_counts_though_its_connection_breaks_before_its_turn() -> None:
+    """Else whoever takes its last delivery, says so and closes at once would get it again elsewhere."""
+
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        walker, heard = await let_in(front, "walker", session_expiry_interval=60)
+        publisher, _ = await let_in(front, "publisher")
+        walker.data_received(subscribe("t"))
+        heard.written = b""
+        many = 3 * SHARE_FIRST
+        for number in range(1, many + 1):
+            publisher.data_received(publish("t", qos=1, number=number))
+        await until(lambda: heard.written.count(b"t") >= many)
+        session = front.broker.sessions["walker"]
+        assert len(session.queue.flying) == many
+        answers = [mqtt5.PubAckPacket(number).write() for number in session.queue.flying]
+        walker.data_received(b"".join(answers[:-2]))
+        assert len(session.queue.flying) > 2
+        heard.unread.sendall(b"".join(answers[-2:]))  # reading rests, and then a write fails
+        walker.connection_lost(ConnectionResetError())
+        assert not session.queue.flying
+        assert session.outlet is None
         front.end()
 
     asyncio.run(scene())

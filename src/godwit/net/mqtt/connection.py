@@ -14,7 +14,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from functools import partial
 from itertools import takewhile
@@ -404,8 +406,22 @@ class Connection(Requests):
     def connection_lost(self, exc: Exception | None) -> None:
         self.front.connections.discard(self)
         self.front.counts.connections -= 1
+        said = last_words(self.transport) if exc is not None and self.state is State.OPEN else b""
         self._drop_output()
+        if said:
+            self.data_received(said)
+        self._hear_out()
         self._leave(will=True)
+
+    def _hear_out(self) -> None:
+        """What it said before the connection broke counts, though its turn had not come: a client that takes its last
+        delivery, says so and closes at once leaves a reset behind where anything of ours was on its way to it."""
+        while self.state is State.OPEN and (self._unread is not None or self._asked is not None):
+            if self._asked is not None:
+                self._go_on_subscribing()
+                continue
+            unread, self._unread = self._unread, None
+            self._take(bytes(unread or b""))
 
     def data_received(self, data: bytes) -> None:
         self.front.counts.bytes_in += len(data)
@@ -968,6 +984,19 @@ class Connection(Requests):
             self.front.broker.close(session, self, will=will, expiry_s=self._expiry_s)
         elif opening is not None:
             self.front.broker.give_up(opening, self)
+
+
+def last_words(transport: asyncio.Transport | None) -> bytes:
+    """What has come over a connection that is lost and was not read: where we could not write, nobody reads any more,
+    though the system still has it. Only of plain TCP: what came over anything else has to be understood first."""
+    info = transport.get_extra_info if transport is not None else lambda name: None
+    found, said = info("socket"), bytearray()
+    if found is None or info("ssl_object") is not None or info("websocket"):
+        return b""
+    with suppress(OSError):
+        while len(said) < TURN_BYTES_MAX and (more := os.read(found.fileno(), TURN_BYTES_MAX)):
+            said += more
+    return bytes(said)
 
 
 def share_after(share: int, took_s: float, most_s: float) -> int:
