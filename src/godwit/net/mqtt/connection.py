@@ -414,7 +414,7 @@ class Connection(Requests):
         self._leave(will=True)
 
     def _hear_out(self) -> None:
-        """What it said before the connection broke counts, though its turn had not come: a client that takes its last
+        """What it said before the connection broke counts, though its turn had not come. A client that takes its last
         delivery, says so and closes at once leaves a reset behind where anything of ours was on its way to it."""
         while self.state is State.OPEN and (self._unread is not None or self._asked is not None):
             if self._asked is not None:

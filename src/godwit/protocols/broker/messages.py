@@ -345,6 +345,8 @@ class Found(msgspec.Struct, frozen=True, tag="found", array_like=True):
     serial: Count
     epoch: Count = 0
     broker: NodeId = ""
+    unsure: bool = False
+    """I am its home in the place of another, and whoever has the session may not have been able to tell me."""
 
 
 class Placed(msgspec.Struct, frozen=True, tag="placed", array_like=True):

@@ -3,7 +3,7 @@ is left without an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from random import Random
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.fabric.base import Fabric
 from godwit.protocols.broker.handoff.copies import Handoff
-from godwit.protocols.broker.handoff.directory import At, Directory, Everywhere
+from godwit.protocols.broker.handoff.directory import At, Directory, Everywhere, Then
 from godwit.protocols.broker.messages import Place
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client
@@ -32,9 +32,9 @@ class Registry(Everywhere):
         self.host = host
         super().__init__(fabric)
 
-    def ask(self, client: str, then: Callable[[At | None], None]) -> None:
+    def ask(self, client: str, then: Then) -> None:
         self.asked.setdefault(client, set()).add(self.host.name)
-        self.host.after(ANSWER_S, lambda: then(self.book.get(client)))
+        self.host.after(ANSWER_S, lambda: then(self.book.get(client), True))
 
     def tell(self, place: Place) -> None:
         at, known = At(place.epoch, self.host.name), self.book.get(place.client)

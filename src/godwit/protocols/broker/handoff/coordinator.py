@@ -172,13 +172,17 @@ class Moves:
         waiting = self.waiting[opening.client] = Waiting(opening, outlet, self.new_epoch(opening), at, timer)
         return waiting
 
-    def _answered(self, waiting: Waiting, at: At | None) -> None:
-        """The directory has said where the session is, or cannot."""
+    def _answered(self, waiting: Waiting, at: At | None, is_sure: bool) -> None:
+        """The directory has said where the session is, or cannot. Where it has none and is not sure, the client gets a
+        new session as if its own could not be had now: should there be one, what it kept is added."""
         client, outlet = waiting.opening.client, waiting.outlet
         if at is not None and at.broker != self.name:
             self.places.put(client, at)
         if self.waiting.get(client) is not waiting or waiting.source:
             return  # it has come, or is being fetched from where somebody else said that it is
+        if not is_sure and outlet is not None and waiting.wanted_by is None and not self._at(waiting.opening).broker:
+            self._new_session(client)
+            return
         self.stop_waiting(client)
         if waiting.wanted_by is not None:
             epoch, to = waiting.wanted_by

@@ -25,6 +25,9 @@ NOWHERE = At(0, "")
 Whereabouts = Callable[[str], At | None]
 """Where the session of a client is."""
 
+Then = Callable[[At | None, bool], None]
+"""Is told where a session is, or that nobody knows of one, and whether that is sure."""
+
 
 class Directory(Protocol):
     """Who is told which broker has a client's session, and can be asked. What is known here is in `Places`."""
@@ -32,9 +35,10 @@ class Directory(Protocol):
     complete: bool
     """Whether what has been said here is all that anybody could say, so that nobody need be asked."""
 
-    def ask(self, client: str, then: Callable[[At | None], None]) -> None:
-        """`then(at)` follows once, now or later, with what others know of this client; None where nobody knows more
-        than was said here. Whoever asks waits no longer than for a session."""
+    def ask(self, client: str, then: Then) -> None:
+        """`then(at, is_sure)` follows once, now or later, with what others know of this client; None where nobody knows
+        more than was said here. That is sure where whoever might have a session has been able to say so. Whoever asks
+        waits no longer than for a session."""
 
     def tell(self, place: Place) -> None:
         """A session is at this broker, or is no more. Besides those who can be asked, whoever had the session before
@@ -80,8 +84,8 @@ class Everywhere:
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
 
-    def ask(self, client: str, then: Callable[[At | None], None]) -> None:
-        then(None)
+    def ask(self, client: str, then: Then) -> None:
+        then(None, True)
 
     def tell(self, place: Place) -> None:
         self.fabric.send(self.fabric.sources(ANYTHING), place)

@@ -20,7 +20,7 @@ from typing import Protocol
 import msgspec
 
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
-from godwit.protocols.broker.handoff.directory import NOWHERE, At, Whereabouts
+from godwit.protocols.broker.handoff.directory import NOWHERE, At, Then, Whereabouts
 from godwit.protocols.broker.messages import Found, Place, Placed, Sought
 from godwit.protocols.host import Host, NodeId, Timer
 
@@ -49,6 +49,9 @@ class Homes(Protocol):
     def find_homes(self, client: str, then: Names) -> None:
         """`then(homes)` follows once, now or later."""
 
+    def is_sure(self, client: str) -> bool:
+        """Whether this broker, where it is a home of the client, would know if there were a session."""
+
 
 class Hashed:
     """Homes by the highest hash of client and broker: who knows of the same brokers finds the same homes, and of a
@@ -66,6 +69,9 @@ class Hashed:
     def find_homes(self, client: str, then: Names) -> None:
         then(self.homes(client))
 
+    def is_sure(self, client: str) -> bool:
+        return True
+
 
 def _weight(client: str, broker: NodeId) -> bytes:
     return blake2b(f"{client}\0{broker}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -75,10 +81,12 @@ class Question(msgspec.Struct):
     """Asked, and not answered by all yet."""
 
     client: str
-    then: Callable[[At | None], None]
+    then: Then
     silent: set[NodeId]
     timer: Timer | None = None
     late: bool = False
+    sure: bool = False
+    """Somebody who would know of a session has said that there is none."""
 
 
 class CareOf:
@@ -118,18 +126,19 @@ class CareOf:
 
     # A broker that looks for a session, or has one
 
-    def ask(self, client: str, then: Callable[[At | None], None]) -> None:
+    def ask(self, client: str, then: Then) -> None:
         self._placed.pop(client, None)
         self.homes.find_homes(client, partial(self._ask, client, then, 0))
 
-    def _ask(self, client: str, then: Callable[[At | None], None], hops: int, names: Sequence[NodeId]) -> None:
+    def _ask(self, client: str, then: Then, hops: int, names: Sequence[NodeId]) -> None:
         homes, known = set(names), self._known(client)
+        is_sure = self.host.name in homes and self.homes.is_sure(client)
         if homes == {self.host.name} or (self.host.name in homes and known is not None):
-            then(known)
+            then(known, is_sure)
             return
         homes.discard(self.host.name)
         self._serial += 1
-        question = self._questions[self._serial] = Question(client, then, homes)
+        question = self._questions[self._serial] = Question(client, then, homes, sure=is_sure)
         question.timer = self.host.after(ANSWER_S, partial(self._is_late, self._serial))
         self.fabric.send(sorted(homes), Sought(client, self._serial, hops), durable=False)
 
@@ -148,6 +157,7 @@ class CareOf:
         if question is None or question.client != message.client or origin not in question.silent:
             return
         question.silent.discard(origin)
+        question.sure = question.sure or not message.unsure
         if message.broker not in ("", self.host.name):
             self._answer(message.serial, At(message.epoch, message.broker))
         elif not question.silent or question.late:
@@ -166,7 +176,7 @@ class CareOf:
         question = self._questions.pop(serial)
         if question.timer is not None:
             question.timer.cancel()
-        question.then(at)
+        question.then(at, at is not None or question.sure)
 
     def tell(self, place: Place) -> None:
         self.homes.find_homes(place.client, partial(self._tell, place))
@@ -218,14 +228,15 @@ class CareOf:
         client = message.client
         if self.host.name in self.homes.homes(client) or message.hops == HOPS_MAX:
             self._remember(client, origin)
-            self._say_found(origin, message, None)
+            self._say_found(origin, message, None, self.homes.is_sure(client))
         else:
             then = partial(self._say_found, origin, message)
             self.homes.find_homes(client, partial(self._ask, client, then, message.hops + 1))
 
-    def _say_found(self, origin: NodeId, message: Sought, heard: At | None) -> None:
+    def _say_found(self, origin: NodeId, message: Sought, heard: At | None, is_sure: bool) -> None:
         at = max(self._known(message.client) or NOWHERE, heard or NOWHERE)
-        self.fabric.send((origin,), Found(message.client, message.serial, at.epoch, at.broker), durable=False)
+        found = Found(message.client, message.serial, at.epoch, at.broker, unsure=not is_sure)
+        self.fabric.send((origin,), found, durable=False)
 
     def registered(self, origin: NodeId, place: Place) -> None:
         """Call it before the place is noted: whoever had the session before, or has asked for it, is told; or the
@@ -309,5 +320,5 @@ class CareOf:
         return {asker for asker, until_s in self._askers.pop(client, {}).items() if until_s > now}
 
 
-def _judge(place: Place, then: Callable[[bool], None], at: At | None) -> None:
+def _judge(place: Place, then: Callable[[bool], None], at: At | None, is_sure: bool) -> None:
     then(at is not None and at.epoch >= place.epoch)

@@ -638,6 +638,19 @@ class RingFabric:
             self._finding.append((keys, partial(self._found, client, then)))
             self.search.soon()
 
+    def is_sure(self, client: str) -> bool:
+        """A home that stands in for another was told of sessions by all who could tell it. Who is away may have one;
+        who is back says so before it says that it knows who its homes are."""
+        owned = [key for key in homes_of(client, HOMES) if self._owns(key)]
+        assumed = self.membership.assumed.values()
+        if not owned or not all(any(meets(one.cell, key) for one in assumed) for key in owned):
+            return True
+        return not self.statements.has_late and not any(map(self.is_silent, self.sources(ANYTHING)))
+
+    def _owns(self, key: Keyed) -> bool:
+        region = self.atlas.owner(key)
+        return region is not None and region.owner == self.host.name
+
     def _found(self, client: str, then: Callable[[Sequence[NodeId]], None], _: Sequence[NodeId]) -> None:
         then(self.homes(client))
 

@@ -30,7 +30,7 @@ from godwit.protocols.host import LocalError, NodeId, Record, Timer
 if TYPE_CHECKING:
     from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 
-DIVIDING, HEIRS, LEAVING = "dividing", "heir ", "leaving"
+DIVIDING, HEIRS, LEAVING, ASSUMED = "dividing", "heir ", "leaving", "assumed "
 
 
 class Stage(StrEnum):
@@ -83,6 +83,9 @@ class Membership:
         self._outsiders: set[NodeId] = set()
         """Linked brokers that have said that they are outside as well."""
         self._broken_off: Division | None = None
+        self.assumed: dict[str, Region] = {}
+        """Cells that this broker got by standing in for another, by prefix: of clients whose home is there nobody has
+        told it but those who could."""
         self.leaving = False
         """This broker gives its cells away and wants no other."""
         for owner, _, row in fabric.store.load(TABLE):
@@ -93,6 +96,8 @@ class Membership:
                 self._broken_off = msgspec.msgpack.decode(row, type=Division)
             elif owner == LEAVING:
                 self.leaving = True
+            elif owner.startswith(ASSUMED):
+                self.assumed[owner.removeprefix(ASSUMED)] = msgspec.msgpack.decode(row, type=Region)
 
     @property
     def stage(self) -> Stage:
@@ -337,6 +342,8 @@ class Membership:
         fabric, given, owner = self.fabric, division.given, division.owner
         self._end(division)
         self.atlas.put(given)
+        self.assumed[given.prefix] = given
+        fabric.store.put(TABLE, ASSUMED + given.prefix, 0, msgspec.msgpack.encode(given))
         for entry in fabric.standins.assumed(owner):
             if entry.broker != self.host.name:
                 fabric.inherit(entry)
@@ -359,6 +366,8 @@ class Membership:
             return
         fabric, given, kept = self.fabric, division.given, division.kept
         self._end(division)
+        if self.assumed.pop(given.prefix, None) is not None:
+            fabric.store.delete(TABLE, ASSUMED + given.prefix, 0)
         halves = (given,) if kept is None else (given, kept)
         contacts = (*self.atlas.beside(), *(() if kept is None else (kept,)))
         self.atlas.replace(division.old, halves)

@@ -124,6 +124,11 @@ class Statements:
         self._keep(broker)
         self.say(broker, Wanted(number, filters), True)
 
+    @property
+    def has_late(self) -> bool:
+        """Whether another stands in for anybody who has not said that it knows."""
+        return any(one.late for one in self.stated.values())
+
     def late(self, broker: NodeId) -> None:
         """Another stands in for it. Until it says itself that it knows, it is a source of what it was told."""
         before = self.stated.get(broker)
