@@ -470,6 +470,7 @@ class Session:
         """Whose rows it has in the store. A client may have a session and shadows of earlier ones at one broker."""
         self.carried = carried or Carried()
         self.queue = Queue()
+        self.queue.count_from(self.carried.age[0])  # wherever it comes from, another broker or the disk
         self.inflow = Inflow()
         self.standing = Standing(epoch, epoch)
         self.copy: Copy | None = None
