@@ -224,6 +224,8 @@ class Upstream(msgspec.Struct):
     """The other session's."""
     lines: tuple[Line, ...] = (FIRST,)
     """Whose places brokers turn from."""
+    forsaken: bool = False
+    """A copy comes this way whose client has never heard of it, and its original is here: nothing of it is news."""
 
 
 class Packed(deque["Item"]):
