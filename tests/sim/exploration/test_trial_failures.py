@@ -214,6 +214,10 @@ CURED = {
     " identifiers that the client knew from the original.",
     "kept-back-and-taken-for-waiting": "A client asked for the past again while something of an older session was kept"
     " back. That counted as what waits, so that it was not read, and was dropped as what can be read.",
+    "counted-anew-where-it-came": "A client without a token had something under way in its older session, which went"
+    " into the newer. That moved, counted packets from 1 again, and so used an identifier that the client still had.",
+    "copy-beside-one-that-its-original-went-into": "A client was let into a copy and never heard so. Its original, in"
+    " which it went on, went into a third session; so did the copy, which gave it again what it had had there.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

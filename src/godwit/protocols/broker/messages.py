@@ -184,6 +184,8 @@ class Memory(msgspec.Struct, array_like=True):
     """Under which it was known at this place before it began to remember: some brokers turn to it under these yet."""
     stays: bool = False
     """It began as a copy. That its source says that this is the session is not enough: see `Carried.unproven`."""
+    united: dict[Line, str] = msgspec.field(default_factory=dict)
+    """By age: the sessions that have gone into it, each with the token that was given last in it."""
 
 
 class Stay(msgspec.Struct, frozen=True, array_like=True):

@@ -17,7 +17,16 @@ from godwit.protocols.broker.handoff.publisher_order import Speaking
 from godwit.protocols.broker.messages import Carried, Claim, Forwarded, Given, Kept, Line, Memory, Turn
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
-from godwit.protocols.broker.session.memory import born_of_session, had_without, is_outdated, lines_of, merge, note
+from godwit.protocols.broker.session.memory import (
+    born_of_session,
+    had_without,
+    is_forsaken,
+    is_outdated,
+    lines_of,
+    merge,
+    note,
+    tokens_of,
+)
 from godwit.protocols.broker.session.parse import are_matched, filters_of, remembered
 from godwit.protocols.broker.session.proofs import unite
 from godwit.protocols.broker.session.rows import item_of, kept_of
@@ -329,11 +338,12 @@ class Arriving:
         elif memory is not None or moved.carried.memory is not None:
             memory = self.registry.reunion.remember(session)
             older = moved.carried.memory
-            if memory.original == moved.carried.age and memory.last != moved.carried.last:
+            if is_forsaken(memory, moved.carried):
                 self._yield_to_original(session, memory)
-            if memory.original == moved.carried.age:
+            if memory.original in tokens_of(moved.carried):
                 memory.original = None  # it is here, and the client may know of it
-            merge(memory, older, moved.carried.age, moved.epoch)
+            way.forsaken = older is not None and not older.known and is_forsaken(older, session.carried)
+            merge(memory, moved.carried, moved.epoch)
             self._redirect(session)
             self.switch.flows.take_back(session, older.had if older is not None else {})
         session.standing.epoch = max(session.standing.epoch, moved.epoch)

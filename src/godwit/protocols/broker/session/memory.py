@@ -52,12 +52,14 @@ def note(memory: Memory, names: Iterable[Name]) -> None:
         del memory.had[next(iter(memory.had))]
 
 
-def merge(memory: Memory, other: Memory | None, age: Line, epoch: int) -> None:
+def merge(memory: Memory, carried: Carried, epoch: int) -> None:
     """Another session of the client goes into the one with this memory; with one of its own, where it had begun so. It
     need not be waited for any longer: that one is known by the epochs that it has had, since its age, for several may
     come from the same broker. But two may have begun at the same moment, each where its age says. And whoever it had
     been too hasty for itself must be waited for."""
+    other, age = carried.memory, carried.age
     memory.lines |= lines_of(other)
+    memory.united |= tokens_of(carried)
     memory.awaited = {
         broker: since
         for broker, since in memory.awaited.items()
@@ -67,6 +69,18 @@ def merge(memory: Memory, other: Memory | None, age: Line, epoch: int) -> None:
         note(memory, other.had)
         for broker, since in other.awaited.items():
             memory.awaited[broker] = max(since, memory.awaited.get(broker, 0))
+
+
+def tokens_of(carried: Carried) -> dict[Line, str]:
+    """By age: the session itself, and those that have gone into it, each with the token that was given last in it."""
+    return {**(carried.memory.united if carried.memory is not None else {}), carried.age: carried.last}
+
+
+def is_forsaken(memory: Memory | None, other: Carried) -> bool:
+    """Whether this began as a copy, and its client was let in since where that was made: into the other session, or one
+    that has gone into the other. All that waits in the copy came there too, and waits there or was had."""
+    last = tokens_of(other).get(memory.original) if memory is not None and memory.original is not None else None
+    return memory is not None and last not in (None, memory.last)
 
 
 def had_without(memory: Memory, waiting: Container[Name]) -> dict[Name, None]:

@@ -533,8 +533,6 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.standing = row.standing
     session.outlive(row.carried.expiry_s)
     session.inflow.upstreams = list(row.upstreams)
-    if row.carried.memory is not None:
-        session.queue.count_from(row.carried.memory.born[0])
     return session
 
 

@@ -224,6 +224,8 @@ class Upstream(msgspec.Struct):
     """The other session's."""
     lines: tuple[Line, ...] = (FIRST,)
     """Whose places brokers turn from."""
+    forsaken: bool = False
+    """A copy comes this way whose client has never heard of it, and its original is here: nothing of it is news."""
 
 
 class Packed(deque["Item"]):
@@ -470,6 +472,7 @@ class Session:
         """Whose rows it has in the store. A client may have a session and shadows of earlier ones at one broker."""
         self.carried = carried or Carried()
         self.queue = Queue()
+        self.queue.count_from(self.carried.age[0])  # wherever it comes from, another broker or the disk
         self.inflow = Inflow()
         self.standing = Standing(epoch, epoch)
         self.copy: Copy | None = None
