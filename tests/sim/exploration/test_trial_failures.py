@@ -55,6 +55,9 @@ CURED = {
     " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
     "dht-claimed-while-its-client-was-back": "Another broker had a newer session of a client, and claimed the one that"
     " the client was in. The client came back and kept it, and the two met: what it had had since then came again.",
+    "dht-copy-came-to-its-source": "A client was let in by a copy, had not heard so, and came back to its session. What"
+    " began as the copy came to the broker that had made it, which turned to it, and away from the session. It wanted"
+    " nothing any more, so that nobody took what was published next.",
     "dht-home-of-a-session-cut-off": "The only home of a client was the broker with its session, and both were cut off."
     " Who stood in as home said that there is no session. So the client began one that did not remember what it had,"
     " and got again what the older one had kept.",
