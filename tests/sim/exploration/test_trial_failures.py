@@ -55,6 +55,8 @@ CURED = {
     " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
     "dht-claimed-while-its-client-was-back": "Another broker had a newer session of a client, and claimed the one that"
     " the client was in. The client came back and kept it, and the two met: what it had had since then came again.",
+    "dht-copy-of-one-that-began-again": "A copy was taken up without a word of its source. The client went on in the"
+    " session, which began anew since it was claimed. The copy went into it, and was not known as its copy any more.",
     "dht-copy-came-to-its-source": "A client was let in by a copy, had not heard so, and came back to its session. What"
     " began as the copy came to the broker that had made it, which turned to it, and away from the session. It wanted"
     " nothing any more, so that nobody took what was published next.",
