@@ -51,6 +51,8 @@ CURED = {
     " handed that on to the homes, of which it was the only one by then, and the older session heard of no newer one.",
     "dht-began-before-it-was-restored": "A broker lost its disk, and a client began a session there before the broker"
     " was in the ring again. No home was told of it then, and the older session stayed where it was.",
+    "dht-asked-for-and-refused-without-an-answer": "A broker with a copy asked for a session whose client objected. It"
+    " was told where the session is, which is no answer, and its copy waited for one for ever.",
     "dht-subscribed-again-elsewhere": "A client gave up a subscription, moved, and took it up again. Who matches it had"
     " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
     "dht-claimed-while-its-client-was-back": "Another broker had a newer session of a client, and claimed the one that"

@@ -8,14 +8,14 @@ does not. Clients that show no tokens are not concerned: they have nothing by wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from godwit.protocols.broker.api import Opening, Reason
-from godwit.protocols.broker.messages import Place
+from godwit.protocols.broker.messages import Nothing, Place
 from godwit.protocols.broker.session.proofs import is_proven, proof_of
 from godwit.protocols.broker.session.state import Session
 from godwit.protocols.host import NodeId
@@ -61,8 +61,7 @@ class Objections:
         """Whether the session stays for now: `claim.then` follows if the client does not come back."""
         claims, registry = self.contested.get(session.client, []), self.moves.registry
         if is_proven(session.carried, claim.proof):
-            for other in claims:
-                other.refused = True
+            self._refuse(session, claims)
             return False
         if self._undisputed is not None or (not claims and not (session.is_proven and session.outlet is not None)):
             return False
@@ -86,10 +85,17 @@ class Objections:
 
     def attached(self, session: Session) -> None:
         """Its client is in, and has shown what only it can know."""
-        for claim in self.contested.get(session.client, ()):
-            claim.refused = True
+        self._refuse(session, self.contested.get(session.client, ()))
         if session.standing.claimed is not None:
             self._note(session, None)
+
+    def _refuse(self, session: Session, claims: Iterable[Contested]) -> None:
+        """Whoever has asked for the session is answered, in the same turn: a copy of it waits there for the answer."""
+        for claim in claims:
+            if claim.message == "Fetch" and not claim.refused:
+                nothing = Nothing(session.client, claim.epoch, self.moves.name, session.standing.epoch)
+                self.moves.fabric.send((claim.by,), nothing)
+            claim.refused = True
 
     def _note(self, session: Session, claimed: tuple[NodeId, Place] | None) -> None:
         """Who claims it says so once: should this broker crash before it is decided, the session goes then."""
