@@ -53,6 +53,8 @@ CURED = {
     " was in the ring again. No home was told of it then, and the older session stayed where it was.",
     "dht-asked-for-and-refused-without-an-answer": "A broker with a copy asked for a session whose client objected. It"
     " was told where the session is, which is no answer, and its copy waited for one for ever.",
+    "dht-copy-of-one-that-remembers": "A session that remembers was copied, and given while one broker had not turned"
+    " to the copy. That turned as to a session that remembers nothing, which the copy did not take for its turn.",
     "dht-subscribed-again-elsewhere": "A client gave up a subscription, moved, and took it up again. Who matches it had"
     " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
     "dht-claimed-while-its-client-was-back": "Another broker had a newer session of a client, and claimed the one that"

@@ -26,7 +26,7 @@ from godwit.protocols.broker.messages import (
 )
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
-from godwit.protocols.broker.session.memory import born_of_session, note
+from godwit.protocols.broker.session.memory import born_of_session, lines_of, note
 from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.rows import item_of, items_of, kept_of
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
@@ -93,7 +93,9 @@ class Holding:
         if origin in content.origins:  # else it knows that neither of the two has anything to send
             origins.add(self.switch.name)
         session.inflow.gates = {name: Gate() for name in sorted(origins)}
-        session.inflow.upstreams.append(Upstream(content.epoch, origin, (), origins, main=True, copy=True))
+        # What it is a copy of remembers something, or nothing any longer by the time that it is given.
+        lines = tuple(sorted({FIRST, *lines_of(content.carried.memory)}))
+        session.inflow.upstreams.append(Upstream(content.epoch, origin, (), origins, main=True, copy=True, lines=lines))
         return session
 
     def _hold(self, copy: Copy, cost: int) -> None:
