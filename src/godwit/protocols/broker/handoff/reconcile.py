@@ -94,7 +94,7 @@ class Reunion:
         if session.carried.memory is not None:
             return
         session.carried.memory = memory = self._memory(session, copy.source, copy.epoch)
-        memory.lines = {FIRST}  # it has begun as one
+        memory.lines, memory.continued = {FIRST}, {FIRST}  # it has begun as one
         memory.original, memory.last = session.carried.age, session.carried.last
         session.carried.age = memory.born
         keys = _keys(session)
