@@ -127,6 +127,8 @@ class Receiver:
         self.carry = carry
         self.on_content = on_content
         self.on_reborn = on_reborn
+        self.on_met: Callable[[NodeId], None] = lambda origin: None
+        """Called before the first that ever comes from an origin: its disk is known from now on."""
         self.life = 1 + host.random.getrandbits(60)
         self.sources: dict[NodeId, Source] = {}
         self._owed: dict[NodeId, bool] = {}
@@ -170,6 +172,11 @@ class Receiver:
             else:
                 self.asked(Ask(parcels.origin, parcels.stream, self.host.name))
 
+    def _meet(self, origin: NodeId, stream: int) -> Source:
+        source = self.sources[origin] = Source(stream)
+        self.on_met(origin)
+        return source
+
     def _follow(self, origin: NodeId, source: Source, stream: int) -> bool:
         if source.stream == stream:
             return True
@@ -185,7 +192,7 @@ class Receiver:
             return True
         source = self.sources.get(origin)
         if source is None:
-            source = self.sources[origin] = Source(disk)
+            source = self._meet(origin, disk)
         elif source.stream == disk:
             return True
         elif not self._follow(origin, source, disk):
@@ -211,7 +218,7 @@ class Receiver:
     def _take_run(self, origin: NodeId, stream: int, previous: int, items: tuple[Item, ...]) -> None:
         source = self.sources.get(origin)
         if source is None:
-            source = self.sources[origin] = Source(stream)
+            source = self._meet(origin, stream)
         if not self._follow(origin, source, stream):
             return
         self._giving = source

@@ -143,6 +143,7 @@ class RingFabric:
         self.streams = Streams(
             host, store, options.streams, self.ways.pass_on, self.ways.leads_to, self._give, self._reborn, self._now
         )
+        self.streams.receiver.on_met = self._heard_first
         self.targets = Targets(options.located)
         self.atlas = Atlas(store, host.name)
         self.replicas = Replicas(self)
@@ -832,6 +833,11 @@ class RingFabric:
     def passage(self, origin: NodeId, number: int) -> Passage:
         """How what this matching broker has sent under this number is called elsewhere, whoever brings it there."""
         return passage_of(origin, self.streams.stream_of(origin), number)
+
+    def _heard_first(self, broker: NodeId) -> None:
+        """From here on its disk has a name. Who waits for what comes from there must know when that is lost."""
+        if broker in self._known:
+            self.on_change()
 
     def _reborn(self, broker: NodeId) -> None:
         """It speaks from another disk."""
