@@ -63,6 +63,9 @@ CURED = {
     " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
     "dht-claimed-while-its-client-was-back": "Another broker had a newer session of a client, and claimed the one that"
     " the client was in. The client came back and kept it, and the two met: what it had had since then came again.",
+    "dht-two-claims-at-the-home": "A client started clean at two brokers, one after the other, while its home had its"
+    " session and heard it first. When nobody came, the home noted both, and told the first of them nothing of the"
+    " second: both sessions stayed.",
     "dht-copy-of-one-that-began-again": "A copy was taken up without a word of its source. The client went on in the"
     " session, which began anew since it was claimed. The copy went into it, and was not known as its copy any more.",
     "dht-copy-came-to-its-source": "A client was let in by a copy, had not heard so, and came back to its session. What"

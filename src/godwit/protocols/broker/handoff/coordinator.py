@@ -622,7 +622,7 @@ class Moves:
             return
         if not self.directory.complete:
             self.directory.registered(origin, place)
-        self._on_place(origin, place)
+        self._on_place(origin, place, partial(self.on_place, origin, place))
 
     def on_placed(self, origin: NodeId, placed: Placed) -> None:
         """A home passes on what another broker has said, or somebody who was taken for one."""
@@ -633,8 +633,11 @@ class Moves:
         if not believed:
             self.refuse(origin, "Placed", f"says that {placed.broker} has the session of {placed.place.client}")
         elif self.directory.is_news(placed):
-            self.directory.handed_on(placed)
-            self._on_place(placed.broker, placed.place)
+            self._handed_on(placed)
+
+    def _handed_on(self, placed: Placed) -> None:
+        self.directory.handed_on(placed)
+        self._on_place(placed.broker, placed.place, partial(self._handed_on, placed))
 
     def refuse(self, origin: NodeId, message: str, note: str) -> None:
         """What another broker says of a session cannot be true."""
@@ -648,12 +651,12 @@ class Moves:
         self.refuse(origin, message, f"claims the session of {client} under epoch {epoch}, which is years ahead")
         return False
 
-    def _on_place(self, origin: NodeId, place: Place) -> None:
+    def _on_place(self, origin: NodeId, place: Place, again: Callable[[], None]) -> None:
+        """`again` does all of it once more where the client is heard first: others may be told of the place by then."""
         at, session = At(place.epoch, origin), self.registry.sessions.get(place.client)
-        if session is not None and At(session.standing.epoch, self.name) < at:
-            then = partial(self._on_place, origin, place)
-            if self._hears_client(session, Contested(origin, "Place", place.epoch, then, place=place)):
-                return
+        claim = Contested(origin, "Place", place.epoch, again, place=place)
+        if session is not None and At(session.standing.epoch, self.name) < at and self._hears_client(session, claim):
+            return
         if not place.gone and self.abroad.gateway is not None:
             self.abroad.claimed(place.client, at)
         if place.gone:
@@ -665,9 +668,9 @@ class Moves:
         if waiting is not None and not place.gone and waiting.at <= at:
             waiting.at = at
             self._fetch(place.client, origin)
-        claim = next((one for one in place.claims if one.source == self.name), None)
-        if session is not None and claim is not None and _is_valid(claim, session):
-            self.leaving.give(session, claim.holder, claim.epoch + 1)
+        own = next((one for one in place.claims if one.source == self.name), None)
+        if session is not None and own is not None and _is_valid(own, session):
+            self.leaving.give(session, own.holder, own.epoch + 1)
             return
         if session is None or at < At(session.standing.epoch, self.name):
             if session is not None and place.clean and place.epoch != session.carried.started:
@@ -790,7 +793,7 @@ class Moves:
         if session.standing.announced and session.standing.state in OURS and not self.directory.complete:
             self.switch.host.after(0.0, lambda: self.directory.greet((), self._place(session)))
         if session.standing.claimed is not None and session.standing.state in OURS:
-            self.switch.host.after(0.0, partial(self._on_place, *session.standing.claimed))
+            self.switch.host.after(0.0, partial(self.on_place, *session.standing.claimed))
         self.turning.loaded(session)
         self.registry.reunion.loaded(session)
         if session.inflow.is_unconfirmed and not session.standing.announced:
