@@ -18,6 +18,8 @@ CURED = {
     " knew whose two of the cells had been, so that nobody matched there any more.",
     "ring-began-beside-a-cell-that-it-had-heard-of": "The first broker lost its disk. All whom it could reach were"
     " outside, so it began a ring, though it had heard of a cell: it had none, and did not ask to be let in any more.",
+    "ring-began-again-while-the-other-was-down": "A broker lost its disk, and the only other member crashed before it"
+    " had said anything. It began a ring at once, and a cell had two owners under the same term: neither gave way.",
     "ring-replaced-and-did-not-hear-of-it": "A broker that was cut off replaced a holder of its book, which could not"
     " hear of it and stood in. The broker did not give way, so that a cell had two owners.",
     "ring-stood-in-before-what-it-had-sent": "A broker stood in for another and matched at once what came to it, while"
