@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tools import groups
+from tools import direct_files, groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ sys.dont_write_bytecode = False
 # Spark's classes from an archive (`godwit.pipeline.classes`).
 SETTINGS = Path(__file__).with_name("spark") / "spark-defaults.conf"
 os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file '{SETTINGS}' pyspark-shell"
-
+direct_files.use()
 
 SPARK = {
     "spark-drivers": ["docs", "pipeline/streaming/test_queries.py", "pipeline/test_session_cluster.py"],

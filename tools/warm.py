@@ -3,7 +3,8 @@
 Numba keeps machine code on disk for the processes that come after. Without this, all workers of the suite would
 compile the same functions in the middle of some test. So would Python with modules, and pytest with tests, whose
 assertions it rewrites: half of the time in which a worker finds its tests. Java keeps Spark's classes
-(`godwit.pipeline.classes`); some twenty Javas are started by tests, and each saves half of its start.
+(`godwit.pipeline.classes`); some twenty Javas are started by tests, and each saves half of its start. What sets
+modes of files for Hadoop is compiled (`tools.direct_files`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from tools import direct_files
 
 CHECKED = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1"}
 """Every access is checked: a mode with machine code of its own, for `tests/tables/compiled/test_checks.py`."""
@@ -31,6 +34,7 @@ def main() -> int:
     if not CHECKED.items() <= os.environ.items():
         subprocess.run([sys.executable, "deploy/machine.py"], check=False)
         compileall.compile_dir("src", quiet=2)
+        direct_files.make()
         subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q"], stdout=subprocess.DEVNULL, check=False)
     make()
     keep_classes()
