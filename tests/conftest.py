@@ -11,12 +11,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 from tools import direct_files, groups
+from typer import testing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +40,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # tests with their assertions.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Commands and their options are found out once, and not each time that a test gives a command.
+testing._get_command = cache(testing._get_command)
 
 # For every Spark that tests start, also by commands in processes of their own. With SPARK_CONF_DIR no Java could take
 # Spark's classes from an archive (`godwit.pipeline.classes`).
