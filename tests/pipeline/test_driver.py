@@ -20,8 +20,9 @@ import pyspark
 import pytest
 from tests.brokers import own_ports
 
+from godwit.pipeline import classes
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.session import Options, make_java_ready, start
+from godwit.pipeline.session import QUIET, Options, java, make_java_ready, start, workers_python
 
 ROOT = Path(__file__).resolve().parents[2] / "src" / "godwit" / "pipeline"
 SETTINGS = Path(__file__).resolve().parents[1] / "spark" / "spark-defaults.conf"
@@ -94,15 +95,18 @@ def connected(folder: Path, port: int) -> Iterator[str]:
         "--driver-memory",
         "512m",
         "--driver-java-options",
-        "-XX:+UseSerialGC",
+        f"{QUIET} -XX:+UseSerialGC {kept_classes()}",
         "--conf",
         f"spark.connect.grpc.binding.port={port}",
+        # Of these few rows Spark's 200 parts would be two thousand tasks.
+        "--conf",
+        "spark.sql.shuffle.partitions=2",
         "spark-internal",
     ]
     own = {
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": workers_python("local[2]"),
         "PYTHONPATH": paths,
     }
     with (folder / "server.log").open("wb") as log:
@@ -116,6 +120,13 @@ def connected(folder: Path, port: int) -> Iterator[str]:
     finally:
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
+
+
+def kept_classes() -> str:
+    """Those of Spark that another Java has left. This one is killed, and leaves none."""
+    taken = java()
+    told = "" if taken is None else classes.option(taken)
+    return told if told.startswith(classes.TAKING) else ""
 
 
 def _listens(port: int) -> bool:
