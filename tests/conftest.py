@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tools import direct_files, groups
 from typer import testing
+from typer.main import get_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +43,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # Commands and their options are found out once, and not each time that a test gives a command.
-testing._get_command = cache(testing._get_command)
+testing._get_command = cache(get_command)  # type: ignore[attr-defined]
 
 # For every Spark that tests start, also by commands in processes of their own. With SPARK_CONF_DIR no Java could take
 # Spark's classes from an archive (`godwit.pipeline.classes`).
