@@ -18,6 +18,7 @@ def modules(folder: Path, files: dict[str, str]) -> tidy.Modules:
     return tidy.read(folder, folder / "godwit")
 
 
+@pytest.mark.xdist_group("tests/test_tidy.py")  # where all modules are read already
 def test_the_page_shows_the_house_as_it_is() -> None:
     assert house.main(["--check"]) == 0, "draw it again: make house"
 
