@@ -59,7 +59,7 @@ class Reunion:
         here. It is as old as its epoch, of which the others are to be told next."""
         before = session.line
         memory = self.remember(session)
-        memory.united[session.carried.age] = session.carried.last
+        memory.united[session.carried.age] = ""  # its client is let in here now, with a token that no copy has
         memory.born = session.carried.age = (session.standing.epoch, self.switch.name)
         memory.continued.add(before)
         memory.lines.add(before)
