@@ -20,6 +20,9 @@ CURED = {
     " outside, so it began a ring, though it had heard of a cell: it had none, and did not ask to be let in any more.",
     "ring-began-again-while-the-other-was-down": "A broker lost its disk, and the only other member crashed before it"
     " had said anything. It began a ring at once, and a cell had two owners under the same term: neither gave way.",
+    "ring-said-what-it-wants-before-it-knew-who-stands-in": "A broker came back, and said what it wants before it had"
+    " heard who stands in for it. It did not say what it wants in its own cell, which is the other's now: what was"
+    " published there next did not come to it.",
     "ring-replaced-and-did-not-hear-of-it": "A broker that was cut off replaced a holder of its book, which could not"
     " hear of it and stood in. The broker did not give way, so that a cell had two owners.",
     "ring-stood-in-before-what-it-had-sent": "A broker stood in for another and matched at once what came to it, while"

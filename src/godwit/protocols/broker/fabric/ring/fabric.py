@@ -668,7 +668,7 @@ class RingFabric:
 
     def _on_wanted(self, origin: NodeId, wanted: Wanted) -> None:
         before = self.interests.get(origin, ())
-        filters = before if wanted.filters is None else wanted.filters
+        filters = before if wanted.filters is None else self.membership.with_assumed(origin, wanted.filters)
         new = tuple(one for one in filters if one not in before)
         if new:
             self.on_asked(origin, new)
@@ -708,6 +708,7 @@ class RingFabric:
 
     def _on_noted(self, origin: NodeId, noted: Noted) -> None:
         self.learn(noted.regions, behind=origin)
+        self.membership.heard(origin, noted.regions)
         self.statements.on_noted(origin, noted)
 
     def _say(self, to: NodeId, wanted: Wanted, durable: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,7 +31,7 @@ from godwit.protocols.host import LocalError, NodeId, Record, Timer
 if TYPE_CHECKING:
     from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 
-DIVIDING, HEIRS, LEAVING, ASSUMED = "dividing", "heir ", "leaving", "assumed "
+DIVIDING, HEIRS, LEAVING, ASSUMED, KEPT = "dividing", "heir ", "leaving", "assumed ", "kept "
 
 
 class Stage(StrEnum):
@@ -64,6 +65,13 @@ class Heir(msgspec.Struct, frozen=True, array_like=True):
     region: Region
 
 
+class Inherited(msgspec.Struct, frozen=True, array_like=True):
+    """The row of what a broker wants in a cell that another has got by standing in for it."""
+
+    owner: NodeId
+    filters: tuple[Filter, ...]
+
+
 class Membership:
     def __init__(self, fabric: RingFabric) -> None:
         self.fabric = fabric
@@ -88,6 +96,9 @@ class Membership:
         self.assumed: dict[str, Region] = {}
         """Cells that this broker got by standing in for another, by prefix: of clients whose home is there nobody has
         told it but those who could."""
+        self._kept: dict[str, Inherited] = {}
+        """By prefix of cells in which this broker stands in for another that may not know it: what that wants there it
+        does not say."""
         self.leaving = False
         """This broker gives its cells away and wants no other."""
         for owner, _, row in fabric.store.load(TABLE):
@@ -100,6 +111,8 @@ class Membership:
                 self.leaving = True
             elif owner.startswith(ASSUMED):
                 self.assumed[owner.removeprefix(ASSUMED)] = msgspec.msgpack.decode(row, type=Region)
+            elif owner.startswith(KEPT):
+                self._kept[owner.removeprefix(KEPT)] = msgspec.msgpack.decode(row, type=Inherited)
 
     @property
     def stage(self) -> Stage:
@@ -353,6 +366,9 @@ class Membership:
         for entry in fabric.standins.assumed(owner):
             if entry.broker != self.host.name:
                 fabric.inherit(entry)
+            if entry.broker == owner:
+                self._kept[given.prefix] = kept = Inherited(owner, entry.filters)
+                fabric.store.put(TABLE, KEPT + given.prefix, 0, msgspec.msgpack.encode(kept))
         fabric.statements.late(owner)
         fabric.send(sorted({*division.asked, owner} - {self.host.name}), Divided(division.ticket, (given,)))
         fabric.wait_for(owner, given)
@@ -361,6 +377,19 @@ class Membership:
         fabric.on_rehome(given.cell)
         fabric.changed()
         self._next()
+
+    def with_assumed(self, broker: NodeId, filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
+        """What a broker says that it wants of this one, and what it would say if it knew that this one stands in."""
+        kept = [one.filters for one in self._kept.values() if one.owner == broker]
+        return tuple(dict.fromkeys(chain(filters, *kept))) if kept else filters
+
+    def heard(self, broker: NodeId, regions: Iterable[Region]) -> None:
+        """It says what its cells are. Where one in which this broker stands in is not among them it knows of that, and
+        has said before what it wants there."""
+        held = {one.prefix for one in regions if one.owner == broker}
+        for prefix in [prefix for prefix, one in self._kept.items() if one.owner == broker and prefix not in held]:
+            del self._kept[prefix]
+            self.fabric.store.delete(TABLE, KEPT + prefix, 0)
 
     def _cede(self, division: Division) -> None:
         """All of this is one turn: whoever is told of the new owner is told on the disk that has given it the cell."""
