@@ -68,6 +68,8 @@ CURED = {
     " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
     "dht-claimed-while-its-client-was-back": "Another broker had a newer session of a client, and claimed the one that"
     " the client was in. The client came back and kept it, and the two met: what it had had since then came again.",
+    "dht-claim-decided-before-all-was-loaded": "A broker crashed while a session of it was claimed. When it was back"
+    " the session went at once, and its will was said before it was known what other brokers want.",
     "dht-two-claims-at-the-home": "A client started clean at two brokers, one after the other, while its home had its"
     " session and heard it first. When nobody came, the home noted both, and told the first of them nothing of the"
     " second: both sessions stayed.",

@@ -777,6 +777,7 @@ class Broker:
         for session in list(self._registry.sessions.values()):
             if session.standing.state in (State.RESTING, State.RESERVED):
                 self._registry.rest(session)
+        self._moves.wake()
 
     def _clean(self) -> None:
         self._switch.retained.clean(self.steady())

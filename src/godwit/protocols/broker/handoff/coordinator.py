@@ -787,13 +787,18 @@ class Moves:
                 self.announce(session)  # one that only waited for that broker's word has not been yet
         self.abroad.go_on_without()
 
+    def wake(self) -> None:
+        """All is loaded, and what other brokers want is known. What was claimed before a crash goes now, and its will
+        is said."""
+        for session in list(self.registry.sessions.values()):
+            if session.standing.claimed is not None and session.standing.state in OURS:
+                self.on_place(*session.standing.claimed)
+
     def loaded(self, session: Session) -> None:
         """It was here before a crash, and so was what it waits for. Homes are told again: whether they know, and which
         older place they know of, is on no disk."""
         if session.standing.announced and session.standing.state in OURS and not self.directory.complete:
             self.switch.host.after(0.0, lambda: self.directory.greet((), self._place(session)))
-        if session.standing.claimed is not None and session.standing.state in OURS:
-            self.switch.host.after(0.0, partial(self.on_place, *session.standing.claimed))
         self.turning.loaded(session)
         self.registry.reunion.loaded(session)
         if session.inflow.is_unconfirmed and not session.standing.announced:
