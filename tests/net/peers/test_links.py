@@ -302,7 +302,7 @@ def test_a_malformed_message_costs_that_link_only() -> None:
         address = await a.listen()
         b.dialler.dial(address)
         c.dialler.dial(address)
-        await until(lambda: a.peers == {"b", "c"})
+        await until(lambda: a.peers == {"b", "c"} and b.peers == {"a"})
         b.links.up["a"].write(Kind.MESSAGE, b"\xc1")
         await until(lambda: ("unlinked", "b") in a.changes)
         await until(lambda: "b" in a.peers)

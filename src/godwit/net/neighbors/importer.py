@@ -10,6 +10,7 @@ from pathlib import Path
 
 from godwit.net.neighbors.files import IMPORT, NeighborsError, learned, read
 from godwit.net.server import Parts, ServeError, Service
+from godwit.net.store.sqlite import StoreError
 from godwit.protocols.broker.handoff.prediction import Learned
 
 log = logging.getLogger("godwit.neighbors")
@@ -42,15 +43,18 @@ class LearningService(Service):
                 await self._watching
 
     async def _watch(self) -> None:
-        while not self._path.exists() or self._take_left():
+        while not self._path.exists() or await self._take_left():
             await asyncio.sleep(LOOK_S)
 
-    def _take_left(self) -> bool:
-        """Whatever is wrong with it, it is not looked at again; False where it cannot be removed."""
+    async def _take_left(self) -> bool:
+        """Whatever is wrong with it, it is not looked at again; False where it cannot be removed. It stays until the
+        disk has what it says: a crash in between would lose it, and who looks at the disk then would find nothing."""
         try:
             self._take(self._path, self._found(self._path))
         except NeighborsError as error:
             log.error("neighbors stay as they were: %s", error)
+        with contextlib.suppress(StoreError):  # the broker tells of that itself
+            await self.parts.store.flushed()
         try:
             self._path.unlink()
         except OSError as error:
