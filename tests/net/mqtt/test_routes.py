@@ -15,6 +15,7 @@ from godwit.net.mqtt import codec3
 from godwit.net.mqtt.connection import Connection, State
 from godwit.net.mqtt.framing import packets
 from godwit.net.mqtt.front import Front
+from godwit.net.mqtt.options import Options
 
 TOPICS = ("a", "a/b", "c")
 PATTERNS = ("#", "a/#", "a", "+", "c")
@@ -167,8 +168,9 @@ class Scene:
         return bool(data)
 
 
-async def _heard(wanted: list[Wanted], said: list[Said], version: int, sizes: list[int], *, seen: bool) -> Any:
-    """What each client got, and what the broker counted. The fourth is away while things are said."""
+async def _heard(wanted: list[Wanted], said: list[Said], version: int, sizes: list[int] | None, *, seen: bool) -> Any:
+    """What each client got, and what the broker counted. The fourth is away while things are said. Without sizes each
+    publication comes by itself."""
     front = Front(lone_broker())
     front.begin()
     scene = Scene(front)
@@ -176,8 +178,9 @@ async def _heard(wanted: list[Wanted], said: list[Said], version: int, sizes: li
     scene.leave(3)
     if seen:
         front.broker.on_published = lambda publication: None
-    data, at = b"".join(_publishing(one, version, number) for number, one in enumerate(said, 1)), 0
-    for size in [*sizes, len(data)]:
+    packets = [_publishing(one, version, number) for number, one in enumerate(said, 1)]
+    data, at = b"".join(packets), 0
+    for size in map(len, packets) if sizes is None else [*sizes, len(data)]:
         await scene.say(0 if version == 5 else 2, data[at : at + size])
         at += size
     await scene.rest()
@@ -196,8 +199,10 @@ async def _heard(wanted: list[Wanted], said: list[Said], version: int, sizes: li
     st.lists(wanted, max_size=8),
     st.lists(said, min_size=1, max_size=20),
     st.sampled_from([5, 4]),
-    st.lists(st.integers(1, 60), max_size=4),
+    st.none() | st.lists(st.integers(1, 60), max_size=4),
 )
+@example([Wanted(at) for at in (0, 1)], [Said("a", n % 10, qos=n % 5 // 4) for n in range(40)], 5, None)
+@example([Wanted(2), Wanted(2, qos=1)], [Said("a", n % 10, qos=n % 5 // 4) for n in range(40)], 4, None)
 @example([Wanted(1, condition="n > 3"), Wanted(1, identifier=7)], [Said("a", 9), Said("c", 1)], 5, [])
 @example([Wanted(2, condition="n > 3"), Wanted(1)], [Said("a", 9)] * 300, 5, [])
 @example([Wanted(at, condition="n > 3") for at in range(4)], [Said("a", n % 10) for n in range(700)], 4, [3])
@@ -211,7 +216,7 @@ async def _heard(wanted: list[Wanted], said: list[Said], version: int, sizes: li
     [],
 )
 def test_everybody_hears_the_same_whether_the_broker_looks_at_each_publication_or_not(
-    wanted: list[Wanted], said: list[Said], version: int, sizes: list[int]
+    wanted: list[Wanted], said: list[Said], version: int, sizes: list[int] | None
 ) -> None:
     seen = asyncio.run(_heard(wanted, said, version, sizes, seen=True))
     assert asyncio.run(_heard(wanted, said, version, sizes, seen=False)) == seen
@@ -233,6 +238,42 @@ def test_most_of_it_is_not_looked_at() -> None:
         counts = front.broker.counts
         assert counts.published[:2] == [67, 33]
         assert counts.delivered[:2] == [sum(one.n > 3 for one in said if not one.qos), 33]
+        front.end()
+
+    asyncio.run(scene())
+
+
+def test_what_comes_alone_keeps_its_place_behind_what_waits_for_the_same_client() -> None:
+    async def scene() -> None:
+        front = Front(lone_broker())
+        front.begin()
+        subscriber, publisher = await _client(front, "s", 5), await _client(front, "p", 5)
+        subscriber.data_received(_subscribing(Wanted(0, "a"), 5))
+        await asyncio.sleep(0)
+        said = [_publishing(Said("a", n), 5, 0) for n in range(4)]
+        wire = cast(Any, subscriber.transport)
+        publisher.data_received(said[0])
+        subscriber.pass_on(said[1], 1)
+        publisher.data_received(said[2])
+        subscriber.pause_writing()
+        publisher.data_received(said[3])
+        assert wire.written.endswith(b"".join(said[:3])), "nothing leaves while the client does not read"
+        subscriber.resume_writing()
+        assert wire.written.endswith(b"".join(said))
+        assert front.broker.counts.delivered[0] == front.counts.publishes_in == 3
+        front.end()
+
+    asyncio.run(scene())
+
+
+def test_what_comes_alone_still_counts_against_the_rate_of_its_client() -> None:
+    async def scene() -> None:
+        front = Front(lone_broker(), Options(packets_per_s=2.0, burst_s=1.0))
+        front.begin()
+        publisher = await _client(front, "p", 5)
+        for n in range(4):
+            publisher.data_received(_publishing(Said("a", n), 5, 0))
+        assert publisher.state is State.GONE
         front.end()
 
     asyncio.run(scene())

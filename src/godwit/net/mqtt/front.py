@@ -16,7 +16,7 @@ import msgspec
 
 from godwit.net.mqtt.encode import Forms
 from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
-from godwit.net.mqtt.routes import Routes
+from godwit.net.mqtt.routes import FEW, Routes
 from godwit.net.ops.histogram import Histogram
 from godwit.protocols.broker.api import Reason
 from godwit.protocols.broker.broker import Broker
@@ -58,9 +58,6 @@ SHARE_S, TURN_S = 0.002, 0.004
 """What one client may cost in one turn of the loop, and what all together may of whom something was left over. Whoever
 floods the broker waits for itself, and nobody else waits longer than about a turn."""
 
-
-FEW = 4
-"""To so many clients is written at once, whatever else was said in this turn."""
 
 HELD_S = 0.02
 """So long what is for many may wait for more, while its publisher has said more than could be looked at: to write to a

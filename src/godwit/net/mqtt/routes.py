@@ -27,10 +27,14 @@ ROUTE_BYTES_MAX = 256
 """What is remembered of topics: so many, of that length at most."""
 
 
+FEW = 4
+"""To so many clients is written at once, whatever else was said in this turn."""
+
+
 class Carriage:
     """The receivers of some topics, the same for all of these."""
 
-    __slots__ = ("asking", "fives", "packet_max", "receivers", "threes")
+    __slots__ = ("asking", "few", "fives", "packet_max", "receivers", "threes")
 
     def __init__(self, connections: Iterable[Connection] = (), asking: tuple[Asking, ...] = ()) -> None:
         self.fives = tuple(one for one in connections if one.version == 5)
@@ -38,6 +42,10 @@ class Carriage:
         self.receivers = self.fives + self.threes
         self.asking = asking
         """The conditions of those who want only some of it, for its content."""
+        is_few = not asking and len(self.receivers) <= FEW
+        self.few = tuple(own if is_few and own == self.receivers else None for own in (self.threes, self.fives))
+        """The receivers of what a client of 3.1.1 says, and of what one of 5 does, where they are few, get all of it,
+        and take it as it came."""
         # One byte less, for the empty properties that a client of version 5 gets and one of 3.1.1 does not send.
         self.packet_max: int = min((one.packet_max for one in self.fives), default=PACKET_ANY) - 2
         """The largest packet, in the larger of both forms, that those take who want all of it; 0: the broker must see

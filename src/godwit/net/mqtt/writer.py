@@ -102,6 +102,20 @@ class Output(asyncio.Protocol):
         self._pieces_bytes += len(data)
         counts.packets_out += count
 
+    def is_ready(self) -> bool:
+        """Whether the transport takes something now, and nothing is to leave before that."""
+        if self._pieces or self.paused or self._gated or self.ended or self.transport is None:
+            return False
+        return not self.transport.is_closing()
+
+    def pass_on_now(self, data: bytes) -> None:
+        """As `pass_on` of one publication, where it `is_ready`."""
+        assert self.transport is not None
+        counts = self.front.counts
+        counts.packets_out += 1
+        counts.bytes_out += len(data)
+        self.transport.write(data)
+
     def pass_on_fitting(self, packets: list[bytes]) -> int:
         """Such publications, but for those that are larger than the client takes; how many they were."""
         count, most, front = len(packets), self.packet_max, self.front
