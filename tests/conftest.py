@@ -29,7 +29,7 @@ pytest_plugins = ("tools.bounds",)
 
 # Timing says more about the neighbors on a shared machine than about the code.
 settings.register_profile("dev", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, max_examples=50)
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, max_examples=25)
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 

@@ -40,6 +40,15 @@ def test_where_it_cannot_be_loaded_the_broker_goes_on_without(monkeypatch: pytes
     assert tried == [1]
 
 
+def test_a_broker_whose_clients_have_no_conditions_starts_without_what_reads_them() -> None:
+    code = """
+import sys
+import godwit.net.admin.portal, godwit.net.ops.services, godwit.net.server
+assert "sqlglot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
 def test_what_reads_conditions_is_there_before_the_first_session_with_one_is_handed_over() -> None:
     code = """
 import sys

@@ -20,6 +20,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyspark.sql import SparkSession
+from tests.seeds import few
 from typer.testing import CliRunner
 
 from godwit.cli import app
@@ -73,7 +74,7 @@ def taxis(folder: Path) -> None:
         file.write("\n".join(["cell,lat,lon", *cells]))
 
 
-@pytest.mark.parametrize("what", ["a generated fleet", "recorded taxis"])
+@pytest.mark.parametrize("what", few(1, ["recorded taxis", "a generated fleet"]))
 def test_the_cells_of_the_notebook_run_and_draw_a_map_and_plots(
     fleet: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:

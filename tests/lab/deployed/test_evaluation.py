@@ -8,6 +8,7 @@ from statistics import fmean
 
 import msgspec
 import pytest
+from tests.seeds import few
 
 from godwit.lab.deployed import evaluation
 from godwit.lab.deployed.evaluation import NAMES, Configuration, Grid, Result, itinerary, page, results
@@ -47,9 +48,7 @@ def test_the_page_shows_ours_beside_the_published_numbers(tmp_path: Path) -> Non
 
 
 @pytest.mark.feature("proactive-handoff F46")
-@pytest.mark.parametrize(
-    "scheme", [pytest.param(one, marks=[pytest.mark.explore] * (one == "reactive")) for one in evaluation.SCHEMES]
-)
+@pytest.mark.parametrize("scheme", few(1, sorted(evaluation.SCHEMES, key=lambda one: one != "proactive")))
 def test_a_cell_runs_with_real_brokers_and_loses_nothing_where_sessions_follow(scheme: str) -> None:
     found = evaluation.run(Configuration(scheme=scheme, seed=1, subscribers=6, warmup_s=1.0, measure_s=4.0))
     assert found.published > 10

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from godwit.events import Value
 from godwit.filters.errors import FilterError
-from godwit.filters.explanation import trial
 from godwit.filters.filters import FilterSet
 from godwit.net.admin.rows import SubscriptionTrial, TakerRow, Verdict, Wanting, Why
 from godwit.net.admin.sessions import found, state_of
@@ -142,6 +141,8 @@ def _tried(sub: Sub, topic: str, values: dict[str, Value] | None) -> Subscriptio
         )
     if sub.condition is None:
         return SubscriptionTrial(key=wanted.key, condition="", topic_fits=True, fits=True, because="")
+    from godwit.filters.explanation import trial  # takes a while to load, and few ask
+
     tried = trial(sub.condition, values)
     failed = next((one for one in tried.alternatives if not one.matches), None)
     because = "" if tried.matches or failed is None else f"fails at {failed.failed}: {failed.because}"

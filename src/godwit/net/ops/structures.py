@@ -14,7 +14,6 @@ from godwit.events import Value
 from godwit.filters.filters import Filter
 from godwit.filters.language import FILTERS, Counted, Language
 from godwit.filters.predicates import Values
-from godwit.filters.text import to_text
 from godwit.net.server import Parts
 from godwit.protocols.broker.lasting.profiles import fits, profile_of, text_of
 from godwit.protocols.broker.lasting.things import question_of
@@ -183,6 +182,8 @@ def _structures(wanted: Mapping[Filter, list[str]], total: int, kind: str, state
         )
         if name == kind:
             nodes = _rows(kept, parents, wanted)
+    from godwit.filters.text import to_text  # takes a while to load, and few ask
+
     return Structures(
         total=total,
         taken=len(wanted),
@@ -227,6 +228,8 @@ def _merged(roots: Iterable[Filter], language: Language[Filter, Values]) -> int:
 
 
 def _rows(kept: list[Filter], parents: Edges, clients: Mapping[Filter, Iterable[str]]) -> list[NodeRow]:
+    from godwit.filters.text import to_text
+
     places = {one: at for at, one in enumerate(kept)}
     rows = []
     for one in kept:

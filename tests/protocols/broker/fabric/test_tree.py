@@ -8,6 +8,7 @@ from random import Random
 import msgspec
 import pytest
 from tests.protocols.overlay import topic
+from tests.seeds import few
 
 from godwit.events import Event
 from godwit.protocols.broker.fabric.tree import TreeOptions
@@ -268,7 +269,7 @@ class Storm:
             self.web.want(self.dice.choice(self.web.alive), *self.dice.sample("tuvwxyz", self.dice.randrange(4)))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", few(12, range(40)))
 def test_in_any_storm_what_is_durable_arrives_once_and_in_order_and_in_the_end_all_agree(seed: int) -> None:
     web = Storm(seed).web
     assert web.misdelivered() == []
@@ -276,7 +277,7 @@ def test_in_any_storm_what_is_durable_arrives_once_and_in_order_and_in_the_end_a
     assert web.unconfirmed() == {}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", few(8, range(20)))
 def test_though_disks_are_lost_all_agree_in_the_end_and_streams_go_on(seed: int) -> None:
     web = Storm(seed, disks_survive=False).web
     assert web.disagreements() == []
