@@ -153,8 +153,9 @@ def test_two_bridges_join_tree_and_air_without_loops_or_duplicates(tmp_path: Pat
         down = [in_tree.publish("down/x", b"down %d" % number) for number in range(30)]
         until(lambda: len(in_tree.got) >= 30 and len(in_air.got) >= 30 and len(at_bridge.got) >= 60)
         time.sleep(QUIET_S)
-        assert in_tree.got == up
-        assert in_air.got == down
+        # Some come by one bridge and some by the other, and nobody holds back those of the faster one (docs/adhoc.md).
+        assert sorted(in_tree.got) == sorted(up)
+        assert sorted(in_air.got) == sorted(down)
         assert sorted(at_bridge.got) == sorted(up + down)
         frames = sum(made["b1"].status()["counts"]["air_frames_sent"].values())
         time.sleep(QUIET_S)
