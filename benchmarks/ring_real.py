@@ -6,6 +6,9 @@
 The account is that of `godwit demo`: what was published, owed, delivered, lost, twice and out of order. Beside it stand
 links, memory and idle processor time of the brokers. Each step is told as it happens. Exit status 1 where the account
 is not clean, or where it took more than `--minutes` (then it says what it was waiting for).
+
+All brokers share the cores of this machine, so `--hops` and `--events` say how much happens in a second, however many
+clients there are: two cores carry some twenty hops.
 """
 
 from __future__ import annotations
@@ -106,7 +109,15 @@ async def performed(told: argparse.Namespace, folder: Path, steps: Steps) -> boo
     names = [f"b{at:03d}" for at in range(told.brokers + told.add)]
     every = ring(names, spread_over_the_map(len(names), Random(told.seed)), folder)
     brokers, newcomers = every[: told.brokers], every[told.brokers :]
-    plan = Plan(seconds=told.seconds, walkers=told.walkers, seed=told.seed, down_s=3.0)
+    stay_s = told.walkers / told.hops
+    plan = Plan(
+        seconds=told.seconds,
+        walkers=told.walkers,
+        seed=told.seed,
+        down_s=3.0,
+        events_per_s=told.events,
+        stay_s=(0.5 * stay_s, 1.5 * stay_s),
+    )
     play = RingPlay(plan, brokers, newcomers, told.kill)
     play.steps = steps
     try:
@@ -164,6 +175,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for name, value in (("brokers", 64), ("walkers", 500), ("kill", 10), ("add", 10), ("seconds", 60), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--hops", type=float, default=20.0, help="of all clients in a second; 20")
+    parser.add_argument("--events", type=float, default=40.0, help="published in a second; 40")
     parser.add_argument("--minutes", type=float, default=15.0, help="give up after so long")
     told, steps = parser.parse_args(), Steps()
     with tempfile.TemporaryDirectory(prefix="godwit-ring-") as folder:
