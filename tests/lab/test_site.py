@@ -95,6 +95,7 @@ def test_a_page_says_how_to_run_it_again_and_where_its_rows_come_from(told: site
         "c0de",
         "a machine",
         "3 of 3 runs of size quick",
+        "about 3 s of a core",
         "1 to 3",
         "dice/results.parquet",
         "Throws",
@@ -143,8 +144,8 @@ def test_a_curve_with_margins_is_drawn(told: site.Told) -> None:
 
 def test_rows_of_several_codes_are_called_so(told: site.Told) -> None:
     mixed = msgspec.structs.replace(told, rows=[*told.rows, msgspec.structs.replace(told.rows[0], made=Provenance())])
-    assert "Rows of several codes" in mixed.origin
-    assert "Rows of several codes" not in told.origin
+    assert "Rows of several codes" in mixed.origin["code"]
+    assert "Rows of several codes" not in told.origin["code"]
 
 
 def test_what_a_large_plan_leaves_open_is_taken_from_a_smaller_one_which_is_named(tmp_path: Path) -> None:
@@ -156,7 +157,7 @@ def test_what_a_large_plan_leaves_open_is_taken_from_a_smaller_one_which_is_name
 
     def said(rows: Sequence[object], size: str) -> Outcome:
         findings = [judged(claim, own, f"seen in {size}") for claim, own in zip(claims, holds[size], strict=True)]
-        return Outcome(lead=f"A {size} plan.", findings=findings, tables=[], parameters=[], seeds="1")
+        return Outcome(lead=f"A {size} plan.", findings=findings, tables=[], parameters=[], seeds="1", figures=drawn)
 
     study = msgspec.structs.replace(STUDY, outcome=said)
     found = site.told(study, kept, "published")
@@ -167,8 +168,13 @@ def test_what_a_large_plan_leaves_open_is_taken_from_a_smaller_one_which_is_name
         (Verdict.REPRODUCED, "size quick: seen in quick"),
     ]
     page = site.documents([found])["dice.md"]
-    assert "4 of 9 runs of size published, 4 of 9 runs of size short, 3 of 3 runs of size quick are there" in page
-    assert "--size short" in page
+    assert "4 of 9 runs of size published, 4 of 9 runs of size short, 3 of 3 runs of size quick" in page
+    assert "This size leaves E1, E2 open: they are taken from size short." in page
+    assert [command.split()[6] for command in found.again] == ["quick", "short", "published"], (
+        "the last writes the page"
+    )
+    captions = found.outcome.figures()
+    assert set(captions) == {"A die", "A die (size short)", "A die (size quick)"}
     alone = site.told(study, kept, "quick")
     assert alone is not None
     assert alone.sizes == [alone]

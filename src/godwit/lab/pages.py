@@ -134,12 +134,14 @@ table { border-collapse: collapse; font-size: 13px; margin: .5em 0 2em; display:
 th, td { border-bottom: 1px solid #d8dee6; padding: .3em .6em; text-align: left; vertical-align: top }
 th { background: #f2f5f8 }
 figure { display: inline-block; width: 520px; max-width: 100%; margin: .5em } img { width: 100% }
+figure.wide { width: 100% }
 figcaption { font-size: 13px; color: #4a5866 }
 .reproduced { color: #1b7a3d; font-weight: 600 } .not-reproduced { color: #b3261e; font-weight: 600 }
 .not-decidable { color: #7a6a1b; font-weight: 600 } .depends { color: #1f5fa8; font-weight: 600 }
 .claims { display: table; width: 100%; table-layout: fixed } .claims td { overflow-wrap: anywhere }
-.claims th:nth-child(1) { width: 8% } .claims th:nth-child(2) { width: 30% } .claims th:nth-child(3) { width: 30% }
+.claims th:nth-child(1) { width: 6% } .claims th:nth-child(2) { width: 26% } .claims th:nth-child(3) { width: 22% }
 .index th:nth-child(1) { width: 13% } .index th:nth-child(2) { width: 7% } .index th:nth-child(3) { width: 45% }
+.how th { white-space: nowrap } .how code { line-height: 1.9 }
 .rest { font-weight: 400 }
 .arithmetic-checked { color: #5b5b66; font-weight: 600 }
 .counts span { display: inline-block; margin: 0 1.2em .6em 0; font-size: 17px } .counts b { font-size: 26px }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import msgspec
 from godwit.lab import vouchers
 from godwit.lab.claims import Finding, Point, Verdict
 from godwit.lab.pages import STYLE, class_of, curves, html_table, markdown_table
-from godwit.lab.studies import SIZES, Awaited, Outcome, Study, origins
+from godwit.lab.studies import SIZES, Awaited, Outcome, Study, duration, origins
 from godwit.lab.vouchers import Voucher
 
 TITLE = "Godwit: every published claim, measured again"
@@ -74,14 +75,35 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         return Counter(finding.verdict for finding in self.outcome.findings)
 
     @property
-    def origin(self) -> str:
+    def cost_s(self) -> float:
+        """What all that its plans want would take."""
+        return sum(self.study.cost_s(run) for one in self.sizes for run in self.study.runs(one.size))
+
+    @property
+    def again(self) -> list[str]:
+        """What gives this page: smaller sizes first, since the last command writes it."""
+        return [one.command for one in reversed(self.sizes)]
+
+    @property
+    def raw(self) -> str:
+        """Where its rows are, from where the page is."""
+        return f"{self.study.name}/results.parquet"
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """What made the rows, and what is known of those of other code."""
         found = origins(self.all_rows)
-        commits = ", ".join(dict.fromkeys(one.commit for one in found))
-        codes = ", ".join(dict.fromkeys(one.code for one in found))
-        machines = "; ".join(dict.fromkeys(one.machine for one in found))
-        mixed = " Rows of several codes are mixed here." if len({one.code for one in found}) > 1 else ""
-        vouched = "".join(f" {one}" for one in self.vouchers if one.code in {own.code for own in found})
-        return f"commits {commits}; code {codes}; {machines}.{mixed}{vouched}"
+        codes = list(dict.fromkeys(one.code for one in found))
+        mixed = " Rows of several codes are mixed here." if len(codes) > 1 else ""
+        vouched = "".join(f" {one}" for one in self.vouchers if one.code in codes)
+        return {
+            "seeds": self.outcome.seeds,
+            "runs that are there": self.share,
+            "the whole plan takes": f"about {duration(self.cost_s)} of a core",
+            "commits": ", ".join(dict.fromkeys(one.commit for one in found)),
+            "code": f"{', '.join(codes)}.{mixed}{vouched}",
+            "machine": "; ".join(dict.fromkeys(one.machine for one in found)),
+        }
 
 
 def told(study: Study, kept: Any, size: str) -> Told | None:
@@ -107,14 +129,27 @@ def _with_smaller(own: Told, smaller: Told) -> Told:
     findings = [_larger(finding, beside.get(finding.claim), smaller.size) for finding in own.outcome.findings]
     if findings == list(own.outcome.findings):
         return own
-    tables = [msgspec.structs.replace(t, title=f"{t.title} (size {smaller.size})") for t in smaller.outcome.tables]
+    tables = [msgspec.structs.replace(t, title=_of_size(t.title, smaller.size)) for t in smaller.outcome.tables]
+    both = zip(findings, own.outcome.findings, strict=True)
+    taken = [finding.claim.name for finding, before in both if finding != before]
     outcome = msgspec.structs.replace(
         own.outcome,
-        lead=f"{own.outcome.lead} What this size leaves open is taken from {smaller.size}: {smaller.outcome.lead}",
+        lead=f"{own.outcome.lead} This size leaves {', '.join(taken)} open: they are taken from size {smaller.size}.",
         findings=findings,
         tables=[*own.outcome.tables, *tables],
+        figures=partial(_both, own, smaller),
     )
     return msgspec.structs.replace(own, outcome=outcome, smaller=smaller)
+
+
+def _both(own: Told, smaller: Told) -> Mapping[str, bytes]:
+    beside = {_of_size(caption, smaller.size): png for caption, png in smaller.outcome.figures().items()}
+    return {**own.outcome.figures(), **beside}
+
+
+def _of_size(title: str, size: str) -> str:
+    """Unless it names a size already, which is then a smaller one."""
+    return title if "(size " in title else f"{title} (size {size})"
 
 
 def _larger(own: Finding, smaller: Finding | None, size: str) -> Finding:
@@ -151,11 +186,14 @@ def awaited(every: Sequence[Told], known: Sequence[Awaited]) -> list[Awaited]:
 
 def index(every: Sequence[Told], known: Sequence[Awaited] = ()) -> str:
     total = sum((one.counts for one in every), Counter[Verdict]())
-    specs = [(one.study.spec, *_numbers(one.counts)) for one in every]
+    specs = "".join(_spec_row(one) for one in every)
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("specification", "study", *Verdict, "all"))
     claims = "".join(_index_rows(one) for one in every)
     body = (
-        f"<p>{sum(total.values())} statements of {len(every)} studies.</p>{_counted(total)}"
-        f"<h2>By specification</h2>{html_table(('specification', *Verdict, 'all'), specs)}"
+        f"<p>{sum(total.values())} statements of {len({one.study.spec for one in every})} published works, run again in"
+        f" {len(every)} studies. The number of a claim leads to what was found, the name of a study to all of it.</p>"
+        f"{_counted(total)}"
+        f"<h2>By specification</h2><table><thead><tr>{head}</tr></thead><tbody>{specs}</tbody></table>"
         f"<h2>What the verdicts mean</h2>{html_table(('verdict', 'means'), list(MEANINGS.items()))}"
         '<h2>All claims</h2><table class="claims index"><thead><tr><th>specification</th><th>claim</th>'
         "<th>published</th><th>verdict</th>"
@@ -209,6 +247,12 @@ def _counted(counts: Mapping[Verdict, int]) -> str:
     ) + "</p>"  # fmt: skip
 
 
+def _spec_row(one: Told) -> str:
+    link = f'<a href="{one.study.name}.html">{escape(one.study.title)}</a>'
+    counts = "".join(f"<td>{number}</td>" for number in _numbers(one.counts))
+    return f"<tr><td>{escape(one.study.spec)}</td><td>{link}</td>{counts}</tr>"
+
+
 def _index_rows(one: Told) -> str:
     name = one.study.name
     return "".join(
@@ -220,20 +264,13 @@ def _index_rows(one: Told) -> str:
 
 def page(one: Told) -> str:
     outcome = one.outcome
-    pictures = "".join(
-        f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-        for caption, png in {**outcome.figures(), **curves(outcome.findings)}.items()
-    )
+    pictures = "".join(_figure(*both) for both in {**outcome.figures(), **curves(outcome.findings)}.items())
     tables = "".join(
         f"<h2>{escape(table.title)}</h2><p>{escape(table.note)}</p>{html_table(table.header, table.rows)}"
         for table in outcome.tables
     )
     body = (
-        f"<p>{escape(outcome.lead)}</p>{_counted(one.counts)}"
-        f"<p>Run it again: {' and '.join(f'<code>{escape(own.command)}</code>' for own in one.sizes)}. Seeds:"
-        f" {escape(outcome.seeds)}. {one.share} are there: {escape(one.origin)} Raw:"
-        f' <a href="{one.study.name}/results.parquet">{one.study.name}/results.parquet</a>.</p>'
+        f"<p>{escape(outcome.lead)}</p>{_counted(one.counts)}{_how(one)}"
         '<h2>Claims</h2><table class="claims"><thead><tr><th>claim</th><th>published</th><th>verdict</th>'
         "<th>numbers</th></tr></thead>"
         f"<tbody>{''.join(_claim_row(i, finding) for i, finding in enumerate(outcome.findings))}</tbody></table>"
@@ -241,6 +278,30 @@ def page(one: Told) -> str:
         f"<h2>Parameters</h2>{html_table(('parameter', 'value', 'source'), _parameters(outcome))}"
     )
     return _document(one.study.title, body)
+
+
+def _figure(caption: str, png: bytes) -> str:
+    """A picture of many panels has the whole width; its own is in the head of the file."""
+    wide = ' class="wide"' if int.from_bytes(png[16:20]) > WIDE_PX else ""
+    return (
+        f'<figure{wide}><img alt="{escape(caption)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+WIDE_PX = 900
+
+
+def _how(one: Told) -> str:
+    """What it takes to have this page again, and where it comes from."""
+    commands = "<br>".join(f"<code>{escape(command)}</code>" for command in one.again)
+    rows = {
+        "run it again": commands,
+        **{name: escape(text) for name, text in one.origin.items()},
+        "raw rows": f'<a href="{one.raw}">{one.raw}</a>',
+    }
+    lines = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
+    return f'<table class="how"><tbody>{lines}</tbody></table>'
 
 
 def _parameters(outcome: Outcome) -> list[tuple[str, str, str]]:
@@ -264,7 +325,7 @@ def _claim_row(number: int, finding: Finding) -> str:
     return (
         f'<tr id="c{number}"><td>{escape(claim.name)}</td><td>{escape(claim.text)}{beside}</td>'
         f"{_verdict_cell(finding)}"
-        f'<td class="numbers">{escape(finding.numbers)}{curve}</td></tr>'
+        f'<td class="numbers">{escape(finding.numbers).replace("; ", ";<br>")}{curve}</td></tr>'
     )
 
 
@@ -321,8 +382,8 @@ def _page_markdown(one: Told) -> str:
         f"# {one.study.title}",
         GENERATED,
         outcome.lead,
-        f"Run it again with {' and '.join(f'`{own.command}`' for own in one.sizes)}. Seeds: {outcome.seeds}."
-        f" {one.share} are there: {one.origin}",
+        f"Run it again with {', then '.join(f'`{command}`' for command in one.again)}.",
+        markdown_table(("", ""), [*one.origin.items(), ("raw rows", f"[{one.raw}]({one.raw})")]),
         "## Claims",
         markdown_table(("claim", "published", "verdict", "numbers", "tolerance"), claims),
         *_curves(outcome.findings),

@@ -136,3 +136,20 @@ def seed_by_seed(cells: Iterable[tuple[C, int]]) -> list[C]:
 def origins(rows: Sequence[Any]) -> list[Provenance]:
     """Where these rows come from, each place once."""
     return list(dict.fromkeys(row.made for row in rows))
+
+
+def spanned(seeds: Iterable[int]) -> str:
+    """Seeds as a reader wants them: 401 to 435, 440."""
+    known = sorted(set(seeds))
+    first = [seed for seed in known if seed - 1 not in known]
+    last = [seed for seed in known if seed + 1 not in known]
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in zip(first, last, strict=True))
+
+
+HOUR_S, MINUTE_S = 3600.0, 60.0
+
+
+def duration(seconds: float) -> str:
+    if seconds >= HOUR_S:
+        return f"{seconds / HOUR_S:.1f} h"
+    return f"{seconds / MINUTE_S:.0f} min" if seconds >= MINUTE_S else f"{seconds:.0f} s"

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from godwit.cli import app
 from godwit.commands.lab import everything
-from godwit.commands.lab.everything import duration
 from godwit.lab.provenance import Provenance
 from godwit.lab.results import Results
 
@@ -82,9 +81,15 @@ def test_what_cannot_be_done_is_told(tmp_path: Path, words: list[str], told: str
     assert told in result.stderr
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(5, "5 s"), (90, "2 min"), (5400, "1.5 h")])
-def test_durations_are_told_in_the_unit_that_fits(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+def test_studies_that_are_run_one_by_one_are_all_in_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    coins = msgspec.structs.replace(STUDY, name="coins", title="Coins")
+    monkeypatch.setattr(everything, "STUDIES", {"dice": STUDY, "coins": coins})
+    for name in ("coins", "dice"):
+        done = called("--only", name, "--size", "quick", "--no-spark", "--out", str(tmp_path))
+        assert f"{name}: 0 of 3" not in done.stderr, "only what is asked for is run"
+    index = (tmp_path / "index.html").read_text()
+    assert index.index("dice.html") < index.index("coins.html")
+    assert "10 statements" in index
 
 
 def test_a_library_that_the_report_needs_is_asked_for_before_anything_runs(

@@ -97,5 +97,12 @@ def test_a_claim_that_holds_under_one_reading_only_depends_on_the_air(name: str)
     assert [point.holds for point in found.depends.curve] == [True, False]
 
 
+def test_a_model_in_which_distance_falls_with_time_is_not_that_of_the_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("godwit.lab.adhoc.verdicts.expected_distances", lambda torus, ticks: list(range(20, 0, -1)))
+    assert judge("A1", evidence()).verdict is Verdict.NOT_REPRODUCED
+
+
 def test_the_model_s_arithmetic_does_not_hang_on_a_reading() -> None:
     assert over("A1", {"slots": evidence(), "no slots": evidence()}).verdict is Verdict.ARITHMETIC

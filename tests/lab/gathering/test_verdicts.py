@@ -112,6 +112,20 @@ def test_every_judge_is_tried_in_a_world_that_contradicts_it() -> None:
     assert list(CHANGES) == list(JUDGES)
 
 
+@pytest.mark.parametrize(
+    ("latencies_s", "verdict"),
+    [((0.05, 0.02, 0.09, 0.02), Verdict.REPRODUCED), ((0.05, 0.02, 0.09, 0.07, 0.02), Verdict.NOT_REPRODUCED)],
+    ids=["one after a relocation", "two"],
+)
+def test_one_item_off_the_level_of_a_stay_is_a_detour_and_two_are_no_level(
+    latencies_s: tuple[float, ...], verdict: Verdict
+) -> None:
+    items = [(200.0 + 10 * i, latency_s) for i, latency_s in enumerate(latencies_s)]
+    seen = evidence(lambda one, r: _seen(one, short={"latencies": items, "associations": [205.0]}))
+    found = {one.claim.name: one for one in findings(seen)}
+    assert found["C9"].verdict is verdict, found["C9"].numbers
+
+
 def test_where_nobody_was_away_for_long_two_claims_stay_open() -> None:
     short = {"long": {**SERIES["long"], "latencies": [(200.0, 0.05)]}, "storage": [(200.0, 1, 0), (210.0, 1, 1)]}
     found = {one.claim.name: one.verdict for one in findings(evidence(lambda one, r: _seen(one, **short)))}

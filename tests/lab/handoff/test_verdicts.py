@@ -14,6 +14,7 @@ from godwit.lab.handoff.claims import CLAIMS
 from godwit.lab.handoff.evidence import Evidence
 from godwit.lab.handoff.grid import OURS_READING, STORED, TEXT_READING, Grid
 from godwit.lab.handoff.grid import PUBLISHED_SCHEMES as SCHEMES
+from godwit.lab.handoff.report import published_tables
 from godwit.lab.handoff.results import Row
 from godwit.lab.handoff.runs import Configuration, Result
 from godwit.lab.handoff.verdicts import DIGITS, JUDGES, findings, hotelling_room, judge, over_readings
@@ -183,6 +184,11 @@ def test_where_everybody_is_is_held_against_the_scatter_of_walks_and_not_of_an_i
         assert (room.mean > 0) is holds
     assert 29.54 - 9 < 32.0 < 29.54 + 9.9, "within the band of an instant, which would have let it pass"
     assert hotelling_room(RND, near[:6]) is None, "six runs say nothing of how six brokers vary together"
+
+
+def test_walks_with_hardly_an_event_are_no_row_of_what_a_pause_of_the_publisher_does() -> None:
+    table = next(one for one in published_tables(evidence_of()) if one.title.startswith("X4"))
+    assert {row[0] for row in table.rows} == {"0", "0.5", "1", "1.5", "2"}
 
 
 @pytest.mark.parametrize("name", JUDGES)

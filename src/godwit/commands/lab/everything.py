@@ -17,9 +17,7 @@ from godwit.lab.catalogue import AWAITED, STUDIES
 from godwit.lab.results import ResultsError
 from godwit.lab.site import Told
 from godwit.lab.structures.rows import StoreError
-from godwit.lab.studies import SIZES, Kept, Study, up_to
-
-HOUR_S, MINUTE_S = 3600.0, 60.0
+from godwit.lab.studies import SIZES, Kept, Study, duration, up_to
 
 
 def everything(options: EverythingOptions) -> int:
@@ -38,7 +36,7 @@ def everything(options: EverythingOptions) -> int:
         if status == INTERRUPTED:
             return status
         any_code = report_only or options.any_code
-        every = [told for one in studies if (told := _told(one, size, folder, reports, any_code)) is not None]
+        every = [told for one in STUDIES.values() if (told := _told(one, size, folder, reports, any_code)) is not None]
     except (ResultsError, StoreError) as error:
         raise InputError(str(error)) from None
     if not every:
@@ -90,12 +88,6 @@ def _announce_samples(one: Study, kept: Kept, wanted: Sequence[Any], reports: Re
     return cost_s
 
 
-def duration(seconds: float) -> str:
-    if seconds >= HOUR_S:
-        return f"{seconds / HOUR_S:.1f} h"
-    return f"{seconds / MINUTE_S:.0f} min" if seconds >= MINUTE_S else f"{seconds:.0f} s"
-
-
 def _kept(one: Study, folder: Path, any_code: bool) -> Kept:
     kept = one.kept_at(folder / one.name / RESULTS)
     kept.any_code = any_code
@@ -132,6 +124,7 @@ def _vouch(one: Study, kept: Kept, size: str) -> None:
 
 
 def _told(one: Study, size: str, folder: Path, reports: Reports, any_code: bool) -> Told | None:
+    """Of every study that has rows there, so that the index is of all of them, whichever was run last."""
     if not (folder / one.name / RESULTS).exists():
         return None
     kept = _kept(one, folder, any_code)

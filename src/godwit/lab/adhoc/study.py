@@ -16,7 +16,7 @@ from godwit.lab.adhoc.runs import Configuration, Result, run
 from godwit.lab.adhoc.verdicts import GossipCurve
 from godwit.lab.pages import Table
 from godwit.lab.results import Results, Row
-from godwit.lab.studies import Outcome, Parameter, Study
+from godwit.lab.studies import Outcome, Parameter, Study, spanned
 
 AdhocRow = Row[Configuration, Result]
 
@@ -57,7 +57,7 @@ def outcome(rows: Sequence[AdhocRow], size: str) -> Outcome:
         findings=readings.findings(plan, rows),
         tables=[_gossip(by_reading), _headline(by_reading)],
         parameters=PARAMETERS,
-        seeds=", ".join(map(str, seeds)),
+        seeds=spanned(seeds),
         figures=partial(_figures, text),
     )
 

@@ -28,7 +28,9 @@ class Evidence(BySetting[Configuration, Result]):
         return sum(result.bad for result in results), len(results)
 
     def series(self) -> dict[str, Any] | None:
-        """What one run of M at 24 brokers looked like over time: the one whose client was away longest."""
-        told = [result.series for result in self.results(self.plan.m(24)) if result.series]
-        decoded = [msgspec.json.decode(one) for one in told]
-        return max(decoded, key=lambda one: len(one["short"]["associations"]), default=None)
+        """What one run of M at 24 brokers looked like over time: the one whose client moved the most."""
+        return max(self.every_series(), key=lambda one: len(one["short"]["associations"]), default=None)
+
+    def every_series(self) -> list[dict[str, Any]]:
+        """What every run of M at 24 brokers looked like over time."""
+        return [msgspec.json.decode(one.series) for one in self.results(self.plan.m(24)) if one.series]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from matplotlib.axes import Axes
 
 from godwit.lab.handoff import evidence as of
 from godwit.lab.handoff.evidence import Evidence, Quantity
 from godwit.lab.handoff.grid import PUBLISHED_SCHEMES
+from godwit.lab.handoff.runs import Result
+from godwit.lab.intervals import Interval
 from godwit.lab.models import published as text
-from godwit.lab.pages import line, picture, published
+from godwit.lab.pages import crossed, line, picture, published
 
 COLOURS = {
     "durable": "#8a8f98",
@@ -58,10 +61,12 @@ def _by_size(
 def _deciles(axes: Axes, evidence: Evidence) -> None:
     size = max(evidence.sizes_of("proactive"), default=0)
     for scheme in evidence.schemes:
-        runs = evidence.results(scheme, size)
-        if runs:
-            shares = range(1, 10)
-            seconds = [sum(run.latency_deciles_s[str(q)] for run in runs) / len(runs) for q in shares]
-            axes.plot(seconds, [q / 10 for q in shares], "o-", color=COLOURS.get(scheme, "#444444"), label=scheme, ms=4)
+        found = [(q / 10, evidence.interval(partial(_decile, q), scheme, size)) for q in range(1, 10)]
+        points = [(seconds, Interval(share, 0.0, seconds.runs)) for share, seconds in found if seconds is not None]
+        crossed(axes, points, scheme, color=COLOURS.get(scheme, "#444444"))
     axes.set_xlabel("seconds")
     axes.set_ylabel("share of handoffs")
+
+
+def _decile(q: int, result: Result) -> float:
+    return result.latency_deciles_s[str(q)]

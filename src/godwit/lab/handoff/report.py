@@ -10,7 +10,7 @@ from godwit.lab.handoff import evidence as of
 from godwit.lab.handoff.bed import Air, Costs
 from godwit.lab.handoff.evidence import Evidence, Quantity
 from godwit.lab.handoff.extras import FREE
-from godwit.lab.handoff.grid import FORESEEING, UNEVEN, Grid
+from godwit.lab.handoff.grid import FORESEEING, UNEVEN, WALK, Grid
 from godwit.lab.handoff.results import Results
 from godwit.lab.handoff.runs import LATEST_SHARE, SCHEMES, SIZE_B, Result
 from godwit.lab.handoff.verdicts import findings, own_curve, refined_curve
@@ -23,6 +23,7 @@ from godwit.lab.pages import Page, Table
 NAMES = {
     **{scheme: scheme for scheme in SCHEMES},
     "proactive": "pro-active",
+    "product": "deployed",
 }
 
 SIX = ("Dur RND", "Dur NBR", "Rea RND", "Rea NBR", "Pro RND", "Pro NBR")
@@ -187,7 +188,8 @@ def _varied(evidence: Evidence) -> list[Table]:
 
 
 def _one_varied(evidence: Evidence, title: str, field: str) -> Table:
-    values = sorted({getattr(row.configuration, field) for row in evidence.rows})
+    every = (row.configuration for row in evidence.rows)
+    values = sorted({getattr(one, field) for one in every if one.warmup_s != WALK["warmup_s"]})
     quantities: Sequence[tuple[Quantity, str]] = (
         (of.throughput, ".1f"),
         (of.loss, ".2f"),

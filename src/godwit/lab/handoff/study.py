@@ -14,7 +14,7 @@ from godwit.lab.handoff.results import Results, Row
 from godwit.lab.handoff.runs import Configuration, run
 from godwit.lab.handoff.verdicts import over_readings
 from godwit.lab.pages import Table
-from godwit.lab.studies import Outcome, Parameter, Study
+from godwit.lab.studies import Outcome, Parameter, Study, spanned
 
 PLANS: Mapping[str, Grid] = {
     "quick": Grid(
@@ -61,7 +61,7 @@ def outcome(rows: Sequence[Row], size: str) -> Outcome:
         findings=over_readings(by_reading),
         tables=tables,
         parameters=parameters(grid),
-        seeds=", ".join(map(str, seeds)),
+        seeds=spanned(seeds),
         figures=partial(_figures, by_reading),
     )
 
@@ -76,7 +76,7 @@ def _figures(by_reading: Mapping[str, Evidence]) -> Mapping[str, bytes]:
     return {
         f"{caption}: {name}": png
         for name, evidence in by_reading.items()
-        if evidence.sizes_of("proactive")
+        if evidence.sizes_of("durable") and evidence.sizes_of("proactive")
         for caption, png in drawn(evidence).items()
     }
 

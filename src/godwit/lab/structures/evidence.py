@@ -55,6 +55,10 @@ class Evidence:
     def interval(self, measure: Measure, structure: str, point: Point) -> Interval:
         return interval(measure(own) for own in self._found[point, structure].values())
 
+    def room(self, measure: Measure, structure: str, point: Point, limit: float) -> Interval:
+        """What is left to a limit."""
+        return interval(limit - measure(own) for own in self._found[point, structure].values())
+
     def lead(self, less: Seen, more: Seen, weight: float = 1.0) -> Interval:
         """By how much `weight` times the mean of the first is less than that of the second, as a share of the larger.
 

@@ -83,6 +83,22 @@ def interfaces_reduce_merging(found: Evidence) -> Judgement:
     return held(parts, f"roots left by merging: {numbers} interfaces")
 
 
+def saturation_generalises(found: Evidence) -> Judgement:
+    """A root that accepts every event ends the search: as many tests an event as it takes to come to one that does."""
+    points = _few_interfaces(found)
+    if len(points) < 2:
+        return None, "one number of filters says nothing about saturation"
+    first, last = points[0], points[-1]
+    parts = [
+        Part(f"{ALIKE:g} less tests an event with {last[1]} filters", found.room(of.tests, PERFECT, last, ALIKE)),
+        cheaper(found, (of.tests, PERFECT, last), (of.tests, PERFECT, first)),
+    ]
+    numbers = f"tests an event from {first[1]} to {last[1]} filters: " + "; ".join(
+        f"{name} {curve(found, of.tests, name, points)}" for name in (UNMERGED, PERFECT, IMPERFECT)
+    )
+    return held(parts, numbers)
+
+
 def imperfect_is_as_fast(found: Evidence) -> Judgement:
     points = _few_interfaces(found)
     ratios = [found.mean(of.tests, IMPERFECT, point) / found.mean(of.tests, PERFECT, point) for point in points]
@@ -208,6 +224,13 @@ CHECKS = (
         "E12",
         "the share of roots left by merging rises with the number of interfaces",
         interfaces_reduce_merging,
+    ),
+    Check(
+        Claim("C25", "where filters saturate the space, merged roots become very general"),
+        "E12",
+        f"with the most filters the first root that is tested accepts nearly every event: at most {ALIKE:g} tests an"
+        " event, and fewer than with the fewest filters",
+        saturation_generalises,
     ),
     Check(
         Claim("C26", "imperfect merging is about as fast as perfect merging"),
