@@ -70,6 +70,12 @@ CURED = {
     " the client was in. The client came back and kept it, and the two met: what it had had since then came again.",
     "dht-claim-decided-before-all-was-loaded": "A broker crashed while a session of it was claimed. When it was back"
     " the session went at once, and its will was said before it was known what other brokers want.",
+    "dht-settled-while-it-was-claimed": "A client was let into a copy and into its session. Both were claimed, and heard"
+    " their client first. The copy forgot meanwhile that it is one, since nobody had an older session: it went into the"
+    " other with what that had given out.",
+    "dht-presumed-where-a-clean-one-had-begun": "A client came with a token of a broker that held a copy of its session,"
+    " so that the copy was presumed to be taken up. It was not: the client had started clean there, and that session"
+    " had gone on. It was let into the older one.",
     "dht-two-claims-at-the-home": "A client started clean at two brokers, one after the other, while its home had its"
     " session and heard it first. When nobody came, the home noted both, and told the first of them nothing of the"
     " second: both sessions stayed.",

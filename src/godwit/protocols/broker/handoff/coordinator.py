@@ -193,8 +193,11 @@ class Moves:
             self.begin(waiting.opening, outlet, self._epoch_for(waiting))
 
     def _is_settled(self, client: str) -> bool:
-        """Whether no older session can turn up, neither here nor from another site."""
-        return self.directory.is_settled(client) and not self.abroad.is_awaited(client)
+        """Whether no older session can turn up, neither here nor from another site, and nobody claims this one, which
+        would go into another then."""
+        if self.abroad.is_awaited(client) or client in self.objections.contested:
+            return False
+        return self.directory.is_settled(client)
 
     def settled(self, client: str) -> None:
         """All homes know that the session is here, and have said where it was before; or no other site has one."""

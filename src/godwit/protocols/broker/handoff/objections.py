@@ -117,3 +117,4 @@ class Objections:
         session = self.moves.registry.sessions.get(client)
         if session is not None:
             self.moves.contradicted(session, claim.by, claim.epoch)
+            self.moves.settled(client)

@@ -107,11 +107,13 @@ class Reunion:
     def confirmed(self, session: Session, source: NodeId) -> None:
         """The copy that this source had made is the session, and nobody else has an older one."""
         memory = session.carried.memory
-        if memory is not None and memory.source == source and memory.stays:
+        if memory is None or memory.source != source or memory.original is None:
+            return  # one that remembered before it was copied goes on with that
+        if memory.stays:
             memory.original, memory.stays = None, False  # somebody else may have a newer one
-        elif memory is not None and memory.source == source:
+        else:
             session.carried.memory, session.standing.crossings = None, self.fabric.crossings
-            session.carried.age = memory.original or session.carried.age
+            session.carried.age = memory.original
 
     def _memory(self, session: Session, source: NodeId, since: int) -> Memory:
         # Marks are far below every epoch, and none is used twice.

@@ -565,8 +565,8 @@ class Reserving:
             return False
         self.free(session)
         waiting = self.moves.waiting.get(nothing.client)
-        if waiting is None or waiting.source != origin:
-            return False
+        if waiting is None or waiting.source != origin or self.moves.pass_on(session):
+            return False  # or it goes where the client was let in since, and the client waits for that
         self.moves.go_on_with(session)
         return True
 
