@@ -627,6 +627,8 @@ class Wanted(msgspec.Struct, frozen=True, tag="wanted", array_like=True):
     statement: Count
     filters: tuple[Filter, ...] | None
     turn: Turn | None = None
+    cells: tuple[str, ...] = ()
+    """The prefixes of those that I take for yours, or to be yours soon."""
 
 
 class Noted(msgspec.Struct, frozen=True, tag="noted", array_like=True):
@@ -728,12 +730,15 @@ class Ceded(msgspec.Struct, frozen=True, tag="ceded", array_like=True):
 
 
 class Pass(msgspec.Struct, frozen=True, tag="pass", array_like=True):
-    """Behind all that `by` has sent you for a cell which is another broker's now: pass it on to there."""
+    """Behind all that `by` has sent you for a cell which is another broker's now: pass it on to there, behind all that
+    waits at your broker for the same cell."""
 
     by: NodeId
     ticket: Count
     to: NodeId
     hops: Hops = 0
+    region: Region | None = None
+    """The cell; brokers of an earlier version say only whose it is."""
 
 
 class Passed(msgspec.Struct, frozen=True, tag="passed", array_like=True):

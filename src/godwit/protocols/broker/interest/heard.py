@@ -89,13 +89,6 @@ class Interests:
             self._show()
         return True
 
-    def merge(self, broker: NodeId, statement: int, filters: tuple[Filter, ...], now_s: float) -> None:
-        """Another broker has heard this of it, too."""
-        self.peers[broker] = Peer(Statement(statement, filters), now_s)
-        self._forgotten.pop(broker, None)
-        self.keep(broker)
-        self._show()
-
     def keep(self, broker: NodeId) -> None:
         """Where statements are not repeated the disk must know the number of the last."""
         peer = self.peers[broker]

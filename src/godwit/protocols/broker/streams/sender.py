@@ -110,6 +110,8 @@ class Sender:
         self._serial = host.random.getrandbits(31)
         self.on_restored: Callable[[NodeId, int], None] = lambda receiver, numbers: None
         """Called with a receiver that has had more of this stream than the disk knows, and how many numbers more."""
+        self.on_given_up: Callable[[NodeId], None] = lambda receiver: None
+        """Called with a receiver that has restarted, where something that is not durable may not have come."""
 
     def start(self) -> None:
         """The numbers are reserved on the disk: begin."""
@@ -193,7 +195,10 @@ class Sender:
     def _confirm(self, lane: Lane, taken: Taken) -> None:
         if taken.life != lane.life:
             self.counts.confirmed += self.outbox.release(lane, taken.number)
-            self.counts.dropped_uncertain += lane.reopen(taken.life, taken.number, taken.given)
+            lost = lane.reopen(taken.life, taken.number, taken.given)
+            self.counts.dropped_uncertain += lost
+            if lost:
+                self.on_given_up(lane.to)
             return
         lane.confirmed = max(lane.confirmed, taken.number)
         self.counts.confirmed += self.outbox.release(lane, taken.number)

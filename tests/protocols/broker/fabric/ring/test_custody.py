@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from godwit.protocols.broker.fabric.ring.custody import Custody, Kept
+from godwit.protocols.broker.fabric.ring.custody import Custody, Kept, Passes, way_of
 from godwit.protocols.broker.fabric.ring.targets import Targets, of_level
-from godwit.protocols.broker.messages import Routed
+from godwit.protocols.broker.messages import Pass, Region, Routed
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Disk, MemoryStore
+from godwit.protocols.gathering.space import WHOLE, cut_between
 
 
 def custody(disk: Disk) -> Custody:
@@ -18,7 +19,12 @@ def routed(number: int, topic: str, qos: int = 1) -> Routed:
 
 
 def kept(of: Custody) -> list[int]:
-    return [one.routed.publication.sequence for one in of.kept.values()]
+    return [sequence_of(one) for one in of.kept.values()]
+
+
+def sequence_of(one: Kept) -> int:
+    assert isinstance(one.content, Routed)
+    return one.content.publication.sequence
 
 
 def test_what_cannot_go_keeps_back_its_own_kind_only() -> None:
@@ -28,7 +34,7 @@ def test_what_cannot_go_keeps_back_its_own_kind_only() -> None:
     gone: list[int] = []
 
     def goes(item: Kept) -> bool:
-        sequence = item.routed.publication.sequence
+        sequence = sequence_of(item)
         if sequence != 0:
             gone.append(sequence)
         return sequence != 0
@@ -47,3 +53,65 @@ def test_a_crash_leaves_what_is_durable_in_its_order() -> None:
         one.add(routed(number, "a/x", qos), of_level("a"))
     one.store.settled(lambda: None)
     assert kept(custody(disk)) == [0, 2]
+
+
+CUT = cut_between((-90.0, 0.0), (90.0, 0.0))
+SPACE, HIGH = Region(WHOLE, "o", 1), Region(WHOLE.append(CUT, "1"), "x", 2)
+"""The topics that begin with `a` are in it, and those with `b` are not."""
+
+
+def passed(ticket: int) -> Pass:
+    return Pass("n", ticket, "x", region=HIGH)
+
+
+def test_what_is_passed_waits_behind_all_that_is_kept_for_its_cell() -> None:
+    disk: Disk = {}
+    one = custody(disk)
+    one.add(routed(0, "b/x"), of_level("b"))
+    one.add(passed(1), way_of(HIGH))
+    one.add(routed(2, "a/x"), of_level("a"))
+    one.add(passed(3), way_of(HIGH))
+    one.store.settled(lambda: None)
+    one = custody(disk)
+    assert one.has_for(HIGH)
+    one.release(lambda item: isinstance(item.content, Pass))
+    assert [one.content for one in one.kept.values()] == [routed(0, "b/x"), routed(2, "a/x"), passed(3)]
+
+
+def test_a_cell_that_changes_hands_again_is_passed_the_way_that_publications_went() -> None:
+    disk: Disk = {}
+    one = Passes(MemoryStore(disk, lambda call: call()))
+    assert one.begin(HIGH, 1) == "", "nothing was sent to anybody"
+    one.sends(SPACE)
+    assert one.begin(HIGH, 1) == "o"
+    again = Region(HIGH.cell, "y", 3)
+    assert one.begin(again, 2) == "o", "nothing was sent to x"
+    one.store.settled(lambda: None)
+    one = Passes(MemoryStore(disk, lambda call: call()))
+    assert one.closes(again)
+    assert one.brings("o", again)
+    one.end(lambda passing: passing.ticket == 1)
+    assert one.closes(again)
+    one.end(lambda passing: passing.ticket == 2)
+    assert not one.closes(again)
+
+
+def test_a_part_of_a_cell_waits_for_what_was_sent_to_all_of_it() -> None:
+    one = Passes(MemoryStore({}, lambda call: call()))
+    one.sends(SPACE)
+    one.begin(HIGH, 1)
+    cut = cut_between((0.0, -10.0), (0.0, 10.0))
+    half = Region(HIGH.cell.append(cut, "1"), "y", 3)
+    assert one.closes(half)
+    assert one.begin(half, 2) == "o"
+    one.end(lambda passing: passing.ticket == 2)
+    assert one.closes(half)
+
+
+def test_what_was_sent_for_a_cell_is_known_when_its_owner_has_less_by_now() -> None:
+    one = Passes(MemoryStore({}, lambda call: call()))
+    one.sends(SPACE)
+    low = Region(WHOLE.append(CUT.opposite(), "0"), "o", 2)
+    assert one.begin(low, 1) == "", "it goes the same way"
+    one.sends(low)
+    assert one.begin(HIGH, 2) == "o", "it was sent to o while that had all"

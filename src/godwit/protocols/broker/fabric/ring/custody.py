@@ -1,5 +1,9 @@
 """Publications for which there is no matching broker at this moment: its name is not known here, or the cell is about
-to change hands. What is durable of them is on the disk, and what has one target keeps its order."""
+to change hands. What is durable of them is on the disk, and what has one target keeps its order.
+
+And what is passed: where a cell has another owner, whoever sent publications to the old one says `Pass` behind them. It
+goes the way that they go, waits wherever they wait, and is answered where they are matched (docs/ring.md, "Order").
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,34 @@ import msgspec
 
 from godwit.protocols.broker.fabric.ring.atlas import TABLE
 from godwit.protocols.broker.fabric.ring.targets import Targets
-from godwit.protocols.broker.messages import Routed
+from godwit.protocols.broker.messages import Pass, Region, Routed
 from godwit.protocols.broker.store import Store
-from godwit.protocols.gathering.areas import Keyed, Spot
+from godwit.protocols.gathering.areas import Keyed, Spot, meets
+from godwit.protocols.host import NodeId
+from godwit.protocols.topology.pastry.keys import padded
 
-ROWS = "custody"
+ROWS, PASSING, SENT = "custody", "passing ", "sent "
 
 
 class Kept(msgspec.Struct, frozen=True):
-    routed: Routed
+    content: Routed | Pass
     target: Keyed | Spot
+
+    @property
+    def is_durable(self) -> bool:
+        return isinstance(self.content, Pass) or self.content.publication.qos > 0
+
+
+def way_of(region: Region) -> Keyed:
+    """What goes where the publications for a cell go."""
+    return Keyed(padded(region.prefix))
+
+
+def _target(content: Routed | Pass, targets: Targets) -> Keyed | Spot:
+    if isinstance(content, Routed):
+        return targets.of_publication(content.publication)
+    assert content.region is not None, "kept are those that name the cell"
+    return way_of(content.region)
 
 
 class Custody:
@@ -28,19 +50,19 @@ class Custody:
         self._number = 0
         for owner, number, row in store.load(TABLE):
             if owner == ROWS:
-                routed = msgspec.msgpack.decode(row, type=Routed)
-                self.kept[number] = Kept(routed, targets.of_publication(routed.publication))
+                content: Routed | Pass = msgspec.msgpack.decode(row, type=Routed | Pass)
+                self.kept[number] = Kept(content, _target(content, targets))
                 self._number = max(self._number, number)
         self.kept = dict(sorted(self.kept.items()))
 
     def __len__(self) -> int:
         return len(self.kept)
 
-    def add(self, routed: Routed, target: Keyed | Spot) -> None:
+    def add(self, content: Routed | Pass, target: Keyed | Spot) -> None:
         self._number += 1
-        self.kept[self._number] = Kept(routed, target)
-        if routed.publication.qos:
-            self.store.put(TABLE, ROWS, self._number, msgspec.msgpack.encode(routed))
+        self.kept[self._number] = kept = Kept(content, target)
+        if kept.is_durable:
+            self.store.put(TABLE, ROWS, self._number, msgspec.msgpack.encode(content))
 
     def precedes(self, target: Keyed | Spot) -> bool:
         """Whether something is kept that must go before what comes now for this target."""
@@ -48,17 +70,105 @@ class Custody:
             return any(one.target == target for one in self.kept.values())
         return any(isinstance(one.target, Spot) for one in self.kept.values())
 
+    def has_for(self, region: Region) -> bool:
+        """Whether something is kept for the cell."""
+        return any(meets(region.cell, one.target) for one in self.kept.values())
+
     def targets(self) -> Iterable[Keyed | Spot]:
         return dict.fromkeys(one.target for one in self.kept.values())
 
     def release(self, may_go: Callable[[Kept], bool]) -> None:
-        """`may_go` takes what it can, from the oldest on; what stays keeps back all of its kind."""
-        waiting: set[Keyed | str] = set()
+        """`may_go` takes what it can, from the oldest on; what stays keeps back all of its kind, and what is passed
+        behind it."""
+        waiting: dict[Keyed | str, list[Keyed | Spot]] = {}
         for number, one in list(self.kept.items()):
             kind = one.target if isinstance(one.target, Keyed) else "spot"
-            if kind not in waiting and may_go(one):
+            if not self._is_behind(one, kind, waiting) and may_go(one):
                 del self.kept[number]
-                if one.routed.publication.qos:
+                if one.is_durable:
                     self.store.delete(TABLE, ROWS, number)
             else:
-                waiting.add(kind)
+                waiting.setdefault(kind, []).append(one.target)
+
+    @staticmethod
+    def _is_behind(one: Kept, kind: Keyed | str, waiting: dict[Keyed | str, list[Keyed | Spot]]) -> bool:
+        if isinstance(one.content, Routed):
+            return kind in waiting
+        region = one.content.region
+        return region is not None and any(meets(region.cell, at) for some in waiting.values() for at in some)
+
+
+class Passing(msgspec.Struct, frozen=True, array_like=True):
+    """The row of a cell with a new owner, to which nothing is sent before all that went to an old one is there."""
+
+    region: Region
+    ticket: int
+    via: NodeId
+    """To whom that went first."""
+
+
+class Passes:
+    """To whom publications were sent, and cells for which this broker waits. All of it is on the disk: a crash changes
+    nothing of what is under way."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.waiting: dict[str, Passing] = {}
+        self.sent: dict[str, NodeId] = {}
+        """By prefix of a cell, as it was then: to whom publications for it were sent last."""
+        for owner, _, row in store.load(TABLE):
+            if owner.startswith(PASSING):
+                self.waiting[owner.removeprefix(PASSING)] = msgspec.msgpack.decode(row, type=Passing)
+            elif owner.startswith(SENT):
+                self.sent[owner.removeprefix(SENT)] = row.decode()
+
+    def sends(self, region: Region) -> None:
+        """A publication for this cell is sent to its owner. All that was sent to others for it is there."""
+        prefix, owner = region.prefix, region.owner
+        if self.sent.get(prefix) != owner:
+            for known in [known for known in self.sent if known.startswith(prefix) and known != prefix]:
+                del self.sent[known]
+                self.store.delete(TABLE, SENT + known, 0)
+            self.sent[prefix] = owner
+            self.store.put(TABLE, SENT + prefix, 0, owner.encode())
+
+    def closes(self, region: Region) -> bool:
+        return any(True for _ in self._sharing(region))
+
+    def brings(self, broker: NodeId, region: Region) -> bool:
+        """Whether what this broker passes on is waited for there."""
+        return any(one.via == broker for one in self._sharing(region))
+
+    def _sharing(self, region: Region) -> Iterable[Passing]:
+        prefix = region.prefix
+        return (one for at, one in self.waiting.items() if at.startswith(prefix) or prefix.startswith(at))
+
+    def begin(self, region: Region, ticket: int) -> NodeId:
+        """A cell has a new owner. To whom to say `Pass`: to whom publications for it were sent last; empty where that
+        need not be, or nobody was sent any. While a `Pass` is under way, nobody else was."""
+        before = list(self._sharing(region))
+        via = before[0].via if before else self._last(region)
+        if not via or (via == region.owner and not before):
+            return ""
+        for one in before:
+            if one.region.prefix.startswith(region.prefix):
+                self._end(one)
+        self.waiting[region.prefix] = passing = Passing(region, ticket, via)
+        self.store.put(TABLE, PASSING + region.prefix, 0, msgspec.msgpack.encode(passing))
+        return via
+
+    def _last(self, region: Region) -> NodeId:
+        """The smallest cell of which this is a part was used last, and else a part of this."""
+        prefix = region.prefix
+        around = [known for known in self.sent if prefix.startswith(known)]
+        within = [known for known in self.sent if known.startswith(prefix)]
+        found = max(around, key=len, default="") if around else next(iter(within), None)
+        return "" if found is None else self.sent[found]
+
+    def end(self, is_over: Callable[[Passing], bool]) -> None:
+        for one in [one for one in self.waiting.values() if is_over(one)]:
+            self._end(one)
+
+    def _end(self, one: Passing) -> None:
+        del self.waiting[one.region.prefix]
+        self.store.delete(TABLE, PASSING + one.region.prefix, 0)

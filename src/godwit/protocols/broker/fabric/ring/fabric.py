@@ -11,7 +11,8 @@ from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.fabric.passages import Passage, Passages, passage_of
 from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas, is_taken, outranks
-from godwit.protocols.broker.fabric.ring.custody import Custody, Kept
+from godwit.protocols.broker.fabric.ring.book import Book
+from godwit.protocols.broker.fabric.ring.custody import Custody, Kept, Passes, way_of
 from godwit.protocols.broker.fabric.ring.doubts import Doubts
 from godwit.protocols.broker.fabric.ring.loops import Loops
 from godwit.protocols.broker.fabric.ring.membership import Clear, Membership, Stage
@@ -22,7 +23,6 @@ from godwit.protocols.broker.fabric.ring.standins import Standins
 from godwit.protocols.broker.fabric.ring.statements import Statements
 from godwit.protocols.broker.fabric.ring.targets import Targets, homes_of
 from godwit.protocols.broker.fabric.ring.ways import HOPS_MAX, Ways
-from godwit.protocols.broker.interest.heard import Interests, marker
 from godwit.protocols.broker.messages import (
     Agreed,
     Amended,
@@ -80,7 +80,8 @@ class RingOptions(msgspec.Struct, frozen=True, kw_only=True):
     place: Point = (0.0, 0.0)
     """Longitude and latitude: where this broker stands."""
     first: bool = False
-    """Begin a ring where nobody else is in one."""
+    """Begin a ring where nobody who is linked is in one. It is for an operator to say: who has lost its disk, and
+    reaches nobody, cannot know whether there is a ring."""
     located: tuple[str, ...] = ()
     """Topic filters under which publications are matched where they happened."""
     streams: StreamOptions = StreamOptions()
@@ -107,7 +108,7 @@ class RingOptions(msgspec.Struct, frozen=True, kw_only=True):
     restore_s: float = 10.0
     """How long a broker that lost its disk waits for what others have kept of its book."""
     orphaned_s: float = 120.0
-    """How long a broker that lost its disk asks around for the owner of a cell, before it takes that as nobody's."""
+    """How long a broker asks around for the owner of a cell that nobody remembers, before it takes that as nobody's."""
     incarnation: int = 0
 
 
@@ -144,6 +145,7 @@ class RingFabric:
             host, store, options.streams, self.ways.pass_on, self.ways.leads_to, self._give, self._reborn, self._now
         )
         self.streams.receiver.on_met = self._heard_first
+        self.streams.sender.on_given_up = self._said_in_vain
         self.targets = Targets(options.located)
         self.atlas = Atlas(store, host.name)
         self.replicas = Replicas(self)
@@ -159,13 +161,10 @@ class RingFabric:
         self.loops = Loops(host, store, self.targets, self._probe)
         self._passages = Passages(store, host.now())
         self._seats = self._seats_before()
-        self._book = Interests(store, host.now())
+        self.book = Book(store, self._part, host.now())
         self._known: dict[NodeId, None] = dict.fromkeys(self._named_rows("met "))
         self.given: dict[str, Region] = self._given_before()
-        self._passing: dict[str, int] = {}
-        """By prefix: cells whose new owner has yet to say that what went to the old one has come."""
-        self._routed_to: set[NodeId] = set(self._named_rows("routed "))
-        """To whom publications were sent."""
+        self.passes = Passes(store)
         self._own_version = 0
         """The version of the book that has what this broker wants itself."""
         self._finding: list[tuple[tuple[Keyed, ...], Callable[[Sequence[NodeId]], None]]] = []
@@ -190,12 +189,14 @@ class RingFabric:
         return {one.by: one for one in (msgspec.msgpack.decode(row, type=Seated) for row in rows)}
 
     def _start(self) -> None:
-        for name, problem in self._book.healed.items():
+        for name, problem in self.book.said.healed.items():
             self.host.trace(Record("refused", peer=name, message="Wanted", note=problem))
         self._started = True
         self.streams.start()
         self.membership.start()
         self.statements.start()
+        for one in self.passes.waiting.values():
+            self.host.after(self.options.pass_s, partial(self._on_passed, Passed(one.ticket)))
         self.standins.start()
         self.replicas.start()
         self._review_soon()
@@ -287,7 +288,7 @@ class RingFabric:
 
     @property
     def interests(self) -> Mapping[NodeId, tuple[Filter, ...]]:
-        return self._book.wanted
+        return self.book.wanted
 
     @property
     def counts(self) -> Counts:
@@ -368,8 +369,7 @@ class RingFabric:
         return lane is None or number not in lane.parcels
 
     def heard(self, broker: NodeId) -> int:
-        peer = self._book.peers.get(broker)
-        return 0 if peer is None else peer.statement
+        return self.book.statement(broker)
 
     @property
     def crossings(self) -> int:
@@ -398,7 +398,7 @@ class RingFabric:
             if owner == self.host.name:
                 return None
             if owner:
-                self._send_routed(owner, routed)
+                self._send_routed(owner, routed, target)
                 return owner
         self.custody.add(routed, target)
         self.search.soon()
@@ -407,7 +407,7 @@ class RingFabric:
     def _open_owner(self, target: Keyed | Spot) -> NodeId:
         """Who matches it at this moment; empty where nobody does, or nobody is known to."""
         region = self.atlas.owner(target)
-        if region is None or self.membership.closes(target) or region.prefix in self._passing:
+        if region is None or self.membership.closes(target) or self.passes.closes(region):
             return ""
         if region.owner == self.host.name and self.replicas.restoring:
             return ""
@@ -423,10 +423,10 @@ class RingFabric:
         is_stuck = lane is not None and lane.parcels and self.host.now() - lane.oldest.since_s > quiet_s
         return bool(is_stuck) and self.standins.silent_s(owner) > quiet_s
 
-    def _send_routed(self, owner: NodeId, routed: Routed) -> None:
-        if owner not in self._routed_to:
-            self._routed_to.add(owner)
-            self.store.put(TABLE, f"routed {owner}", 0, b"")
+    def _send_routed(self, owner: NodeId, routed: Routed, target: Keyed | Spot) -> None:
+        region = self.atlas.owner(target)
+        if region is not None:
+            self.passes.sends(region)
         self.meet((owner,))
         self.send((owner,), routed, durable=routed.publication.qos > 0)
 
@@ -448,7 +448,7 @@ class RingFabric:
     def _on_routed(self, origin: NodeId, routed: Routed) -> None:
         target = self.targets.of_publication(routed.publication)
         owner = "" if self.custody.precedes(target) else self._open_owner(target)
-        if owner == self.host.name:
+        if owner == self.host.name or self._is_awaited(origin, target):
             self.match(routed)
             return
         on = msgspec.structs.replace(routed, hops=routed.hops + 1)
@@ -456,38 +456,68 @@ class RingFabric:
             self.custody.add(on, target)
             self.search.soon()
         else:
-            self._send_routed(owner, on)
+            self._send_routed(owner, on, target)
         region = self.atlas.owner(target)
         if region is not None and region.owner != self.host.name:
             self.send((origin,), Owned(0, (region,)), durable=False)
+
+    def _is_awaited(self, origin: NodeId, target: Keyed | Spot) -> bool:
+        """Whether it goes before what waits here: the old owner of a cell of this broker passes it on."""
+        region = self.atlas.owner(target)
+        if region is None or region.owner != self.host.name or self.membership.closes(target):
+            return False
+        return not self.replicas.restoring and self.passes.brings(origin, region)
 
     def _release(self) -> None:
         if self.custody.kept:
             self.custody.release(self._goes)
 
     def _goes(self, kept: Kept) -> bool:
+        if isinstance(kept.content, Pass):
+            return self._passes_on(kept.content)
         owner = self._open_owner(kept.target)
         if owner == self.host.name:
-            self.match(kept.routed)
+            self.match(kept.content)
         elif owner:
-            self._send_routed(owner, kept.routed)
+            self._send_routed(owner, kept.content, kept.target)
         return bool(owner)
 
-    def on_pass(self, origin: NodeId, message: Pass) -> None:
-        if message.to == self.host.name or message.hops >= HOPS_MAX:
-            self.meet((message.by,))
-            if message.by == self.host.name:
-                self._on_passed(Passed(message.ticket))
-            else:
-                self.send((message.by,), Passed(message.ticket))
+    def _on_pass(self, message: Pass) -> None:
+        """It waits behind what waits here for the cell, and goes where that goes."""
+        on = msgspec.structs.replace(message, hops=message.hops + 1)
+        region = message.region
+        if region is None:
+            self._pass_on(on, message.to)
+        elif message.by == self.host.name:
+            self._answer_pass(message)  # it has been round: what waits here waits for this
+        elif self.custody.has_for(region) or not self._passes_on(on):
+            self.custody.add(on, way_of(region))
+            self.search.soon()
+
+    def _passes_on(self, message: Pass) -> bool:
+        assert message.region is not None, "kept are those that name the cell"
+        owner = self._open_owner(way_of(message.region))
+        if owner:
+            self._pass_on(message, owner)
+        return bool(owner)
+
+    def _pass_on(self, message: Pass, to: NodeId) -> None:
+        if to == self.host.name or message.hops >= HOPS_MAX:
+            self._answer_pass(message)
         else:
-            self.meet((message.to,))
-            self.send((message.to,), msgspec.structs.replace(message, hops=message.hops + 1))
+            self.meet((to,))
+            self.send((to,), message)
+
+    def _answer_pass(self, message: Pass) -> None:
+        if message.by == self.host.name:
+            self._on_passed(Passed(message.ticket))
+        else:
+            self.meet((message.by,))
+            self.send((message.by,), Passed(message.ticket))
 
     def _on_passed(self, passed: Passed) -> None:
         self.loops.passed(passed.ticket)
-        for prefix in [prefix for prefix, ticket in self._passing.items() if ticket == passed.ticket]:
-            del self._passing[prefix]
+        self.passes.end(lambda one: one.ticket == passed.ticket)
         self.changed()
 
     # Cells
@@ -504,7 +534,6 @@ class RingFabric:
             if region.owner == self.host.name:
                 self.membership.regain(said_by, region)
                 continue
-            before = {one.owner for one in self.atlas.regions.values() if region.prefix.startswith(one.prefix)}
             whole = self.atlas.regions.get(region.prefix)
             if not self._may_lose(region, said_by) or not self.atlas.put(region):
                 continue
@@ -512,10 +541,9 @@ class RingFabric:
             self.meet((region.owner,))
             if whole is not None:
                 self._passed_whole(whole, region, behind)
-            for owner in before - {region.owner, self.host.name}:
-                if owner in self._routed_to:
-                    self._pass(owner, region)
+            self.wait_for(region)
         if news:
+            self.statements.review()  # at once: a session that leaves in this turn must count whoever has a cell now
             self.changed()
 
     def _correct(self, region: Region) -> None:
@@ -558,16 +586,13 @@ class RingFabric:
             self.statements.late(old.owner)
         self.on_rehome(new.cell)
 
-    def wait_for(self, old: NodeId, region: Region) -> None:
-        """A cell is this broker's now: what it has sent to the old owner goes first."""
-        if old in self._routed_to:
-            self._pass(old, region)
-
-    def _pass(self, old: NodeId, region: Region) -> None:
-        """What was sent to the old owner goes first."""
-        ticket = self._passing[region.prefix] = self.next_serial()
-        self.send((old,), Pass(self.host.name, ticket, region.owner))
-        self.host.after(self.options.pass_s, partial(self._on_passed, Passed(ticket)))
+    def wait_for(self, region: Region) -> None:
+        """A cell has a new owner, this broker perhaps: what was sent to another for it goes first."""
+        ticket = self.next_serial()
+        via = self.passes.begin(region, ticket)
+        if via:
+            self.send((via,), Pass(self.host.name, ticket, region.owner, region=region))
+            self.host.after(self.options.pass_s, partial(self._on_passed, Passed(ticket)))
 
     def gave(self, region: Region) -> None:
         """A cell of this broker is another's now."""
@@ -591,6 +616,7 @@ class RingFabric:
         self.membership.look()
         self.standins.review()
         self.replicas.review()
+        self.book.review(self.atlas.own)
         self.meet(sorted(self.atlas.owners))
         self.statements.review()
         self._release()
@@ -668,11 +694,11 @@ class RingFabric:
 
     def _on_wanted(self, origin: NodeId, wanted: Wanted) -> None:
         before = self.interests.get(origin, ())
-        filters = before if wanted.filters is None else self.membership.with_assumed(origin, wanted.filters)
+        self.book.hear(origin, self.disk_of(origin), wanted, self.host.now())
+        filters = self.interests.get(origin, ())
         new = tuple(one for one in filters if one not in before)
         if new:
             self.on_asked(origin, new)
-        self._hear(origin, wanted.statement, filters)
         note = partial(self._note, origin, wanted.statement)
         if self._grows(before, filters):
             self.replicas.amend(BookEntry(origin, wanted.statement, filters), note)
@@ -692,24 +718,24 @@ class RingFabric:
         for broker in sorted(self.interests):
             self._note(broker, self.heard(broker))
 
-    def _hear(self, origin: NodeId, statement: int, filters: tuple[Filter, ...]) -> None:
-        said = (marker(origin, self.disk_of(origin)), *filters)
-        if self._book.hear(origin, statement, said, self.host.now()):
-            self._book.keep(origin)
+    def inherit(self, region: Region, entries: Iterable[BookEntry]) -> None:
+        """What other brokers have told the owner of this cell before it was this one's."""
+        others = [one for one in entries if one.broker != self.host.name]
+        self.meet(one.broker for one in others)
+        self.book.inherit(region, others)
 
-    def inherit(self, entry: BookEntry) -> None:
-        """What a broker has told the owner before this one, beside what it has told this one of other cells."""
-        self.meet((entry.broker,))
-        before = self.interests.get(entry.broker, ())
-        new = tuple(one for one in entry.filters if one not in before)
-        if new or entry.statement > self.heard(entry.broker):
-            said = marker(entry.broker, self.disk_of(entry.broker)), *before, *new
-            self._book.merge(entry.broker, max(entry.statement, self.heard(entry.broker)), said, self.host.now())
+    def _part(self, region: Region, filters: Iterable[Filter]) -> tuple[Filter, ...]:
+        return tuple(one for one in filters if any(meets(region.cell, at) for at in self.targets.of_filter(one)))
 
     def _on_noted(self, origin: NodeId, noted: Noted) -> None:
         self.learn(noted.regions, behind=origin)
-        self.membership.heard(origin, noted.regions)
         self.statements.on_noted(origin, noted)
+
+    def _said_in_vain(self, broker: NodeId) -> None:
+        """It has restarted, which is noticed only now: what it was told since and was not durable has not come."""
+        if broker in self.interests:
+            self.replicas.when_safe(partial(self._note, broker, self.heard(broker)))
+        self.statements.repeat(broker)
 
     def _say(self, to: NodeId, wanted: Wanted, durable: bool) -> None:
         self.meet((to,))
@@ -720,7 +746,7 @@ class RingFabric:
         # in one content. A crash before it leaves does no harm, since all is stated again then (`Statements.start`).
         before = self._unsaid.pop(to, None)
         if wanted.filters is None and before is not None:
-            wanted = Wanted(wanted.statement, before.filters)
+            wanted = msgspec.structs.replace(wanted, filters=before.filters)
         if not self._unsaid:
             self.host.after(0.0, self._say_all)
         self._unsaid[to] = wanted
@@ -821,7 +847,7 @@ class RingFabric:
             case Unfit():
                 self.standins.on_unfit(origin, content)
             case Pass():
-                self.on_pass(origin, content)
+                self._on_pass(content)
             case Passed():
                 self._on_passed(content)
             case Ceded():
@@ -843,6 +869,8 @@ class RingFabric:
     def _reborn(self, broker: NodeId) -> None:
         """It speaks from another disk."""
         self.statements.lost(broker)
+        self.membership.reborn(broker)
+        self.passes.end(lambda one: one.via == broker)  # what it had to pass on is lost
         self.replicas.reborn(broker)
         self.standins.reborn(broker)
         self.on_change()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,7 +30,7 @@ from godwit.protocols.host import LocalError, NodeId, Record, Timer
 if TYPE_CHECKING:
     from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 
-DIVIDING, HEIRS, LEAVING, ASSUMED, KEPT = "dividing", "heir ", "leaving", "assumed ", "kept "
+DIVIDING, HEIRS, LEAVING, ASSUMED = "dividing", "heir ", "leaving", "assumed "
 
 
 class Stage(StrEnum):
@@ -65,13 +64,6 @@ class Heir(msgspec.Struct, frozen=True, array_like=True):
     region: Region
 
 
-class Inherited(msgspec.Struct, frozen=True, array_like=True):
-    """The row of what a broker wants in a cell that another has got by standing in for it."""
-
-    owner: NodeId
-    filters: tuple[Filter, ...]
-
-
 class Membership:
     def __init__(self, fabric: RingFabric) -> None:
         self.fabric = fabric
@@ -96,9 +88,6 @@ class Membership:
         self.assumed: dict[str, Region] = {}
         """Cells that this broker got by standing in for another, by prefix: of clients whose home is there nobody has
         told it but those who could."""
-        self._kept: dict[str, Inherited] = {}
-        """By prefix of cells in which this broker stands in for another that may not know it: what that wants there it
-        does not say."""
         self.leaving = False
         """This broker gives its cells away and wants no other."""
         for owner, _, row in fabric.store.load(TABLE):
@@ -111,8 +100,6 @@ class Membership:
                 self.leaving = True
             elif owner.startswith(ASSUMED):
                 self.assumed[owner.removeprefix(ASSUMED)] = msgspec.msgpack.decode(row, type=Region)
-            elif owner.startswith(KEPT):
-                self._kept[owner.removeprefix(KEPT)] = msgspec.msgpack.decode(row, type=Inherited)
 
     @property
     def stage(self) -> Stage:
@@ -191,6 +178,8 @@ class Membership:
             fabric.refuse(origin, "Ceded", f"gives {ceded.region.prefix!r} to {ceded.region.owner}, and tells this one")
             return
         rivals = [one for one in self.atlas.rivals(ceded.region) if one.owner != self.host.name]
+        if ceded.again and self._is_on_its_way(ceded.region):
+            return
         if rivals and ceded.again:
             fabric.send((origin,), Owned(0, tuple(rivals)), durable=False)
         elif rivals:
@@ -218,9 +207,9 @@ class Membership:
             self.atlas.put(region)
         if fresh and ceded.again:
             fabric.replicas.restore()
-        for entry in ceded.book:
-            if entry.broker != self.host.name:
-                fabric.inherit(entry)
+        fabric.inherit(ceded.region, ceded.book)
+        if fresh and not ceded.again:
+            fabric.wait_for(ceded.region)
         if fresh:
             self.host.trace(Record("joined", peer=origin, note=ceded.region.prefix))
         fabric.on_change()  # at once: what is to be matched follows in the same stream
@@ -250,8 +239,19 @@ class Membership:
     def regain(self, origin: NodeId, region: Region) -> None:
         """Somebody says that a cell is this broker's, which does not know it. It has no cell or has lost its disk, so
         that may be true."""
+        if self._is_on_its_way(region):
+            return
         if (self.fabric.replicas.was_lost or not self.atlas.own) and not self.atlas.rivals(region):
             self._come_in(origin, Ceded(region, again=True))
+
+    def _is_on_its_way(self, region: Region) -> bool:
+        """Whether this broker has agreed to have the cell. Then its disk is not lost: the cell comes with its book."""
+        return any(one.prefix == region.prefix and one.term >= region.term for one in self.promised.values())
+
+    def reborn(self, broker: NodeId) -> None:
+        """It has lost its disk, and with it what it was about to give away, to this broker perhaps."""
+        for name in [name for name in (*self.heirs, *self.promised) if name.rpartition(" ")[0] == broker]:
+            self._forget_heir(name)
 
     def _divide(self, region: Region, enter: Enter) -> None:
         if self.division is not None:
@@ -263,7 +263,7 @@ class Membership:
         except LocalError as error:
             self.fabric.send((enter.by,), Barred(str(error), final=True), durable=False)
             return
-        asked = self._concerned()
+        asked = {*self._concerned(), enter.by}
         self._ask(Division(self._next_ticket(), region, given, kept, set(asked), set(asked)))
 
     def _next_ticket(self) -> int:
@@ -363,33 +363,15 @@ class Membership:
         self.atlas.put(given)
         self.assumed[given.prefix] = given
         fabric.store.put(TABLE, ASSUMED + given.prefix, 0, msgspec.msgpack.encode(given))
-        for entry in fabric.standins.assumed(owner):
-            if entry.broker != self.host.name:
-                fabric.inherit(entry)
-            if entry.broker == owner:
-                self._kept[given.prefix] = kept = Inherited(owner, entry.filters)
-                fabric.store.put(TABLE, KEPT + given.prefix, 0, msgspec.msgpack.encode(kept))
+        fabric.inherit(given, fabric.standins.assumed(owner))
         fabric.statements.late(owner)
         fabric.send(sorted({*division.asked, owner} - {self.host.name}), Divided(division.ticket, (given,)))
-        fabric.wait_for(owner, given)
+        fabric.wait_for(given)
         self.host.trace(Record("assumed", peer=owner, note=given.prefix))
         fabric.on_change()
         fabric.on_rehome(given.cell)
         fabric.changed()
         self._next()
-
-    def with_assumed(self, broker: NodeId, filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
-        """What a broker says that it wants of this one, and what it would say if it knew that this one stands in."""
-        kept = [one.filters for one in self._kept.values() if one.owner == broker]
-        return tuple(dict.fromkeys(chain(filters, *kept))) if kept else filters
-
-    def heard(self, broker: NodeId, regions: Iterable[Region]) -> None:
-        """It says what its cells are. Where one in which this broker stands in is not among them it knows of that, and
-        has said before what it wants there."""
-        held = {one.prefix for one in regions if one.owner == broker}
-        for prefix in [prefix for prefix, one in self._kept.items() if one.owner == broker and prefix not in held]:
-            del self._kept[prefix]
-            self.fabric.store.delete(TABLE, KEPT + prefix, 0)
 
     def _cede(self, division: Division) -> None:
         """All of this is one turn: whoever is told of the new owner is told on the disk that has given it the cell."""
@@ -406,6 +388,7 @@ class Membership:
         halves = (given,) if kept is None else (given, kept)
         contacts = (*self.atlas.beside(), *(() if kept is None else (kept,)))
         self.atlas.replace(division.old, halves)
+        fabric.statements.review()  # at once: a session that leaves in this turn must count the new owner
         book = tuple(self.entries(given.cell))
         fabric.on_cede(given.owner, given.cell)
         homes = tuple(fabric.on_give(partial(fabric.is_home, given.cell)))
@@ -466,6 +449,7 @@ class Membership:
             self.fabric.refuse(origin, "Dividing", note)
             return
         self._put_heir(origin, dividing.ticket, dividing.region)
+        self.fabric.statements.review()
         self.fabric.changed()
         answer = partial(self.fabric.send, (origin,), Agreed(dividing.ticket))
         self.fabric.on_clear(dividing.owner or origin, dividing.region.owner, answer)

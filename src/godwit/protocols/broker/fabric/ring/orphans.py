@@ -1,8 +1,8 @@
 """Cells that nobody remembers, since all who did have lost their disks: somebody must match there again.
 
 A broker that came in by a cut knows somebody beyond each of its cuts. One that lost its disk may know nobody there, and
-neither may anybody else. It asks around for long. If there is no answer it takes what lies beyond that cut as its own,
-and whoever stands there gets it as every newcomer does.
+neither may anybody else, nor whoever comes in by a cut of its cell. It asks around for long. If there is no answer it
+takes what lies beyond that cut as its own, and whoever stands there gets it as every newcomer does.
 
 It may be wrong: those who know may be out of reach. So it takes the cell under a term that every other owner outranks
 (`atlas.is_taken`), and gives way as soon as it hears of one.
@@ -31,7 +31,7 @@ class Orphans:
     def look(self) -> None:
         """Call it now and then."""
         fabric, now_s = self.fabric, self.fabric.host.now()
-        unknown = self._unknown() if fabric.replicas.was_lost and not fabric.replicas.restoring else {}
+        unknown = {} if fabric.replicas.restoring else self._unknown()
         self._since_s = {prefix: self._since_s.get(prefix, now_s) for prefix in unknown}
         for prefix, since_s in list(self._since_s.items()):
             if now_s - since_s < fabric.options.orphaned_s:

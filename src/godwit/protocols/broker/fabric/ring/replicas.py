@@ -262,9 +262,8 @@ class Replicas:
     def on_returned(self, origin: NodeId, replica: Replica) -> None:
         if not self.restoring:
             return
-        for entry in replica.book:
-            if entry.broker != self.host.name:
-                self.fabric.inherit(entry)
+        for region in self.atlas.own:
+            self.fabric.inherit(region, replica.book)
         self._returned.add(origin)
         if self._returned >= set(replica.holders):
             self._restored()

@@ -32,6 +32,8 @@ class Stated(msgspec.Struct, frozen=True, array_like=True):
     """Another broker stands in for it, and it may not know that yet: it may still send what it matched."""
     less: bool = False
     """These are fewer than before. That is not durable on its way: it is said again when one of the two restarts."""
+    cells: tuple[str, ...] = ()
+    """What the filters were chosen for."""
 
 
 class Expected(msgspec.Struct):
@@ -108,21 +110,28 @@ class Statements:
     def _concerning(self, broker: NodeId) -> tuple[Filter, ...]:
         if broker in self.gateways:
             return self.filters
-        cells = [one.cell for one in (*self.atlas.regions.values(), *self.heirs.values()) if one.owner == broker]
-        # It may match there already while somebody else is still asked whether the cell has left it (`doubts`).
-        cells += [one.cell for one in self._claimed.get(broker, ()) if not self.atlas.rivals(one)]
-        of_filter = self.targets.of_filter
+        cells, of_filter = [one.cell for one in self._regions(broker)], self.targets.of_filter
         return tuple(
             one for one in self.filters if any(meets(cell, reach) for reach in of_filter(one) for cell in cells)
         )
+
+    def _regions(self, broker: NodeId) -> list[Region]:
+        """The cells that it has, or is to have, as far as it is known here."""
+        found = [one for one in (*self.atlas.regions.values(), *self.heirs.values()) if one.owner == broker]
+        # It may match there already while somebody else is still asked whether the cell has left it (`doubts`).
+        return found + [one for one in self._claimed.get(broker, ()) if not self.atlas.rivals(one)]
+
+    def _cells(self, broker: NodeId) -> tuple[str, ...]:
+        return tuple(sorted({one.prefix for one in self._regions(broker)}))
 
     def _state(self, broker: NodeId, filters: tuple[Filter, ...]) -> None:
         number = self.numbers.last
         if (before := self.stated.get(broker)) is None or before.statement >= number:
             number = self.numbers.next()  # what it was told before, and forgotten here, has a lower one
-        self.stated[broker] = Stated(number, filters, number, before is not None and before.late)
+        cells = self._cells(broker)
+        self.stated[broker] = Stated(number, filters, number, before is not None and before.late, cells=cells)
         self._keep(broker)
-        self.say(broker, Wanted(number, filters), True)
+        self.say(broker, Wanted(number, filters, cells=cells), True)
 
     @property
     def has_late(self) -> bool:
@@ -154,13 +163,18 @@ class Statements:
             if not wanted:
                 self._doubt(broker)
             number = self.numbers.next()
-            self.stated[broker] = Stated(number, wanted, before.since, less=True)
+            self.stated[broker] = Stated(number, wanted, before.since, less=True, cells=self._cells(broker))
             self._keep(broker)
             self._say_less(broker)
 
     def _say_less(self, broker: NodeId) -> None:
         stated = self.stated[broker]
-        self.say(broker, Wanted(stated.statement, stated.filters), False)
+        self.say(broker, Wanted(stated.statement, stated.filters, cells=stated.cells), False)
+
+    def repeat(self, broker: NodeId) -> None:
+        """What it was told may not have come, as far as it was not durable."""
+        if broker in self.stated and self.stated[broker].less:
+            self._say_less(broker)
 
     def _forget(self, broker: NodeId) -> None:
         """It knows that nothing is wanted of it."""
@@ -187,7 +201,7 @@ class Statements:
         """The same under a later number; in full where it may not know that it is less than before."""
         self.stated[broker] = msgspec.structs.replace(before, statement=statement, less=False)
         self._keep(broker)
-        self.say(broker, Wanted(statement, before.filters if before.less else None), True)
+        self.say(broker, Wanted(statement, before.filters if before.less else None, cells=before.cells), True)
 
     def is_certain(self, filters: Iterable[Filter]) -> bool:
         """Whether all owners of what these want are known by their own word, with this broker in their books."""
