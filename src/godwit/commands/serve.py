@@ -101,6 +101,11 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
         typer.Option(metavar="LAT,LON", help="dht: where this broker stands, in degrees."),
         Sets("ring.place"),
     ] = None
+    found: Annotated[
+        bool,
+        typer.Option("--found", help="dht: begin a ring though others are configured; only when there is none."),
+        Sets("ring.found"),
+    ] = False
     located: Annotated[
         list[str] | None,
         typer.Option(metavar="TOPICS", help="dht: topics that are matched where they happened. May be repeated."),

@@ -383,6 +383,9 @@ class Ring(Strict, frozen=True):
     located: tuple[str, ...] = ()
     """Topic filters whose publications are matched where they happened, by their `lat` and `lon`; the same at all
     brokers of a ring."""
+    found: bool = False
+    """Begin a ring, though other brokers are configured: for the first start of the first one. Take it away after that,
+    lest a lost disk begin a second ring. Who has no others configured begins one anyhow."""
 
     def point(self) -> tuple[float, float]:
         """Longitude, then latitude; `ConfigError` where `place` is none."""

@@ -521,7 +521,7 @@ def _fabric_inside(
     config: Config, host: AsyncHost, store: SqliteStore
 ) -> TreeFabric | RingFabric | Bridge | Streamless:
     if Fabric.DHT in config.fabrics:
-        first = not config.peers.connect and not config.peers.mdns
+        first = config.ring.found or not (config.peers.connect or config.peers.mdns)
         return RingFabric(host, store, RingOptions(place=config.ring.point(), located=config.ring.located, first=first))
     if Fabric.ADHOC not in config.fabrics:
         return TreeFabric(host, store, TreeOptions(incarnation=int(time.time())))

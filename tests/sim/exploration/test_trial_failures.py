@@ -70,12 +70,31 @@ CURED = {
     " the client was in. The client came back and kept it, and the two met: what it had had since then came again.",
     "dht-claim-decided-before-all-was-loaded": "A broker crashed while a session of it was claimed. When it was back"
     " the session went at once, and its will was said before it was known what other brokers want.",
-    "dht-settled-while-it-was-claimed": "A client was let into a copy and into its session. Both were claimed, and heard"
-    " their client first. The copy forgot meanwhile that it is one, since nobody had an older session: it went into the"
-    " other with what that had given out.",
-    "dht-presumed-where-a-clean-one-had-begun": "A client came with a token of a broker that held a copy of its session,"
-    " so that the copy was presumed to be taken up. It was not: the client had started clean there, and that session"
-    " had gone on. It was let into the older one.",
+    "dht-settled-while-it-was-claimed": "A client was let into a copy and into its session. Both were claimed, and"
+    " heard their client first. The copy forgot meanwhile that it is one, since nobody had an older session: it went"
+    " into the other with what that had given out.",
+    "dht-presumed-where-a-clean-one-had-begun": "A client came with a token of a broker that held a copy of its"
+    " session, so that the copy was presumed to be taken up. It was not: the client had started clean there, and that"
+    " session had gone on. It was let into the older one.",
+    "dht-said-before-what-came-with-a-cell": "A broker got a cell, and with it what another one wanted there, under the"
+    " number of a statement. What the other had told the broker itself came later, with the same number, and was taken"
+    " for old: what it wanted of the broker's own cell did not come to it.",
+    "dht-left-as-a-cell-was-given-away": "A session left the owner of a cell in the turn in which that was given away."
+    " The owner had not yet told the new one what it wants, and the session did not count that among its sources.",
+    "dht-passed-before-what-waited": "A publication waited at the old owner of a cell, since the new one was down. The"
+    " word that all has been passed on overtook it, and a later one was retained before it.",
+    "dht-noted-to-one-that-had-restarted": "A broker had restarted, and another noticed it only when it next spoke."
+    " What it said then and was not durable was given up: that a subscription is noted, for which its client waited.",
+    "dht-newcomer-matched-before-what-it-had-sent": "A broker got a cell while publications that it had sent to the old"
+    " owner were under way. It matched later ones at once: an earlier one was retained in place of a later one.",
+    "dht-confirmed-a-copy-of-one-that-remembered": "A session that remembered was copied, and the copy taken up. When"
+    " its source said that it is the session, it forgot what it has, and an older session brought that again.",
+    "dht-nobody-beside-a-forgotten-cell-knew-of-a-lost-disk": "Brokers lost their disks one by one. Who lay beside a"
+    " cell that nobody remembered had come in as a newcomer since. Only who knew of its lost disk took such a cell.",
+    "dht-began-a-ring-beside-one-that-was-down": "A broker lost its disk while the only other member was down. It began"
+    " a ring, in which a cell had the same term as the other's: neither gave way.",
+    "dht-began-a-ring-among-others-without-disks": "A broker lost its disk and reached only others without theirs. It"
+    " began a ring beside the one of which somebody else knew.",
     "dht-two-claims-at-the-home": "A client started clean at two brokers, one after the other, while its home had its"
     " session and heard it first. When nobody came, the home noted both, and told the first of them nothing of the"
     " second: both sessions stayed.",

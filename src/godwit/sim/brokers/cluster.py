@@ -10,7 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import cast
 
+import msgspec
+
 from godwit.protocols.broker.broker import Broker
+from godwit.protocols.broker.fabric.gateway import Gateway
+from godwit.protocols.broker.fabric.ring.atlas import ROWS, TABLE
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.brokers.disk import Wear
 from godwit.sim.brokers.fabric_kinds import FABRICS
@@ -77,12 +82,15 @@ class Machine:
         self.wear = Wear(cluster.write_s, cluster.streams.stream("disk", name))
         self.offset_s = 0.0
         """How much its calendar is wrong."""
+        self.founds: bool | None = None
+        """What its operator has decided (`StationOptions.founds`)."""
         self.peers: set[NodeId] = set()
         """With whom it believes to speak."""
         self.node: Node = cluster.world.add(name, self._start)
 
     def _start(self, node: Node) -> Station:
-        return Station(node, self.wear, self.clock, self.cluster.options)
+        options = msgspec.structs.replace(self.cluster.options, founds=self.founds)
+        return Station(node, self.wear, self.clock, options)
 
     def clock(self) -> float:
         return EPOCH_S + self.cluster.engine.now + self.offset_s
@@ -103,6 +111,15 @@ class Machine:
     @property
     def broker(self) -> Broker:
         return self.station.broker
+
+    @property
+    def is_of_ring(self) -> bool:
+        """Whether it knows of a ring, or begins one."""
+        if not self.up:
+            return any(owner.startswith(ROWS) for owner, _ in self.node.disk.get("disk", {}).get(TABLE, ()))
+        fabric = self.station.fabric
+        ring = fabric.inner if isinstance(fabric, Gateway) else fabric
+        return isinstance(ring, RingFabric) and bool(ring.atlas.regions or ring.options.first)
 
     def tell(self, peer: NodeId, linked: bool) -> None:
         """What its links report; the end of one that was made again is reported first."""

@@ -16,7 +16,7 @@ from godwit.protocols.broker.fabric import adhoc
 from godwit.protocols.broker.fabric.adhoc import AdhocFabric
 from godwit.protocols.broker.fabric.base import Fabric, Streamless
 from godwit.protocols.broker.fabric.gateway import Gateway, SiteOptions
-from godwit.protocols.broker.fabric.ring.fabric import RingFabric
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric, RingOptions
 from godwit.protocols.broker.fabric.tree import TreeFabric
 from godwit.protocols.broker.handoff.directory import Directory
 from godwit.protocols.broker.handoff.homes import CareOf, Hashed
@@ -88,9 +88,13 @@ def tree(ground: Ground) -> Woven:
 
 def ring(ground: Ground) -> Woven:
     node, options = ground.node, ground.options
-    own = msgspec.structs.replace(options.ring, place=place_of(node.name), first=node.name == options.first)
-    fabric = RingFabric(node, ground.store, own)
+    fabric = RingFabric(node, ground.store, _ring_options(node.name, options, options.first))
     return Woven(fabric, lambda: fabric.brokers, CareOf(node, fabric, fabric))
+
+
+def _ring_options(name: NodeId, options: StationOptions, first: NodeId) -> RingOptions:
+    founds = name == first if options.founds is None else options.founds
+    return msgspec.structs.replace(options.ring, place=place_of(name), first=founds)
 
 
 def place_of(name: NodeId) -> Point:
@@ -139,8 +143,7 @@ def ringed_site(ground: Ground) -> Woven:
     node, options = ground.node, ground.options
     here = [name for name, site in options.sites.items() if site == options.sites.get(node.name)]
     first = min(here, default=options.first)
-    own = msgspec.structs.replace(options.ring, place=place_of(node.name), first=node.name == first)
-    fabric = RingFabric(node, ground.store, own)
+    fabric = RingFabric(node, ground.store, _ring_options(node.name, options, first))
     return Woven(_seated(ground, fabric), lambda: fabric.brokers, CareOf(node, fabric, fabric))
 
 

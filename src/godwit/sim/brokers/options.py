@@ -42,6 +42,8 @@ class StationOptions(msgspec.Struct, frozen=True, kw_only=True):
     ring: RingOptions = RING
     first: str = "b1"
     """The broker that begins a ring; the others join it."""
+    founds: bool | None = None
+    """Whether a broker begins a ring, as its operator has decided; None: the first one does."""
     copies_bytes_max: int = COPIES_BYTES_MAX
     tracing: bool = False
     archives: bool = False

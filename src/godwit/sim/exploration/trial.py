@@ -445,6 +445,10 @@ class Trial:
         self.engine.after(down_s, lambda: self._start(broker) if machine.lives == life and not machine.up else None)
 
     def _start(self, broker: NodeId) -> None:
+        """Whoever starts a broker knows its site: it begins a ring only where no other one there knows of a ring."""
+        sites, machines = self.plan.site_of, self.cluster.sites
+        fellows = [one for name, one in machines.items() if name != broker and sites.get(name) == sites.get(broker)]
+        machines[broker].founds = not any(one.is_of_ring for one in fellows)
         self.cluster.start(broker)
         self.note(broker, "", "is back")
         if self.tamper is not None:

@@ -82,8 +82,6 @@ class Membership:
         self._knocking = True
         self._outsiders: set[NodeId] = set()
         """Linked brokers that have said that they are outside as well."""
-        self._unheard: set[NodeId] = set()
-        """Brokers that were linked, and went before they had said that."""
         self._broken_off: Division | None = None
         self.assumed: dict[str, Region] = {}
         """Cells that this broker got by standing in for another, by prefix: of clients whose home is there nobody has
@@ -143,10 +141,8 @@ class Membership:
             return
         peers = sorted(fabric.links)
         waited_s = self.host.now() - self._since_s
-        # Who has heard of a cell waits long for its owner, which may be out of reach. Who has met a broker that may be
-        # in a ring does too: this one may have been there before it lost its disk.
-        wait_s = options.orphaned_s if self.atlas.regions or self._unheard else options.begin_s
-        if options.first and waited_s >= wait_s and self._outsiders >= set(peers):
+        is_ring_known = bool(self.atlas.regions) or not self._outsiders >= set(peers)
+        if options.first and waited_s >= options.begin_s and not is_ring_known:
             self._begin()
             return
         if peers:
@@ -164,12 +160,9 @@ class Membership:
         self._barred = barred.reason
         if barred.outside:
             self._outsiders.add(origin)
-            self._unheard.discard(origin)
         self.host.trace(Record("barred", peer=origin, note=barred.reason))
 
     def parted(self, peer: NodeId) -> None:
-        if peer not in self._outsiders:
-            self._unheard.add(peer)
         self._outsiders.discard(peer)
 
     def on_ceded(self, origin: NodeId, ceded: Ceded) -> None:
@@ -220,7 +213,7 @@ class Membership:
     def on_enter(self, origin: NodeId, enter: Enter) -> None:
         fabric = self.fabric
         region = self.atlas.owner(Spot(enter.place))
-        if region is not None and region.owner == enter.by:
+        if enter.by in self.atlas.owners:
             self._give_back(enter.by)
         elif self.stage is Stage.OUTSIDE:
             if enter.by == origin:
