@@ -266,6 +266,8 @@ CURED = {
     " into the newer. That moved, counted packets from 1 again, and so used an identifier that the client still had.",
     "copy-beside-one-that-its-original-went-into": "A client was let into a copy and never heard so. Its original, in"
     " which it went on, went into a third session; so did the copy, which gave it again what it had had there.",
+    "taken-for-the-one-that-was-waited-for": "A session waited for another, whose broker could not write. An older one"
+    " came first, under a higher epoch than the other had, and was taken for that: what the other had had came again.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

@@ -211,7 +211,7 @@ class Reunion:
         since = memory.awaited[here]
         for shadow in shadows:
             to, beyond = shadow.standing.moved_to, shadow.standing.next_epoch
-            if shadow.carried.age[0] <= since < beyond and self.fabric.is_known(to):
+            if since < beyond and self.fabric.is_known(to):
                 memory.awaited[to] = max(since, memory.awaited.get(to, 0))
                 self._doubt(memory, to)
 

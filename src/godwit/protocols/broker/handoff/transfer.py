@@ -356,7 +356,7 @@ class Arriving:
             if memory.original in tokens_of(moved.carried):
                 memory.original = None  # it is here, and the client may know of it
             way.forsaken = older is not None and not older.known and is_forsaken(older, session.carried)
-            merge(memory, moved.carried, moved.epoch)
+            merge(memory, moved.carried)
             self._redirect(session)
             self.switch.flows.take_back(session, older.had if older is not None else {})
         session.standing.epoch = max(session.standing.epoch, moved.epoch)

@@ -52,19 +52,13 @@ def note(memory: Memory, names: Iterable[Name]) -> None:
         del memory.had[next(iter(memory.had))]
 
 
-def merge(memory: Memory, carried: Carried, epoch: int) -> None:
-    """Another session of the client goes into the one with this memory; with one of its own, where it had begun so. It
-    need not be waited for any longer: that one is known by the epochs that it has had, since its age, for several may
-    come from the same broker. But two may have begun at the same moment, each where its age says. And whoever it had
-    been too hasty for itself must be waited for."""
-    other, age = carried.memory, carried.age
+def merge(memory: Memory, carried: Carried) -> None:
+    """Another session of the client goes into the one with this memory; with one of its own, where it had begun so.
+    Whoever it had been too hasty for itself must be waited for. That it is the one that this one waits for nobody can
+    tell from epochs, which several sessions may have had: the broker where that was says that it has none any more."""
+    other = carried.memory
     memory.lines |= lines_of(other)
     memory.united |= tokens_of(carried)
-    memory.awaited = {
-        broker: since
-        for broker, since in memory.awaited.items()
-        if not age[0] <= since < epoch or (since == age[0] and broker != age[1])
-    }
     if other is not None:
         note(memory, other.had)
         for broker, since in other.awaited.items():
