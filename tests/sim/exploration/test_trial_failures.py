@@ -268,6 +268,11 @@ CURED = {
     " which it went on, went into a third session; so did the copy, which gave it again what it had had there.",
     "taken-for-the-one-that-was-waited-for": "A session waited for another, whose broker could not write. An older one"
     " came first, under a higher epoch than the other had, and was taken for that: what the other had had came again.",
+    "let-in-by-a-reservation-and-not-heard-of-it": "A client was let into a copy that was reserved for it, its broker"
+    " crashed, and it came back with the token that it had shown before. That was taken as proof that it had been"
+    " elsewhere since: the session that the source had given by then was thrown away.",
+    "taken-back-and-then-given": "A client was let into a copy and never heard so, began anew elsewhere, and came back."
+    " The copy was thrown away before its source had said anything, and then its source gave it the session.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

@@ -186,6 +186,8 @@ class Memory(msgspec.Struct, array_like=True):
     """It began as a copy. That its source says that this is the session is not enough: see `Carried.unproven`."""
     united: dict[Line, str] = msgspec.field(default_factory=dict)
     """By age: the sessions that have gone into it, each with the token that was given last in it."""
+    shown: bool = False
+    """It began as a copy, and its client showed the last token that is in it when it was let in."""
 
 
 class Stay(msgspec.Struct, frozen=True, array_like=True):

@@ -273,9 +273,6 @@ class Moves:
         if is_abroad(shown.broker):
             return  # the newer one comes here, and finds it
         if self.taking.was_in_vain(session, shown, opening.token):
-            if session.inflow.is_unconfirmed and not session.standing.announced:
-                self.taking.take_back(session)
-                return
             self.taking.give_way(session)
         elif self._at(opening).broker == shown.broker and self.reserving.presume(session, shown.broker):
             return  # its word comes before the session does

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from godwit.protocols.broker.api import Subscription
+from godwit.protocols.broker.api import UNSURE, Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Name, Turn, Turned
@@ -87,8 +87,9 @@ class Reunion:
             origins = (self.switch.name, *self.fabric.sources(ANYTHING))
             session.carried.memory.firsts = {origin: dict.fromkeys(_keys(session), 0) for origin in origins}
 
-    def begin_with(self, session: Session, copy: Copy, names: dict[Name, None]) -> None:
-        """It is taken for the session, and its source has not said yet that it is. Whoever takes it up writes it.
+    def begin_with(self, session: Session, copy: Copy, names: dict[Name, None], token: str) -> None:
+        """It is taken for the session, since its client shows this token or since nobody else can have it, and its
+        source has not said yet that it is. Whoever takes it up writes it.
 
         Of brokers whose catch-up has come through, all that the source kept is in it or comes to it."""
         if session.carried.memory is not None:
@@ -96,6 +97,7 @@ class Reunion:
         session.carried.memory = memory = self._memory(session, copy.source, copy.epoch)
         memory.lines, memory.continued = {FIRST}, {FIRST}  # it has begun as one
         memory.original, memory.last = session.carried.age, session.carried.last
+        memory.shown = bool(token) and token.removeprefix(UNSURE) == memory.last
         session.carried.age = memory.born
         keys = _keys(session)
         memory.marks[copy.epoch] = Mark(keys, announced=False)

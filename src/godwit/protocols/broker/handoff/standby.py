@@ -248,7 +248,7 @@ class Taking:
         """The client is here and shows that it was nowhere else since the copy was made. So nobody else can get the
         session, and the client need not wait until the source says that. The other brokers hear of it afterwards: if
         the client does not learn that it is in, and tries elsewhere, they must go by what the source says."""
-        session = self._take_up(copy, epoch)
+        session = self._take_up(copy, epoch, opening.token)
         self.switch.fabric.send((copy.source,), Fetch(opening.client, epoch, copy.epoch, held=True))
         self.expect(session)
         if session.carried.unproven:
@@ -260,23 +260,23 @@ class Taking:
         for it already. All that is under way first is on the disk."""
         for item in copy.session.queue.flying.values():
             item.safe = True
-        session = self._take_up(copy, copy.asked_epoch)
+        session = self._take_up(copy, copy.asked_epoch, opening.token)
         self.expect(session)
         self.moves.return_to(session, opening)
         self.registry.attach(session, opening, outlet, present=True)
 
     def claim(self, copy: Copy, opening: Opening) -> Session:
         """The source is away, and the client has waited long enough."""
-        session = self._take_up(copy, self.moves.new_epoch(opening))
+        session = self._take_up(copy, self.moves.new_epoch(opening), opening.token)
         self._go_on(session)
         return session
 
-    def _take_up(self, copy: Copy, epoch: int, *, given: Given | None = None) -> Session:
+    def _take_up(self, copy: Copy, epoch: int, token: str = "", *, given: Given | None = None) -> Session:
         """What the client says is kept back until the source tells that all have what it said there. Whoever goes on
         with the session writes it."""
         session = self.moves.holding.enliven(copy, epoch)
         if given is None:
-            self.registry.reunion.begin_with(session, copy, session.queue.names())
+            self.registry.reunion.begin_with(session, copy, session.queue.names(), token)
         is_heard = given is not None and given.heard
         session.carried.unheard = set() if is_heard else {(copy.epoch, copy.source)}
         session.standing.came_from = copy.source
@@ -437,9 +437,9 @@ class Taking:
 
 def is_unheard_of(memory: Memory | None, shown: At, token: str) -> bool:
     """Whether a client that shows this token cannot have heard of a copy that was taken up without a word of its
-    source. Whoever had let it in there had seen the token that is in the copy, and given it one of a higher epoch. This
-    one is neither. What has gone into the copy since it may have heard of."""
-    if memory is None or memory.original is None or memory.known or memory.lines != {FIRST}:
+    source. It had shown the token that is in the copy there, and was given one of a higher epoch. This one is neither,
+    so it was in elsewhere since. What has gone into the copy meanwhile it may have heard of."""
+    if memory is None or not memory.shown or memory.original is None or memory.known or memory.lines != {FIRST}:
         return False
     return shown.epoch < memory.born[0] and token.removeprefix(UNSURE) != memory.last
 
