@@ -251,3 +251,5 @@ def test_a_place_is_given_as_latitude_and_longitude(tmp_path: Path) -> None:
     config = loaded(tmp_path, 'fabric = "dht"', **{"ring.place": "38.72,-9.14", "ring.located": ["taxi/#"]})
     assert config.ring.point() == (-9.14, 38.72)
     assert config.ring.located == ("taxi/#",)
+    assert not config.ring.found
+    assert loaded(tmp_path, 'fabric = "dht"\nring.found = true', **{"ring.place": "38.72,-9.14"}).ring.found

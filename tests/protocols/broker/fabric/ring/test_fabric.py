@@ -166,6 +166,51 @@ def test_a_place_that_matches_itself_turns_like_the_others(matches: str) -> None
     assert set(ring.said(Turned)) >= {(matching, other)}
 
 
+def test_who_lost_its_disk_and_reaches_nobody_begins_a_ring_only_if_it_is_told_to() -> None:
+    ring = Ring(3)
+    cells = ring.fabric("b1").regions
+    for name in ring.names:
+        ring.cluster.crash(name)
+    machine = ring.cluster.sites["b1"]
+    machine.node.disk.clear()
+    machine.founds = False
+    ring.cluster.start("b1")
+    ring.cluster.run(300)
+    assert not ring.fabric("b1").is_member
+    assert ring.fabric("b1").membership.problem == "no broker of a ring has answered yet"
+    for name in ("b2", "b3"):
+        ring.cluster.start(name)
+    ring.cluster.run(20)
+    assert ring.fabric("b1").regions == cells
+    ring = Ring(1)
+    machine = ring.cluster.sites["b1"]
+    ring.cluster.crash("b1")
+    machine.node.disk.clear()
+    machine.founds = True
+    ring.cluster.start("b1")
+    ring.cluster.run(5)
+    assert ring.fabric("b1").is_member
+
+
+def test_a_newcomer_does_not_take_its_disk_for_lost_while_a_cell_is_on_its_way_to_it() -> None:
+    ring = Ring(2, late=1)
+    subscriber = ring.client("s", "b2")
+    subscriber.subscribe("#", qos=2)
+    ring.cluster.run(3)
+    ring.cluster.start("b3")
+    fabric = ring.fabric("b3")
+    while not fabric.membership.promised:
+        ring.cluster.run(0.001)
+    promised = next(iter(fabric.membership.promised.values()))
+    fabric.membership.regain("b2", promised)
+    fabric.membership.on_ceded("b2", Ceded(promised, again=True))
+    assert not fabric.is_member, "others say that it is a member, but the book has not come"
+    ring.cluster.run(10)
+    assert fabric.regions == [promised]
+    assert not fabric.replicas.was_lost
+    assert "b2" in fabric.interests
+
+
 @pytest.mark.feature("data-gathering F9")
 def test_a_newcomer_takes_its_half_with_the_book() -> None:
     ring = Ring(3, late=3)
