@@ -42,7 +42,7 @@ STOREYS = {
         ("session",),
         ("streams", "balance"),
         ("messages",),
-        ("api", "publication", "senml", "topics", "store", "steady"),
+        ("api", "publication", "senml", "topics", "store", "steady", "vacant"),
     )
 }
 """Packages with floors of their own, from the top down: a room may use itself, its floor and every floor below."""

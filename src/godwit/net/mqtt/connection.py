@@ -53,7 +53,7 @@ from godwit.net.mqtt.connect import (
     refusal_of,
     welcome,
 )
-from godwit.net.mqtt.encode import PINGRESP, Teller
+from godwit.net.mqtt.encode import PINGRESP, teller_of
 from godwit.net.mqtt.framing import (
     ANSWERS,
     NUMBERED,
@@ -81,6 +81,7 @@ from godwit.protocols.broker.publication import Properties, Publication
 from godwit.protocols.broker.session.state import Item, Session
 from godwit.protocols.broker.streams.frames import Transport
 from godwit.protocols.broker.topics import LEVELS_MAX
+from godwit.protocols.broker.vacant import own
 
 log = logging.getLogger("godwit.mqtt")
 
@@ -99,7 +100,7 @@ class Requests(Subscribing):
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
-        self._offered: list[tuple[Publication, int]] = []
+        self._offered: list[tuple[Publication, int]] | None = None
         self._aliases_in: dict[int, str] | None = None
 
     def _publish(self, data: bytes, position: int, body: int, stop: int) -> None:
@@ -173,10 +174,13 @@ class Requests(Subscribing):
         )
         if qos:
             self._expect(number)
+        if self._offered is None:
+            self._offered = []
         self._offered.append((publication, number))
 
     def _expect(self, number: int) -> None:
         """An acknowledgement is due. A client of 5 was told how many may be; one of 3.1.1 is not read meanwhile."""
+        self._incoming = own(self._incoming)
         self._incoming[number] = None
         if len(self._incoming) > self.options.inflight_max:
             if self.version == 5:
@@ -186,7 +190,7 @@ class Requests(Subscribing):
 
     def _offer(self) -> None:
         if self._offered and self._session is not None:
-            offered, self._offered = self._offered, []
+            offered, self._offered = self._offered, None
             self.front.publish(self._session, offered)
 
     def _acknowledge(self, kind: int, number: int, code: int) -> None:
@@ -205,7 +209,9 @@ class Requests(Subscribing):
         broker, teller = self.front.broker, self._teller
         if kind == Kind.PUBREL:
             self._offer()
-            self._unknown.update(dict.fromkeys(one for one in numbers if one not in session.queue.incoming))
+            strange = [one for one in numbers if one not in session.queue.incoming]
+            if strange:
+                self._unknown = {**self._unknown, **dict.fromkeys(strange)}
             self.completed_all(broker.released_all(session, numbers))
         elif kind == Kind.PUBREC:
             for number, is_known in broker.received_all(session, numbers):
@@ -374,7 +380,7 @@ class Connection(Requests):
         self._will_is_text: bool | None = None
         self._opening: Opening | None = None
         self._expiry_s: float | None = None
-        self._rest = bytearray()
+        self._rest: bytearray | None = None
         """A packet that has begun, or all that came before the client is in."""
         self._broken = ""
         """Why nothing can be read after what came so far."""
@@ -471,7 +477,7 @@ class Connection(Requests):
                 self._missing -= len(data)
                 return
             data = bytes(self._rest) + data
-            self._rest.clear()
+            self._rest = None
         if self._unread is not None or self._asked is not None:
             self._unread = (self._unread or bytearray()) + data
             return
@@ -543,9 +549,15 @@ class Connection(Requests):
         self._end_if_last()
 
     def _wait_with(self, data: bytes) -> None:
-        self._rest += data
-        if len(self._rest) > HELD_BYTES_MAX:
+        if self._keep_rest(data) > HELD_BYTES_MAX:
             self.stop_reading(Hold.OPENING)
+
+    def _keep_rest(self, data: bytes) -> int:
+        """For when more has come, or its time; how much that is by now."""
+        if self._rest is None:
+            self._rest = bytearray()
+        self._rest += data
+        return len(self._rest)
 
     def _take(self, data: bytes) -> None:
         """All whole packets of it; what remains waits."""
@@ -581,13 +593,13 @@ class Connection(Requests):
                 raise PacketError(f"a packet of more than {packet_max} bytes", PACKET_TOO_LARGE)
             if not body or stop > end:
                 self._missing = stop - end if body else 1
-                self._rest += data[position:]
+                self._keep_rest(data[position:])
                 return
             position, taken = self._take_next(data, position, body, stop, left)
             left -= taken
             if self.state is not State.OPEN:
                 if self.state is not State.GONE:
-                    self._rest += data[position:]
+                    self._keep_rest(data[position:])
                 return
 
     def _take_next(self, data: bytes, position: int, body: int, stop: int, left: int) -> tuple[int, int]:
@@ -628,6 +640,7 @@ class Connection(Requests):
             for _, body, end, begin, stop, _ in run
         ]
         numbers = [one[5] for one in run]
+        self._incoming = own(self._incoming)
         self._incoming.update(dict.fromkeys(numbers))
         self._expect(numbers[-1])
         front.counts.packets_in += len(run)
@@ -766,7 +779,7 @@ class Connection(Requests):
         self._connect = packet
         self._will_is_text = codec5.payload_is_text(data) if self.version == 5 and packet.will is not None else None
         self.packet_max = packet.max_packet_size or PACKET_ANY
-        self._teller = Teller(self.version, self.packet_max, packet.request_problem_info)
+        self._teller = teller_of(self.version, self.packet_max, packet.request_problem_info)
         self._aliases_out_max = min(packet.topic_alias_max, self.options.topic_alias_max)
         refusal = refusal_of(packet, self.version, self.options)
         if refusal is not None:
@@ -890,7 +903,7 @@ class Connection(Requests):
         self._tell_connected(present)
         self.since_s = self.front.broker.clock()
         came = self._stranger and bool(session.standing.came_from)
-        waited_s = self.front.loop.time() - self._knocked_s
+        waited_s, self._knocked_s = self.front.loop.time() - self._knocked_s, 0.0
         if came:
             self.front.timings.handoff.add(waited_s)
         self.front.on_opened(Arrival(session, came, waited_s))
@@ -916,8 +929,7 @@ class Connection(Requests):
         self.state = State.OPEN
         self.heard = self.front.tick
         self._straight = self._session.grant.publish is None
-        waiting = bytes(self._rest)
-        self._rest.clear()
+        waiting, self._rest = bytes(self._rest or b""), None
         if waiting:
             self._look_at(waiting)
         self.go_on_reading(Hold.OPENING)
@@ -994,7 +1006,7 @@ class Connection(Requests):
         if self.state is not State.GONE:
             self.state = State.GONE
             self._straight = False
-            self._rest.clear()
+            self._rest = None
             self._unread = self._asked = None
             self.hang_up()
             self.heard = self.front.tick

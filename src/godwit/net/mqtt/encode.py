@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import mqtt5
 
 from godwit.net.mqtt import codec3
 from godwit.net.mqtt.codec import PACKET_TOO_LARGE, PacketError, binary_field, length_field, text_field
 from godwit.net.mqtt.connect import USE_ANOTHER_SERVER, shortened
+from godwit.net.mqtt.framing import PACKET_ANY
 from godwit.protocols.broker.api import Delivery, Reason
 from godwit.protocols.broker.broker import Granted
 from godwit.protocols.broker.lasting.words import APPEARED, CHANGE, CHANGED, GONE, NUMBER, VIEW
@@ -181,6 +183,16 @@ class Teller:
             reason_code=reason, reason_str=shortened(text), server_reference=reference
         ).write()
         return said if len(said) <= self.packet_max else bytes((0xE0, 1, int(reason)))
+
+
+@lru_cache(256)
+def teller_of(version: int, packet_max: int, problems: bool) -> Teller:
+    """One for all who are talked to alike."""
+    return Teller(version, packet_max, problems)
+
+
+NOBODYS = Teller(0, PACKET_ANY, True)
+"""For clients that have not said yet who they are."""
 
 
 def in_words(reason: int) -> str:

@@ -10,7 +10,7 @@ from math import inf
 import msgspec
 
 from godwit.net.access import Admitted, Credentials
-from godwit.protocols.broker.api import ALL, Limits
+from godwit.protocols.broker.api import ALL, DEFAULT
 
 log = logging.getLogger("godwit.mqtt")
 
@@ -58,7 +58,7 @@ Authenticate = Callable[[Credentials], Admitted | Awaitable[Admitted]]
 
 
 def admit_all(who: Credentials) -> Admitted:
-    return Admitted(who.user or "", ALL, Limits())
+    return Admitted(who.user or "", ALL, DEFAULT)
 
 
 class Counts(msgspec.Struct):

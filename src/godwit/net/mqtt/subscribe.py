@@ -211,7 +211,7 @@ class Subscribing(Delivering):
 
     def _subscribe(self, packet: Subscribe) -> None:
         self._check_filters([wish.pattern for wish in packet.wishes], "SUBSCRIBE")
-        self._asked = Asked(packet, conditions_of(packet), len(self._pieces))
+        self._asked = Asked(packet, conditions_of(packet), len(self._pieces or ()))
         self._go_on_subscribing()
 
     def _go_on_subscribing(self) -> None:
@@ -249,6 +249,7 @@ class Subscribing(Delivering):
         elif not self.ended:
             # Retained publications may have come already; a client likes to have the answer before them.
             self.send(said)
+            assert self._pieces is not None
             self._pieces.insert(min(asked.place, len(self._pieces) - 1), self._pieces.pop())
 
     def _granted(self, wish: Wish, asked: Asked) -> Granted:

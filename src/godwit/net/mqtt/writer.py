@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from godwit.net.mqtt.encode import Teller
+from godwit.net.mqtt.encode import NOBODYS
 from godwit.net.mqtt.framing import PACKET_ANY
 from godwit.net.mqtt.front import SAMPLED, TICK_S, Front
 from godwit.net.mqtt.options import Hold
 from godwit.protocols.broker.api import Delivery, Reason
 from godwit.protocols.broker.session.state import Session
+from godwit.protocols.broker.vacant import VACANT
 
 WRITE_HIGH_BYTES = 256 * 1024
 """Where the transport has enough, and what follows waits with us."""
@@ -49,8 +50,8 @@ class Output(asyncio.Protocol):
         self.packet_max = PACKET_ANY
         """The largest packet that the client takes."""
         self.held_bytes = 0
-        self._held: list[bytes] = []
-        self._pieces: list[bytes] = []
+        self._held: list[bytes] | None = None
+        self._pieces: list[bytes] | None = None
         self._pieces_bytes = 0
         self._gated = False
         """Nothing leaves before the disk has what the first of it says."""
@@ -66,21 +67,25 @@ class Output(asyncio.Protocol):
     def send(self, data: bytes) -> None:
         """What must arrive, or the connection ends."""
         if not self.ended:
-            if not self._pieces:
-                self.front.flush_soon(self)  # type: ignore[arg-type]
-            self._pieces.append(data)
+            self._add_pieces([data])
             self._pieces_bytes += len(data)
             self.front.counts.packets_out += 1
 
     def send_all(self, packets: list[bytes]) -> None:
         """As `send` for each."""
         if packets and not self.ended:
-            if not self._pieces:
-                self.front.flush_soon(self)  # type: ignore[arg-type]
             data = b"".join(packets)
-            self._pieces.append(data)
+            self._add_pieces([data])
             self._pieces_bytes += len(data)
             self.front.counts.packets_out += len(packets)
+
+    def _add_pieces(self, packets: list[bytes]) -> None:
+        """To what is written next. The list is kept, and may grow."""
+        if self._pieces is not None:
+            self._pieces += packets
+        else:
+            self._pieces = packets
+            self.front.flush_soon(self)  # type: ignore[arg-type]
 
     def takes_more(self) -> bool:
         if not self.paused and self._pieces_bytes < WRITE_HIGH_BYTES:
@@ -96,15 +101,13 @@ class Output(asyncio.Protocol):
         if self.held_bytes > self.front.output_share_bytes:
             counts.drop("client does not read", count)
             return
-        if not self._pieces:
-            self.front.flush_soon(self)  # type: ignore[arg-type]
-        self._pieces.append(data)
+        self._add_pieces([data])
         self._pieces_bytes += len(data)
         counts.packets_out += count
 
     def is_ready(self) -> bool:
         """Whether the transport takes something now, and nothing is to leave before that."""
-        if self._pieces or self.paused or self._gated or self.ended or self.transport is None:
+        if self._pieces is not None or self.paused or self._gated or self.ended or self.transport is None:
             return False
         return not self.transport.is_closing()
 
@@ -128,9 +131,7 @@ class Output(asyncio.Protocol):
         if self.held_bytes > front.output_share_bytes:
             front.counts.drop("client does not read", len(packets))
             return count
-        if not self._pieces:
-            front.flush_soon(self)  # type: ignore[arg-type]
-        self._pieces += packets
+        self._add_pieces(packets)
         self._pieces_bytes += sum(map(len, packets))
         front.counts.packets_out += len(packets)
         return count
@@ -149,8 +150,8 @@ class Output(asyncio.Protocol):
     def flush(self) -> None:
         if self._gated:
             return
-        pieces, self._pieces, self._pieces_bytes = self._pieces, [], 0
-        if not pieces or self.transport is None or self.transport.is_closing():
+        pieces, self._pieces, self._pieces_bytes = self._pieces, None, 0
+        if pieces is None or self.transport is None or self.transport.is_closing():
             return
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if self.paused:
@@ -161,6 +162,8 @@ class Output(asyncio.Protocol):
             self._ask_for_more()
 
     def _hold(self, data: bytes) -> None:
+        if self._held is None:
+            self._held = []
         self._held.append(data)
         self.held_bytes += len(data)
 
@@ -225,8 +228,8 @@ class Output(asyncio.Protocol):
 
     def _pour(self) -> None:
         """All that waits, into the transport, though that has enough: it is the last."""
-        held, self._held = self._held, []
-        for data in held:
+        held, self._held = self._held, None
+        for data in held or ():
             self._release(len(data))
             self.front.counts.bytes_out += len(data)
             if self.transport is not None and not self.transport.is_closing():
@@ -242,8 +245,7 @@ class Output(asyncio.Protocol):
             self.paused = False
             self.front.one_slower(-1)
         self._release(self.held_bytes)
-        self._held.clear()
-        self._pieces.clear()
+        self._held = self._pieces = None
 
 
 # What the broker has a client told: deliveries, and the answers to what it published.
@@ -267,11 +269,11 @@ class Delivering(Output):
         super().__init__(front)
         self.version = 0
         self._session: Session | None = None
-        self._teller = Teller(0, PACKET_ANY, True)
+        self._teller = NOBODYS
         self._stopped = Hold.NONE
-        self._incoming: dict[int, None] = {}
+        self._incoming: dict[int, None] = VACANT
         """Packet ids of publications not yet acknowledged."""
-        self._unknown: dict[int, None] = {}
+        self._unknown: dict[int, None] = VACANT
         """Packet ids that it released and nobody knew."""
         self._aliases_out: dict[str, int] | None = None
         self._aliases_out_max = 0

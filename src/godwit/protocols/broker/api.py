@@ -120,6 +120,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Things that a client may know of one lasting subscription; others wait until one of them has left."""
 
 
+DEFAULT = Limits()
+"""One for all of whom nothing else is said."""
+
+
 class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     """What all clients together may cost; what would be more is refused with a reason, and counted."""
 

@@ -571,7 +571,7 @@ class Broker:
         if reason is not Reason.OK:
             return reason
         if publication.qos == 2:
-            session.queue.incoming[number] = None
+            session.queue.take_in(number)
             if session.durable:
                 switch.ledger.put_incoming(session, number)
         if publication.retain:

@@ -494,7 +494,7 @@ class Switch:
         elif gate is None or gate.through:
             self.take(session, item, origin)
             return
-        session.inflow.held.setdefault(origin, []).append(item)
+        session.inflow.hold(origin, item)
         if session.copy is not None:
             session.copy.holding.weigh(session.copy, item)
         elif session.durable:
@@ -542,7 +542,7 @@ class Switch:
         """For a shadow: on to where the session went, with `born` where another had kept that which went into it."""
         standing = shadow.standing
         if standing.in_vain:
-            shadow.inflow.held.setdefault(IN_VAIN, []).append(item)
+            shadow.inflow.hold(IN_VAIN, item)
             self.ledger.put_item(shadow, item, IN_VAIN)
             return
         self.ledger.writes += 1

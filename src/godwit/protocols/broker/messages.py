@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.publication import TIME_MAX, Count, Identifier, PacketId, Publication, Qos, Span, Time
+from godwit.protocols.broker.vacant import VACANT
 from godwit.protocols.gathering.areas import Reach
 from godwit.protocols.gathering.space import Cell, Point
 from godwit.protocols.host import NodeId
@@ -201,6 +202,11 @@ class Stay(msgspec.Struct, frozen=True, array_like=True):
     """Subscriptions that it did not have there: those of another session of the client, which have become its own."""
 
 
+def _nothing() -> dict[Any, Any]:
+    """An idle client costs no dict of its own; see `vacant`."""
+    return VACANT
+
+
 class Carried(msgspec.Struct, array_like=True):
     """What a session takes along wherever it goes: it is in its row on the disk, in `Session` and in `Copy`."""
 
@@ -221,18 +227,18 @@ class Carried(msgspec.Struct, array_like=True):
     strange: bool = False
     """It began while an older one was out of reach, and the client has not shown that it has heard so. Until then it is
     told so each time: it may take packet identifiers and subscriptions for those of the older one."""
-    unheard: set[tuple[Count, NodeId]] = msgspec.field(default_factory=set)
+    unheard: frozenset[tuple[Count, NodeId]] = frozenset()
     """By the epoch before which the client was elsewhere: brokers that may not have all yet that it said there. Each
     tells the session with `Heard`."""
     claims: tuple[Claim, ...] = ()
     """The copies by which it came from brokers that may not know it yet."""
     memory: Memory | None = None
     """What it has by itself, where an older session of the client may turn up."""
-    passages: dict[tuple[str, Count], None] = msgspec.field(default_factory=dict)
+    passages: dict[tuple[str, Count], None] = msgspec.field(default_factory=_nothing)
     """What it had elsewhere, and takes while it moves, of what bridges bring from the air; the oldest first."""
-    views: dict[str, View] = msgspec.field(default_factory=dict)
+    views: dict[str, View] = msgspec.field(default_factory=_nothing)
     """By lasting subscription."""
-    replays: dict[str, Replay] = msgspec.field(default_factory=dict)
+    replays: dict[str, Replay] = msgspec.field(default_factory=_nothing)
     """By subscription that has not had all yet of what it wants of the past."""
     proofs: tuple[str, ...] = ()
     """Of the tokens that the client may show, the oldest first: secrets, without which no other site gets it."""

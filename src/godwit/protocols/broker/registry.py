@@ -35,6 +35,7 @@ from godwit.protocols.broker.session.rows import items_of
 from godwit.protocols.broker.session.state import NUMBER_MAX, Copy, Item, Session, Sub
 from godwit.protocols.broker.session.stays import withdrawn
 from godwit.protocols.broker.topics import problem_of_filter
+from godwit.protocols.broker.vacant import own
 from godwit.protocols.host import Record
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class Registry:
                 self.switch.replays.sleep(session)
             if self.switch.paces.subs:
                 self.switch.paces.sleep(session)
-            session.kept_back.clear()
+            session.kept_back = ()
             session.standing.left = self.switch.steady()
             self.switch.counts.connected -= 1
             self.switch.flows.detached(session)
@@ -393,7 +394,7 @@ class Registry:
         begins = self.reunion.subscribed(session, wanted, old)
         sub = Sub(session, wanted, condition, session.row if old is None else old.row, interval_of(wanted))
         sub.placed = old is not None and old.placed and _is_alike(old, sub)
-        session.subscriptions[wanted.key] = sub
+        session.want(sub)
         if session.standing.arriving and old is None:
             session.standing.fresh |= {wanted.key}
             self.switch.ledger.put_session(session)
@@ -425,6 +426,7 @@ class Registry:
             sub = remembered(session, wanted, 0) if wanted.key not in session.subscriptions else None
             if sub is not None:
                 if wanted.key in replays:
+                    session.carried.replays = own(session.carried.replays)
                     session.carried.replays[wanted.key] = replays[wanted.key]
                 self._set(session, wanted, sub.condition, None)
                 session.subscriptions[wanted.key].inherited = True

@@ -27,11 +27,11 @@ def session_with(dice: Random, ledger: Ledger) -> Session:
         kind = dice.choice(("flying", "waiting", "waiting", "held"))
         if kind == "flying":
             item.number = next_number(session.queue)
-            session.queue.flying[item.number] = item
+            session.queue.fly(item)
         elif kind == "waiting":
             session.queue.wait((item,))
         else:
-            session.inflow.held.setdefault(dice.choice("bc"), []).append(item)
+            session.inflow.hold(dice.choice("bc"), item)
     return session
 
 
@@ -41,7 +41,7 @@ def step(dice: Random, ledger: Ledger, session: Session) -> None:
         case "launch" if session.queue.waiting:
             item = session.queue.waiting.popleft()
             item.number = next_number(session.queue)
-            session.queue.flying[item.number] = item
+            session.queue.fly(item)
             ledger.put_item(session, item)
         case "received" if session.queue.flying:
             item = dice.choice([*session.queue.flying.values()])
@@ -135,7 +135,7 @@ class Together:
             item = queue.waiting.popleft()
             assert (len(queue.waiting), since) == (before - 1, item.since)
             item.number = next_number(queue)
-            queue.flying[item.number] = item
+            queue.fly(item)
             self.ledger.put_item(self.session, item)
             return
         items = [*queue.waiting, *queue.flying.values()]

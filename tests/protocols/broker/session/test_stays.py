@@ -17,7 +17,7 @@ def wanting(*topics: str) -> Session:
     for topic in topics:
         sub = remembered(session, Subscription(topic, topic, qos=1), 1)
         assert sub is not None
-        session.subscriptions[topic] = sub
+        session.want(sub)
     return session
 
 

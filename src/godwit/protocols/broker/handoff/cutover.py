@@ -12,7 +12,7 @@ from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.memory import is_outdated
 from godwit.protocols.broker.session.rows import item_of
-from godwit.protocols.broker.session.state import Gate, Item, Session, Upstream
+from godwit.protocols.broker.session.state import Item, Session, Upstream
 from godwit.protocols.host import NodeId
 
 CLEAR_S = 0.05
@@ -166,7 +166,7 @@ class Turning:
         for origin in passed:
             del inflow.gates[origin]
         for way in [way for way in session.inflow.upstreams if not way.origins and not way.copy]:
-            session.inflow.upstreams.remove(way)
+            session.inflow.upstreams = tuple(one for one in session.inflow.upstreams if one is not way)
             self._asked.pop((session.client, way.epoch, way.source), None)
         if not session.inflow.upstreams:
             session.carried.claims = ()
@@ -229,7 +229,7 @@ class Turning:
         elif session.standing.state is State.SHADOW and session.carried.memory is not None:
             self.switch.forward(session, item, born)
         elif reunion.must_wait(session, item, born):
-            session.inflow.held.setdefault(key_of(born), []).append(item)
+            session.inflow.hold(key_of(born), item)
             if session.durable:
                 self.switch.ledger.put_item(session, item, key_of(born))
         elif self._is_first(session, item):
@@ -246,7 +246,7 @@ class Turning:
                 if session.standing.state is State.SHADOW or not self.registry.reunion.must_wait(session, item, born):
                     free.append(item)
                 else:
-                    session.inflow.held.setdefault(key, []).append(item)
+                    session.inflow.hold(key, item)
             for item in free:
                 self.switch.ledger.delete_item(session, item)
                 self.pass_older(session, born, item)
@@ -266,7 +266,7 @@ class Turning:
         if way is None or not strangers:
             return
         for name in strangers:
-            session.inflow.gates[name] = Gate()
+            session.inflow.close_gate(name)
         way.origins.update(strangers)
         self._arriving[session] = None
         self.switch.ledger.put_session(session)
@@ -277,7 +277,7 @@ class Turning:
             return
         way.copy, way.origins = False, set(origins)
         for origin in sorted(way.origins - session.inflow.gates.keys()):
-            session.inflow.gates[origin] = Gate()
+            session.inflow.close_gate(origin)
         for origin, gate in list(session.inflow.gates.items()):
             if origin not in way.origins and not gate.through:
                 gate.through = True

@@ -41,7 +41,7 @@ class Speaking:
         self.switch.fabric.send(sorted(hearers), Said(session.client, epoch, to))
         return tuple(sorted(session.carried.unheard.union((epoch, hearer) for hearer in hearers)))
 
-    def leave_copy(self, session: Session, to: NodeId, copied: int) -> set[tuple[int, NodeId]]:
+    def leave_copy(self, session: Session, to: NodeId, copied: int) -> frozenset[tuple[int, NodeId]]:
         """The same where the session is not sent: they tell this broker, and this one tells the other when all have.
         So it does not matter where the client is by then, nor whom it has let in before it could know of them."""
         hearers = self._hearers(session, to)
@@ -94,7 +94,7 @@ class Speaking:
         self._forget(session, {one for one in session.carried.unheard if one[1] == broker})
 
     def keep_back(self, session: Session, offered: Offered) -> None:
-        session.kept_back.extend(offered)
+        session.kept_back += tuple(offered)
         if len(session.kept_back) > KEPT_BACK_MAX:
             self._give_up(session, set(session.carried.unheard))
 
@@ -113,7 +113,7 @@ class Speaking:
         """These have all; whoever says so writes the session."""
         session.carried.unheard -= heard
         if not session.carried.unheard:
-            offered, session.kept_back = session.kept_back, []
+            offered, session.kept_back = session.kept_back, ()
             if offered:
                 self.publish(session, offered)
             if session.outlet is None:

@@ -30,6 +30,7 @@ from godwit.protocols.broker.session.memory import born_of_session, lines_of, no
 from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.rows import item_of, items_of, kept_of
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
+from godwit.protocols.broker.vacant import own
 from godwit.protocols.host import NodeId
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ class Holding:
             session.row += 1
             sub = remembered(session, wanted, session.row)
             if sub is not None:
-                session.subscriptions[wanted.key] = sub
+                session.want(sub)
         for kept in content.kept:
-            session.queue.flying[kept.number] = item_of(kept, under_way=True)
+            session.queue.fly(item_of(kept, under_way=True))
             session.queue.number = kept.number
         if session.carried.memory is not None:
             note(session.carried.memory, session.queue.names())
@@ -95,7 +96,7 @@ class Holding:
         session.inflow.gates = {name: Gate() for name in sorted(origins)}
         # What it is a copy of remembers something, or nothing any longer by the time that it is given.
         lines = tuple(sorted({FIRST, *lines_of(content.carried.memory)}))
-        session.inflow.upstreams.append(Upstream(content.epoch, origin, (), origins, main=True, copy=True, lines=lines))
+        session.inflow.upstreams += (Upstream(content.epoch, origin, (), origins, main=True, copy=True, lines=lines),)
         return session
 
     def _hold(self, copy: Copy, cost: int) -> None:
@@ -278,7 +279,7 @@ class Taking:
         if given is None:
             self.registry.reunion.begin_with(session, copy, session.queue.names(), token)
         is_heard = given is not None and given.heard
-        session.carried.unheard = set() if is_heard else {(copy.epoch, copy.source)}
+        session.carried.unheard = frozenset() if is_heard else frozenset({(copy.epoch, copy.source)})
         session.standing.came_from = copy.source
         self.moves.speaking.arrive(session)
         self.moves.copying.neighbors.came(copy.source)
@@ -407,6 +408,7 @@ class Taking:
         kept = [kept_of(item) for item in waiting if not item.received and not item.view]
         self.switch.empty(session)
         if session.standing.in_vain and kept:
+            session.inflow.held = own(session.inflow.held)
             session.inflow.held[IN_VAIN] = [item_of(one, under_way=False) for one in kept]
 
     def hear(self, session: Session, way: Upstream, through: Through) -> None:

@@ -133,7 +133,7 @@ class Leaving:
         self.registry.let_go(session)
         session.carried.stays = left(session.carried.stays, self.switch.site, lines)
         carried = msgspec.structs.replace(
-            self.registry.reunion.carried(session), token="", unheard=set(), claims=(), memory=None
+            self.registry.reunion.carried(session), token="", unheard=frozenset(), claims=(), memory=None
         )
         luggage = packed(session, epoch, carried)
         self._leave(session, peer, epoch, {peer})
@@ -190,7 +190,7 @@ class Leaving:
         session.standing.moved_to, session.standing.next_epoch = to, epoch
         session.owner = shadow_owner(session.client, session.standing.epoch)
         session.standing.open_origins = session.standing.owed = frozenset(origins)
-        session.carried.unheard, session.carried.claims, session.standing.reserved_for = set(), (), ""
+        session.carried.unheard, session.carried.claims, session.standing.reserved_for = frozenset(), (), ""
         switch.counts.sessions -= 1
         switch.counts.moved_out += 1
 
@@ -277,7 +277,7 @@ class Arriving:
 
     def add_from_abroad(self, session: Session, moved: messages.Session, way: Upstream) -> None:
         """The client has another session here, of which its site did not know: what the one kept goes to the other."""
-        session.inflow.upstreams.append(way)
+        session.inflow.upstreams += (way,)
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
         unite(session.carried, moved.carried)
         unite_stays(session, moved.carried.stays, moved.subscriptions)
@@ -300,15 +300,15 @@ class Arriving:
         session.sequence = max(moved.sequence, self.registry.first_sequence())
         session.queue.incoming = dict.fromkeys(moved.incoming)
         session.standing.came_from = way.source
-        session.inflow.upstreams.append(way)
+        session.inflow.upstreams += (way,)
         session.inflow.gates = {origin: Gate() for origin in moved.origins}
         for wanted in moved.subscriptions:
             session.row += 1
             sub = remembered(session, wanted, session.row)
             if sub is not None:
-                session.subscriptions[wanted.key] = sub
+                session.want(sub)
         for kept in moved.kept:
-            session.queue.flying[kept.number] = item_of(kept, under_way=True)
+            session.queue.fly(item_of(kept, under_way=True))
             session.queue.number = kept.number
         if session.carried.memory is not None:
             note(session.carried.memory, session.queue.names())
@@ -339,7 +339,8 @@ class Arriving:
         session.carried.strange = session.carried.strange or bool(session.queue.incoming or moved.incoming)
         # What is under way there counts as had, but this session begins deliveries anew: it is yet to come.
         again = {kept.publication.passage for kept in moved.kept if not kept.received}
-        session.carried.passages.update(dict.fromkeys(one for one in moved.carried.passages if one not in again))
+        had = dict.fromkeys(one for one in moved.carried.passages if one not in again)
+        session.carried.passages = {**session.carried.passages, **had}
         unite_stays(session, moved.carried.stays, moved.subscriptions)
         self.registry.inherit(session, moved.subscriptions, moved.carried.replays)
         session.carried.started = max(session.carried.started, moved.carried.started)
@@ -361,7 +362,7 @@ class Arriving:
             self.switch.flows.take_back(session, older.had if older is not None else {})
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
         session.standing.announced = False
-        session.inflow.upstreams.append(way)
+        session.inflow.upstreams += (way,)
         self.switch.ledger.put_session(session)
         self.moves.turning.turn_all(session, way)
         self.moves.announce(session)

@@ -30,6 +30,7 @@ from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.rows import Ledger
 from godwit.protocols.broker.session.state import Item, Session, Sub, name_of
+from godwit.protocols.broker.vacant import own
 from godwit.protocols.host import Host, NodeId, Timer
 
 SILENT_S = 5.0
@@ -156,7 +157,8 @@ class Replays:
             held = (item.name for some in kept_back for item in some)
             replay.had = self.flows.names(session, wanted.qos) | {name for name in held if name is not None}
             replay.early = any(way.main for way in session.inflow.upstreams)
-            replays[wanted.key] = replay
+            session.carried.replays = own(replays)
+            session.carried.replays[wanted.key] = replay
             self._keep(session)  # with the subscription: after a crash there are both, or none
         elif wanted.since is None and replays.pop(wanted.key, None) is not None:
             self._keep(session)

@@ -41,6 +41,7 @@ from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.retained import Last, Retained, is_good
 from godwit.protocols.broker.session.rows import Ledger
 from godwit.protocols.broker.session.state import Item, Session, Sub
+from godwit.protocols.broker.vacant import own
 from godwit.protocols.host import Host, Timer
 
 K = TypeVar("K")
@@ -221,7 +222,8 @@ class Views:
     def _start(self, sub: Sub) -> Watch:
         view = sub.session.carried.views.get(sub.wanted.key)
         if view is None:
-            view = sub.session.carried.views[sub.wanted.key] = View(self._name())
+            views = sub.session.carried.views = own(sub.session.carried.views)
+            view = views[sub.wanted.key] = View(self._name())
         watch = self._watches[sub] = Watch(sub, view, sub)
         self._of.setdefault(sub.session, {})[watch] = None
         for anchor in watch.anchors:

@@ -4,7 +4,7 @@ disk."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -16,6 +16,7 @@ from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.memory import note
 from godwit.protocols.broker.session.rows import DONE_WITH, Ledger
 from godwit.protocols.broker.session.state import NUMBER_MAX, Item, Queue, Session, name_of
+from godwit.protocols.broker.vacant import own
 from godwit.protocols.host import Host, Record
 
 BOUNDS = ("queue", "age")
@@ -202,7 +203,8 @@ class Deliveries:
     def _numbered(self, session: Session, items: Sequence[Item]) -> list[int]:
         """Those that are under way from now on."""
         queue, durable, numbers = session.queue, session.durable, list[int]()
-        flying, number, window_b = queue.flying, queue.number, queue.window_b
+        flying = queue.flying = own(queue.flying)
+        number, window_b = queue.number, queue.window_b
         for item in items:
             if window_b >= WINDOW_B_MAX:
                 break
@@ -218,22 +220,25 @@ class Deliveries:
         queue.number, queue.window_b, queue.window = number, window_b, queue.window + len(numbers)
         return numbers
 
-    def acknowledged_all(self, session: Session, numbers: Iterable[int]) -> None:
+    def acknowledged_all(self, session: Session, numbers: Sequence[int]) -> None:
         """As `acknowledged` for each of them."""
-        queue, count = session.queue, 0
-        flying = queue.flying
-        for number in numbers:
-            if queue.doubted:
+        queue = session.queue
+        if queue.doubted:
+            for number in numbers:
                 self._trust(session, number)
+        flying, count, window, window_b = queue.flying, 0, 0, 0
+        for number in numbers:
             item = flying.pop(number, None)
             if item is not None:
                 count += 1
                 if item.out:
-                    queue.window -= 1
-                    queue.window_b -= item.size_b
+                    window += 1
+                    window_b += item.size_b
                 if item.position or item.away is not None:
                     self.ledger.delete_item(session, item)
         if count:
+            queue.window -= window
+            queue.window_b -= window_b
             self.counts.waiting -= count
             self._answered(session)
             self.pump(session)
@@ -305,7 +310,7 @@ class Deliveries:
 
     def _restore(self, session: Session, item: Item) -> None:
         del session.queue.doubted[item.number]
-        session.queue.flying[item.number] = item
+        session.queue.fly(item)
         self.counts.waiting += 1
         if session.durable:
             self.ledger.put_item(session, item)
@@ -423,7 +428,7 @@ class Deliveries:
         if item.away is not None:
             item.bring_back()
         item.number = next_number(session.queue)
-        session.queue.flying[item.number] = item
+        session.queue.fly(item)
 
     def _send(self, session: Session, outlet: Outlet, item: Item) -> None:
         session.queue.window += 1
@@ -555,7 +560,7 @@ class Deliveries:
         queue.window -= len(lost)
         queue.window_b -= sum(item.size_b for item in lost)
         queue.clear()
-        queue.doubted.update(doubted)
+        queue.doubted = {**queue.doubted, **doubted}
         self.counts.waiting -= len(items)
         self.counts.late_duplicates += len(items)
         for item in items:
@@ -621,6 +626,7 @@ class Deliveries:
     def _drop(self, session: Session, publication: Publication, reason: str) -> None:
         self.counts.drop(reason)
         if reason in BOUNDS:
+            session.queue.dropped = own(session.queue.dropped)
             session.queue.dropped[reason] = session.queue.dropped.get(reason, 0) + 1
             if session.queue.dropped[reason] == 1:
                 self.on_bound(session, reason)

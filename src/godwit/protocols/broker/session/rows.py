@@ -31,6 +31,7 @@ from godwit.protocols.broker.session.state import (
     size_of,
 )
 from godwit.protocols.broker.store import Store
+from godwit.protocols.broker.vacant import own
 from godwit.protocols.host import NodeId
 
 
@@ -431,7 +432,7 @@ class Ledger:
                 _add_subscription(sessions[owner], number, _subscription(row))
         for owner, number, _ in self.store.load("incoming"):
             if owner in sessions:
-                sessions[owner].queue.incoming[number] = None
+                sessions[owner].queue.take_in(number)
         self._load_items(sessions)
         return list(sessions.values())
 
@@ -532,7 +533,7 @@ def _session_of(owner: str, row: SessionRow) -> Session:
     session.owner = owner
     session.standing = row.standing
     session.outlive(row.carried.expiry_s)
-    session.inflow.upstreams = list(row.upstreams)
+    session.inflow.upstreams = row.upstreams
     return session
 
 
@@ -557,6 +558,7 @@ def _origins(session: Session) -> dict[NodeId, OriginRow]:
 def _add_origin(session: Session, row: OriginRow) -> None:
     standing, name = session.standing, row.origin
     if row.gate is not None:
+        session.inflow.gates = own(session.inflow.gates)
         session.inflow.gates[name] = row.gate
     for at in row.ways:
         session.inflow.upstreams[at].origins.add(name)
@@ -572,7 +574,7 @@ def _add_subscription(session: Session, number: int, wanted: Subscription) -> No
     session.row = max(session.row, number)
     sub = remembered(session, wanted, number)
     if sub is not None:
-        session.subscriptions[wanted.key] = sub
+        session.want(sub)
 
 
 def _add_item(session: Session, position: int, row: ItemRow, publication: Publication, body: Body | None) -> Item:
@@ -593,10 +595,10 @@ def _add_item(session: Session, position: int, row: ItemRow, publication: Public
     item.position = position
     session.queue.position = max(session.queue.position, position)
     if row.held:
-        session.inflow.held.setdefault(row.held, []).append(item)
+        session.inflow.hold(row.held, item)
     elif row.number:
         item.safe = item.sent = True
-        session.queue.flying[row.number] = item
+        session.queue.fly(item)
         session.queue.number = max(session.queue.number, row.number)
     else:
         session.queue.wait((item,))

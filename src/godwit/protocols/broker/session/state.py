@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Protocol, cast
 import msgspec
 
 from godwit.filters.filters import FilterSet
-from godwit.protocols.broker.api import ALL, Grant, Limits, Outlet, Subscription, Will
+from godwit.protocols.broker.api import ALL, DEFAULT, Grant, Outlet, Subscription, Will
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Name, Place, Stamp
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, TRANSITIONS, Cause, State, refused
 from godwit.protocols.broker.session.spill import Away, Page, label_of
+from godwit.protocols.broker.vacant import VACANT, own
 from godwit.protocols.host import NodeId, Timer
 
 if TYPE_CHECKING:
@@ -321,8 +322,9 @@ class Queue:
         self.waiting_b = 0
         self.unsent = _NOBODY
         """Those that have a number and must go over the present connection, again or for the first time."""
-        self.flying: dict[int, Item] = {}
-        self.doubted: dict[int, Item] = {}
+        self.flying: dict[int, Item] = VACANT
+        """By packet identifier; `fly` adds to it."""
+        self.doubted: dict[int, Item] = VACANT
         """Those that have left, of which it is not known whether they are for the client: it may have had them in
         another session. Either it acknowledges them, or another session still has them; else they are not."""
         self.window = 0
@@ -332,12 +334,24 @@ class Queue:
         """How many of them wait for the disk before they leave."""
         self.number = 0
         self.position = 0
-        self.incoming: dict[int, None] = {}
+        self.incoming: dict[int, None] = VACANT
         """QoS 2 packet identifiers taken from the client and not released yet."""
         self.settling = 0
         """Acknowledgements to the client that wait for the disk."""
-        self.dropped: dict[str, int] = {}
+        self.dropped: dict[str, int] = VACANT
         """What the bounds of its limits cost it here, by reason."""
+
+    def fly(self, item: Item) -> None:
+        """It has a number, and is under way or about to be."""
+        if self.flying is VACANT:
+            self.flying = {}
+        self.flying[item.number] = item
+
+    def take_in(self, number: int) -> None:
+        """At QoS 2 from the client, until it is released."""
+        if self.incoming is VACANT:
+            self.incoming = {}
+        self.incoming[number] = None
 
     def wait(self, items: Iterable[Item]) -> None:
         """Last of those that wait."""
@@ -362,7 +376,7 @@ class Queue:
         self.number = epoch * SPREAD % NUMBER_MAX
 
     def clear(self) -> None:
-        self.flying, self.waiting_b = {}, 0
+        self.flying, self.waiting_b = VACANT, 0
         self.waiting = self.unsent = _NOBODY
 
 
@@ -372,11 +386,21 @@ class Inflow:
     __slots__ = ("gates", "held", "upstreams")
 
     def __init__(self) -> None:
-        self.gates: dict[NodeId, Gate] = {}
+        self.gates: dict[NodeId, Gate] = VACANT
         """The brokers whose publications do not simply go to this session; empty unless it has moved here lately."""
-        self.held: dict[NodeId, list[Item]] = {}
+        self.held: dict[NodeId, list[Item]] = VACANT
         """What came from such a broker and must wait for what it sent before."""
-        self.upstreams: list[Upstream] = []
+        self.upstreams: tuple[Upstream, ...] = ()
+
+    def close_gate(self, origin: NodeId) -> None:
+        """What comes from that broker does not simply go to the session any more."""
+        self.gates = own(self.gates)
+        self.gates[origin] = Gate()
+
+    def hold(self, origin: NodeId, item: Item) -> None:
+        """It waits for what that broker sent before, or for whatever goes by that name."""
+        self.held = own(self.held)
+        self.held.setdefault(origin, []).append(item)
 
     @property
     def is_unconfirmed(self) -> bool:
@@ -411,7 +435,7 @@ class Standing(msgspec.Struct):
     """The stream number under which all of it went there; 0 where that had it as a copy."""
     copied: int = 0
     """The epoch of the last copies made of it."""
-    copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=dict)
+    copies: dict[NodeId, set[NodeId]] = msgspec.field(default_factory=lambda: VACANT)
     """Who holds such a copy, and which brokers' publications come to it there by themselves."""
     open_origins: frozenset[NodeId] = frozenset()
     """A shadow's: the brokers that have not turned from it yet."""
@@ -484,17 +508,22 @@ class Session:
         self.is_proven = False
         """Its client has shown a secret of this session when it was let in last."""
         self.grant: Grant = ALL
-        self.limits = Limits()
+        self.limits = DEFAULT
         self.inflight_max = NUMBER_MAX
         self.sequence = 0
-        self.subscriptions: dict[str, Sub] = {}
+        self.subscriptions: dict[str, Sub] = VACANT
         self.subscribed_s = -inf
         """When its client asked for something first; long ago where this is not known."""
         self.row = 0
-        self.kept_back: list[tuple[Publication, int]] = []
+        self.kept_back: tuple[tuple[Publication, int], ...] = ()
         """What the client says while others have not heard all that it said elsewhere; it is not acknowledged."""
         self.expiry_timer: Timer | None = None
         self.will_timer: Timer | None = None
+
+    def want(self, sub: Sub) -> None:
+        """In place of an older subscription of its key."""
+        self.subscriptions = own(self.subscriptions)
+        self.subscriptions[sub.wanted.key] = sub
 
     @property
     def state(self) -> State:
@@ -547,7 +576,7 @@ class Session:
 
     def passes(self, passage: tuple[str, int]) -> bool:
         """Whether it is the first of its name that this session takes; it is remembered."""
-        passages = self.carried.passages
+        passages = self.carried.passages = own(self.carried.passages)
         if passage in passages:
             return False
         passages[passage] = None
