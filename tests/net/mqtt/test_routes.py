@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.net.mqtt.serving import lone_broker
 
 from godwit.net.mqtt import codec3
-from godwit.net.mqtt.connection import Connection, State
+from godwit.net.mqtt.connection import RUN_MIN, Connection, State
 from godwit.net.mqtt.framing import packets
 from godwit.net.mqtt.front import Front
 from godwit.net.mqtt.options import Options
@@ -231,13 +231,13 @@ def test_most_of_it_is_not_looked_at() -> None:
             subscriber.data_received(_subscribing(one, 5))
             await asyncio.sleep(0)
         front.publish = cast(Any, lambda session, offered: 1 / 0)  # type: ignore[method-assign]
-        said = [Said(TOPICS[n % 3], n % 10, qos=n % 3 // 2) for n in range(100)]
+        said = [Said(TOPICS[n // RUN_MIN % 3], n % 10, qos=n // RUN_MIN % 3 // 2) for n in range(24 * RUN_MIN)]
         publisher.data_received(b"".join(_publishing(one, 5, 1 + at) for at, one in enumerate(said)))
         while publisher._unread is not None:
             await asyncio.sleep(0)
         counts = front.broker.counts
-        assert counts.published[:2] == [67, 33]
-        assert counts.delivered[:2] == [sum(one.n > 3 for one in said if not one.qos), 33]
+        assert counts.published[:2] == [16 * RUN_MIN, 8 * RUN_MIN]
+        assert counts.delivered[:2] == [sum(one.n > 3 for one in said if not one.qos), 8 * RUN_MIN]
         front.end()
 
     asyncio.run(scene())

@@ -156,30 +156,33 @@ class Known(dict[bytes, Route]):
         return found
 
 
+class Topics(dict[bytes, str]):
+    """The text of a topic by its name, checked once; `PacketError` where that is none."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: bytes) -> str:
+        topic = topic_of(name, "PUBLISH")
+        if len(name) <= ROUTE_BYTES_MAX:
+            if len(self) >= ROUTES_MAX:
+                self.clear()
+            self[name] = topic
+        return topic
+
+
 class Routes:
     """What is known of topics; it is forgotten whenever the broker's audiences change."""
 
     def __init__(self, broker: Broker, connections: set[Connection]) -> None:
         self._broker = broker
         self._connections = connections
-        self._topics: dict[bytes, str] = {}
+        self.topics = Topics()
         self._generation = -1
         self._known = (Known(partial(self._find, 4)), Known(partial(self._find, 5)))
         """By a packet's body up to its payload, without and with empty properties."""
         self._handings = (Known(partial(self._find_handing, 4)), Known(partial(self._find_handing, 5)))
         """By a topic with its length; None where the broker must see what is published."""
         self._carriages: dict[object, Carriage | Handing] = {}
-
-    def topic(self, name: bytes, what: str) -> str:
-        """A topic's text, checked once; `PacketError` where its name is none."""
-        topic = self._topics.get(name)
-        if topic is None:
-            topic = topic_of(name, what)
-            if len(name) <= ROUTE_BYTES_MAX:
-                if len(self._topics) >= ROUTES_MAX:
-                    self._topics.clear()
-                self._topics[name] = topic
-        return topic
 
     def known(self, version: int) -> Known[Carriage]:
         """Who gets what begins so: a topic with its length, and in version 5 empty properties. Good now; ask anew
@@ -203,7 +206,7 @@ class Routes:
         before it had theirs."""
         if len(name) != 2 + (name[0] << 8 | name[1]):
             raise PacketError("PUBLISH: not a topic with its length")
-        return self.topic(name[2:], "PUBLISH")
+        return self.topics[name[2:]]
 
     def _find_handing(self, version: int, name: bytes) -> Handing | None:
         topic = self._topic(name)
@@ -244,10 +247,9 @@ class Routes:
 
     def wanting(self, carriage: Carriage, data: bytes, pieces: Sequence[Piece], now_s: float) -> list[Wanting] | Parted:
         """Who wants each of these packets for its content."""
-        topics = self._topics
+        topics = self.topics
         values: list[Mapping[str, Value]] = []
         for piece in pieces:
-            name = data[piece[1] + 2 : piece[2]]
-            topic = topics[name] if name in topics else self.topic(name, "PUBLISH")
+            topic = topics[data[piece[1] + 2 : piece[2]]]
             values.append(plain_values(topic, data[piece[3] : piece[4]], now_s))
         return self._broker.outlets(carriage.asking, values, self._connections)

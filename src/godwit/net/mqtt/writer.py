@@ -64,20 +64,12 @@ class Output(asyncio.Protocol):
         self._moved = 0
         """The tick at which something last left."""
 
-    def send(self, data: bytes) -> None:
-        """What must arrive, or the connection ends."""
+    def send(self, data: bytes, count: int = 1) -> None:
+        """What must arrive, or the connection ends: so many packets."""
         if not self.ended:
             self._add_pieces([data])
             self._pieces_bytes += len(data)
-            self.front.counts.packets_out += 1
-
-    def send_all(self, packets: list[bytes]) -> None:
-        """As `send` for each."""
-        if packets and not self.ended:
-            data = b"".join(packets)
-            self._add_pieces([data])
-            self._pieces_bytes += len(data)
-            self.front.counts.packets_out += len(packets)
+            self.front.counts.packets_out += count
 
     def _add_pieces(self, packets: list[bytes]) -> None:
         """To what is written next. The list is kept, and may grow."""
@@ -308,11 +300,12 @@ class Delivering(Output):
 
     def accepted_all(self, numbers: Sequence[int]) -> None:
         """As `accepted`, of publications at QoS 1 that are safe."""
+        incoming = self._incoming
         for number in numbers:
-            self._incoming.pop(number, None)
-        if self._stopped & Hold.INFLIGHT and len(self._incoming) <= self.options.inflight_max // 2:
+            incoming.pop(number, None)
+        if self._stopped & Hold.INFLIGHT and len(incoming) <= self.options.inflight_max // 2:
             self.go_on_reading(Hold.INFLIGHT)
-        self.send_all([bytes((0x40, 2, number >> 8, number & 0xFF)) for number in numbers])
+        self.send(b"".join([b"\x40\x02" + number.to_bytes(2, "big") for number in numbers]), len(numbers))
 
     def _hold(self, data: bytes) -> None:
         """Whoever asks and asks and does not read the answers is not read either."""

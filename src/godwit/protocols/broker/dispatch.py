@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker import messages
@@ -251,7 +252,8 @@ class Switch:
         if self.tracing and origin != self.name:
             for one in publications:
                 self.host.trace(Record("received", event=one.id, peer=origin, note=one.topic))
-        audiences = [self.audiences.audience(one.topic) for one in publications]
+        audience_of = self.audiences.audience
+        audiences = [audience_of(one.topic) for one in publications]
         contingent = [at for at, audience in enumerate(audiences) if audience.contingent]
         if not contingent:
             for one, audience in zip(publications, audiences, strict=True):
@@ -274,16 +276,17 @@ class Switch:
         body = self.ledger.body() if len(takers) > 1 and publication.qos else None
         for taker in takers:
             qos = min(publication.qos, taker.qos)
-            retain = publication.is_shown_retained(taker.as_published)
+            retain = publication.retain and publication.is_shown_retained(taker.as_published)
             self.give(taker.session, origin, publication, qos, retain, taker.identifiers, body)
         groups: Iterable[Group] = audience.groups if found is None else [*audience.groups, *found.groups]
         for group in groups:
             if not self.fabric.deals or group.key not in self.shares or audience.problem:
                 self.dealing.share(group, origin, publication)
-        if self.replays.subs:
-            self._give_replaying(origin, publication)
-        for sub in self.paces.subs.wanting(publication) if self.paces.subs else ():
-            self._give_paced(sub, origin, publication)
+        if self.audiences.watched:
+            if self.replays.subs:
+                self._give_replaying(origin, publication)
+            for sub in self.paces.subs.wanting(publication) if self.paces.subs else ():
+                self._give_paced(sub, origin, publication)
         if publication.retain:
             self.ledger.writes += 1
             if self.retained.takes(publication):
@@ -293,8 +296,8 @@ class Switch:
         if own:
             # First, so that what is kept here is stamped with the number that it is sent under.
             self._send(publication, audience, found)
-            if self.fabric.deals and not audience.problem:
-                seats = audience.seats if found is None else (*audience.seats, *found.seats)
+            seats = audience.seats if found is None else (*audience.seats, *found.seats)
+            if (groups or seats) and self.fabric.deals and not audience.problem:
                 keys = dict.fromkeys((*(one.key for one in groups if one.key in self.shares), *seats))
                 self._deal(publication, keys)
             self.stamp = None
@@ -310,21 +313,21 @@ class Switch:
         them the packet identifiers of those that leave at once, which are the first. They count as sent: whoever calls
         this sends them."""
         self.stamp, since = (self.name, self.fabric.sent + 1), self.steady()
-        shared, given = len(takers) > 1, list[list[int]]()
-        bodied = (
-            [(one, self.ledger.body()) for one in publications] if shared else [(one, None) for one in publications]
-        )
+        shared, given, stamp = len(takers) > 1, list[list[int]](), self.stamp
+        bodies = [self.ledger.body() for _ in publications] if shared else []
         for taker in takers:
             session = taker.session
             if not session.plain:  # it has begun to move since it was found
-                for one, body in bodied:
+                for one, body in zip_longest(publications, bodies):
                     self.give(session, self.name, one, 1, False, (), body)
                 given.append([])
             elif not shared and len(publications) >= TOGETHER_MIN and self.flows.must_wait(session):
                 self.flows.wait_together(session, publications, self.stamp, since)
                 given.append([])
             else:
-                items = [Item(one, 1, stamp=self.stamp, since=since, body=body) for one, body in bodied]
+                items = [Item(one, 1, stamp=stamp, since=since) for one in publications]
+                for item, body in zip(items, bodies, strict=False):
+                    item.body = body
                 given.append(self.flows.take_all(session, items))
         self.stamp = None
         return given

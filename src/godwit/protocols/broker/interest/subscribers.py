@@ -85,6 +85,7 @@ class Audience:
     __slots__ = (
         "asking",
         "brokers",
+        "contingent",
         "generation",
         "groups",
         "perhaps",
@@ -104,6 +105,7 @@ class Audience:
         asking: Sequence[Asking] = (),
         brokers: tuple[NodeId, ...] = (),
         seats: tuple[GroupKey, ...] = (),
+        perhaps: bool = False,
     ) -> None:
         self.generation = generation
         self.straight: tuple[Outlet, ...] | None = None
@@ -118,8 +120,10 @@ class Audience:
         self.groups = groups
         self.asking = asking
         """The conditions of those who want this topic for its content."""
-        self.perhaps = False
+        self.perhaps = perhaps
         """Another broker may want it for its content."""
+        self.contingent = perhaps or bool(asking)
+        """Somebody may want it for its content: it must be looked into."""
         self.brokers = brokers
         """The other brokers that want it whatever the content."""
         self.seats = seats
@@ -129,11 +133,6 @@ class Audience:
     def is_somebody(self) -> bool:
         """Whether anybody may want it."""
         return bool(self.subs or self.groups or self.asking or self.brokers or self.perhaps or self.seats)
-
-    @property
-    def contingent(self) -> bool:
-        """Somebody may want it for its content: it must be looked into."""
-        return self.perhaps or bool(self.asking)
 
 
 class _Beyond:
@@ -397,11 +396,11 @@ class Audiences:
             return Audience(self.generation, problem, subs, groups, asking)
         brokers, perhaps = self._others.find(topic)
         seats, perhaps_theirs = self._their_groups.find(topic)
-        key = (tuple(subs), tuple(groups), tuple(asking), brokers, seats, perhaps or perhaps_theirs)
+        perhaps = perhaps or perhaps_theirs
+        key = (tuple(subs), tuple(groups), tuple(asking), brokers, seats, perhaps)
         audience = self._alike.get(key)
         if audience is None:
-            audience = self._alike[key] = Audience(self.generation, "", subs, groups, asking, brokers, seats)
-            audience.perhaps = perhaps or perhaps_theirs
+            audience = self._alike[key] = Audience(self.generation, "", subs, groups, asking, brokers, seats, perhaps)
             if not (self.watched or groups or brokers or audience.perhaps or seats):
                 audience.straight = _straight(audience.takers)
         return audience

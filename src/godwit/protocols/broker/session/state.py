@@ -83,9 +83,13 @@ class Chunk(Body):
         return -2 * self.number
 
 
+OVERHEAD_B = 64
+"""What a delivery costs beside topic and payload, about."""
+
+
 def size_of(publication: Publication) -> int:
     """What a delivery of it costs while it waits, about."""
-    return len(publication.payload) + len(publication.topic) + 64
+    return len(publication.payload) + len(publication.topic) + OVERHEAD_B
 
 
 def name_of(publication: Publication) -> Name:
@@ -130,7 +134,8 @@ class Item(msgspec.Struct, eq=False):
     """It is under way over the present connection."""
 
     def __post_init__(self) -> None:
-        size_b = size_of(self.label)
+        label = self.label
+        size_b = len(label.payload) + len(label.topic) + OVERHEAD_B  # as `size_of`, without a call
         self.size_b = _SIZES[size_b] if size_b < len(_SIZES) else size_b
         if not self.since:
             self.since = self.label.time
@@ -588,6 +593,12 @@ class Session:
         """The number of this client's next publication."""
         self.sequence += 1
         return self.sequence
+
+    def next_sequences(self, count: int) -> range:
+        """Those of its next ones."""
+        first = self.sequence + 1
+        self.sequence += count
+        return range(first, first + count)
 
     def expires_after(self, now: float) -> float:
         """How long it has left without a connection."""
