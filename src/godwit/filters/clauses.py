@@ -109,6 +109,9 @@ def union(kind: Kind, disjuncts: Iterable[AnyPredicate], *, integers: bool = Fal
 
     With `integers` the caller vouches that the attribute holds whole numbers only: neighboring ranges join as well.
     """
+    disjuncts = list(disjuncts)
+    if len(disjuncts) == 1 and _is_canonical(disjuncts[0]):
+        return (disjuncts[0],)
     disjuncts = list(dict.fromkeys(disjuncts))
     if kind is Kind.NUMBER:
         joined = _joined_intervals([p for p in disjuncts if isinstance(p, Interval | Hole)], integers)
@@ -121,6 +124,13 @@ def union(kind: Kind, disjuncts: Iterable[AnyPredicate], *, integers: bool = Fal
     if kind is Kind.RATE:
         return (max((p for p in disjuncts if isinstance(p, Rate)), key=lambda p: p.per_s),)
     return _reduced(disjuncts)
+
+
+def _is_canonical(predicate: AnyPredicate) -> bool:
+    """Whether it is a range of numbers, some but not all of them: most are, and have no simpler name."""
+    if not isinstance(predicate, Interval) or not predicate.lo < predicate.hi:
+        return False
+    return predicate.lo != BELOW_ALL or predicate.hi != ABOVE_ALL
 
 
 def intersection(kind: Kind, one: Clause, other: Clause) -> Clause | None:

@@ -9,6 +9,7 @@ Both are made by the functions here, which canonicalise; the constructors trust 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import cast
 
 import msgspec
@@ -175,6 +176,10 @@ def conjunction(attributes: Iterable[AttributeFilter]) -> Filter | None:
 
     None is certain, a filter is not: contradictions between more than two conditions on one string may go unseen.
     """
+    attributes = list(attributes)
+    if len({one.name for one in attributes}) == len(attributes):  # so that none has anything to do with another
+        is_never = not all(one.clause for one in attributes)
+        return None if is_never else Filter(tuple(sorted(attributes, key=attrgetter("name"))))
     demanded: dict[AttributeKey, list[Clause]] = {}
     given: dict[int, AttributeFilter] = {}
     for one in attributes:
