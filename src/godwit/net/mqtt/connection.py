@@ -751,22 +751,24 @@ class Connection(Requests):
         return position, count
 
     def _carry_apart(self, data: bytes, first: Piece, known: Known[Carriage], most: int) -> tuple[int, int]:
-        """Packets that follow one another to different receivers: each of these gets its own in one piece."""
-        parcels, extra, end, left = Parcels(self.version), first[3] - first[2], len(data), known.left
-        packet_max, piece, position, count = self.options.packet_bytes_max, cast("Piece | None", first), first[0], 0
+        """Packets that follow one another to different receivers, each of whom is written to once in the end."""
+        extra, end, left, version = first[3] - first[2], len(data), known.left, self.version
+        packet_max, piece, position = self.options.packet_bytes_max, cast("Piece | None", first), first[0]
+        count = deliveries = 0
         while piece is not None and count < most:
             start, body, _, payload, stop = piece
             carriage = known[data[body:payload]]
-            if carriage is None or carriage.asking or stop - start > min(carriage.packet_max, packet_max):
+            size = stop - start
+            if carriage is None or carriage.asking or size > carriage.packet_max or size > packet_max:
                 break
-            parcels.add(data[start:stop], carriage.receivers)
+            deliveries += carriage.carry(data[start:stop], version, 1)
             count, position = count + 1, stop
             piece = piece_at(data, stop, end, extra) if stop < end and data[stop] == PLAIN else None
         if not count:  # the topic is too long to be remembered, and as many as may be were looked up
             carriage = known.find(data[first[1] : first[3]])
-            parcels.add(data[first[0] : first[4]], carriage.receivers)
+            deliveries = carriage.carry(data[first[0] : first[4]], version, 1)
             count, position = 1, first[4]
-        self._carried(*parcels.send())
+        self._carried(count, deliveries)
         return position, 1 + count // APART_OF_ONE + left - known.left
 
     def _carried(self, packets: int, deliveries: int) -> None:
