@@ -95,6 +95,8 @@ CURED = {
     " a ring, in which a cell had the same term as the other's: neither gave way.",
     "dht-began-a-ring-among-others-without-disks": "A broker lost its disk and reached only others without theirs. It"
     " began a ring beside the one of which somebody else knew.",
+    "dht-passed-on-by-two-brokers": "A broker got a cell back, and what it had sent to another came round by a third."
+    " It matched at once only what came from the other itself, so that this waited behind what was published later.",
     "dht-two-claims-at-the-home": "A client started clean at two brokers, one after the other, while its home had its"
     " session and heard it first. When nobody came, the home noted both, and told the first of them nothing of the"
     " second: both sessions stayed.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from godwit.protocols.broker.fabric.ring.custody import Custody, Kept, Passes, way_of
 from godwit.protocols.broker.fabric.ring.targets import Targets, of_level
 from godwit.protocols.broker.messages import Pass, Region, Routed
@@ -89,7 +91,6 @@ def test_a_cell_that_changes_hands_again_is_passed_the_way_that_publications_wen
     one.store.settled(lambda: None)
     one = Passes(MemoryStore(disk, lambda call: call()))
     assert one.closes(again)
-    assert one.brings("o", again)
     one.end(lambda passing: passing.ticket == 1)
     assert one.closes(again)
     one.end(lambda passing: passing.ticket == 2)
@@ -115,3 +116,13 @@ def test_what_was_sent_for_a_cell_is_known_when_its_owner_has_less_by_now() -> N
     assert one.begin(low, 1) == "", "it goes the same way"
     one.sends(low)
     assert one.begin(HIGH, 2) == "o", "it was sent to o while that had all"
+
+
+def test_what_others_have_passed_on_is_told_from_what_came_straight() -> None:
+    one = custody({})
+    one.add(routed(0, "a/x"), of_level("a"))
+    one.add(msgspec.structs.replace(routed(1, "a/x"), hops=1), of_level("a"))
+    assert not one.has_passed_on(of_level("a")), "whoever took it sent it here"
+    one.add(msgspec.structs.replace(routed(2, "a/x"), hops=2), of_level("a"))
+    assert one.has_passed_on(of_level("a"))
+    assert not one.has_passed_on(of_level("b"))

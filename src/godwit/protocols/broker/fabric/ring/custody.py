@@ -74,6 +74,11 @@ class Custody:
         """Whether something is kept for the cell."""
         return any(meets(region.cell, one.target) for one in self.kept.values())
 
+    def has_passed_on(self, target: Keyed | Spot) -> bool:
+        """Whether something is kept that others have passed on, and that must go before what comes now."""
+        some = [one for one in self.kept.values() if isinstance(one.content, Routed) and one.content.hops > 1]
+        return any(one.target == target or not isinstance(target, Keyed) for one in some)
+
     def targets(self) -> Iterable[Keyed | Spot]:
         return dict.fromkeys(one.target for one in self.kept.values())
 
@@ -134,10 +139,6 @@ class Passes:
 
     def closes(self, region: Region) -> bool:
         return any(True for _ in self._sharing(region))
-
-    def brings(self, broker: NodeId, region: Region) -> bool:
-        """Whether what this broker passes on is waited for there."""
-        return any(one.via == broker for one in self._sharing(region))
 
     def _sharing(self, region: Region) -> Iterable[Passing]:
         prefix = region.prefix

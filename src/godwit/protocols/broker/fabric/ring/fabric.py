@@ -448,7 +448,7 @@ class RingFabric:
     def _on_routed(self, origin: NodeId, routed: Routed) -> None:
         target = self.targets.of_publication(routed.publication)
         owner = "" if self.custody.precedes(target) else self._open_owner(target)
-        if owner == self.host.name or self._is_awaited(origin, target):
+        if owner == self.host.name or self._is_awaited(routed, target):
             self.match(routed)
             return
         on = msgspec.structs.replace(routed, hops=routed.hops + 1)
@@ -461,12 +461,14 @@ class RingFabric:
         if region is not None and region.owner != self.host.name:
             self.send((origin,), Owned(0, (region,)), durable=False)
 
-    def _is_awaited(self, origin: NodeId, target: Keyed | Spot) -> bool:
-        """Whether it goes before what waits here: the old owner of a cell of this broker passes it on."""
+    def _is_awaited(self, routed: Routed, target: Keyed | Spot) -> bool:
+        """Whether it goes before what waits here: it was passed on, by whatever way, to this broker as the new owner of
+        a cell. What comes straight from whoever took it was sent later."""
         region = self.atlas.owner(target)
-        if region is None or region.owner != self.host.name or self.membership.closes(target):
+        if not routed.hops or region is None or region.owner != self.host.name or self.replicas.restoring:
             return False
-        return not self.replicas.restoring and self.passes.brings(origin, region)
+        is_closed = self.membership.closes(target) or self.custody.has_passed_on(target)
+        return self.passes.closes(region) and not is_closed
 
     def _release(self) -> None:
         if self.custody.kept:
