@@ -31,6 +31,10 @@ COLLECTIONS = 5_000, 10, 100
 """When Python looks for garbage (`gc.set_threshold`). To look through all that a broker keeps takes a quarter of a
 second where much is retained, and everybody waits. It hardly finds any: brokers make few circles."""
 
+KEPT_B = 4 * 1024 * 1024
+"""What the C library has given back once in one piece, it keeps from then on, and twice as much at the end of its heap.
+Else it asks the system for the memory of large reads anew each time, wherever the heap happens to end with them."""
+
 ACCESS = "anybody on this machine, nobody else; --users FILE names more"
 
 
@@ -276,6 +280,7 @@ async def served(config: Config, again: Callable[[], Config]) -> None:
     loop.add_signal_handler(signal.SIGHUP, _reloaded(server, manager))
     await server.start()
     gc.set_threshold(*COLLECTIONS)
+    bytes(KEPT_B)
     introduce(Console(highlight=False, soft_wrap=True), server)
     manager.tell(READY)
     alive = asyncio.create_task(manager.keep_alive())
