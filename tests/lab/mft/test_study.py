@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from godwit.lab.claims import Claim, Finding, Verdict, judged
+from godwit.lab.intervals import interval
 from godwit.lab.mft.runs import Configuration
 from godwit.lab.mft.screening import JUDGED, Margins
 from godwit.lab.mft.study import PLANS, screened
+from godwit.lab.parts import Part, decided
 
 pytestmark = pytest.mark.feature("mft-pubsub F34")
 
@@ -45,6 +47,8 @@ def by_two(i: int, setting: Setting) -> float:
 TABLE: dict[str, tuple[Callable[[int, Setting], float], bool | None, bool | None, Verdict]] = {
     "everywhere": (lambda i, s: 1.0, True, None, Verdict.REPRODUCED),
     "nowhere": (lambda i, s: -1.0, None, False, Verdict.NOT_REPRODUCED),
+    "everywhere in one world, and nothing at size": (lambda i, s: 1.0, None, None, Verdict.NOT_DECIDABLE),
+    "nowhere in one world, and nothing at size": (lambda i, s: -1.0, None, None, Verdict.NOT_DECIDABLE),
     "from a period on": (by_period, None, None, Verdict.DEPENDS),
     "by two factors": (by_two, None, None, Verdict.DEPENDS),
     "by dice, and both readings hold": (by_dice, True, True, Verdict.REPRODUCED),
@@ -72,6 +76,15 @@ def test_the_threshold_is_told_and_readings_that_differ_are_named() -> None:
     assert found.told == "depends on the heartbeat period: holds from 5 s on"
     split = screened("E9", margins(by_dice), at_size(True, False), quick=False)
     assert split.told == "depends on the reading of acknowledgements and retries: holds with text"
+
+
+@pytest.mark.parametrize(
+    ("worlds", "told"), [(1, "one world, which tells nothing"), (3, "too close to tell with 3 worlds")]
+)
+def test_a_reading_that_is_open_at_size_says_how_many_worlds_it_has(worlds: int, told: str) -> None:
+    close = decided(Claim("E", "."), [Part("lead", interval([1.0, -1.0, 0.5][:worlds]))])
+    found = screened("E5", margins(lambda i, setting: 1.0), {"text": close, "ours": close}, quick=False)
+    assert found.numbers.endswith(f"At size, text: {told}; ours: {told}")
 
 
 def test_what_three_claims_hang_on_is_run_before_the_rest_of_the_grids() -> None:

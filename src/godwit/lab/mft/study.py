@@ -134,10 +134,14 @@ def screened(name: str, margins: Margins, at_size: Mapping[str, Finding], *, qui
     beside = "; ".join(f"{reading}: {_short(one)}" for reading, one in at_size.items())
     numbers = f"holds in {share:.0%} of {len(margins.of(name))} settings. At size, {beside}"
     decided: set[Verdict] = {one.verdict for one in at_size.values()} - {Verdict.NOT_DECIDABLE}
-    if share >= EVERYWHERE and decided <= {Verdict.REPRODUCED}:
+    if share >= EVERYWHERE and decided == {Verdict.REPRODUCED}:
         return judged(claim, True, numbers)
-    if share <= 1 - EVERYWHERE and decided <= {Verdict.NOT_REPRODUCED} and not quick:
+    if share <= 1 - EVERYWHERE and decided == {Verdict.NOT_REPRODUCED} and not quick:
         return judged(claim, False, numbers)
+    if not decided and not 1 - EVERYWHERE < share < EVERYWHERE:
+        return undecided(
+            claim, "every setting says the same, but in one world, and at size none is decided", AT_SIZE, numbers
+        )
     if max(margins.explained(name).values()) < EXPLAINS:
         return _by_dice(claim, at_size, numbers)
     factor = margins.decisive(name)
@@ -150,6 +154,9 @@ def screened(name: str, margins: Margins, at_size: Mapping[str, Finding], *, qui
     where = f"in so many settings: {told_by_value}"
     depends = Dependence(f"{screening.NAMES[factor]} and others together", where, tuple(curve))
     return Finding(claim, Verdict.DEPENDS, numbers, depends=depends)
+
+
+AT_SIZE = "two minutes of a core a world of 500 s, of all cells in both readings"
 
 
 def _by_dice(claim: Claim, at_size: Mapping[str, Finding], numbers: str) -> Finding:
@@ -166,7 +173,10 @@ def _by_dice(claim: Claim, at_size: Mapping[str, Finding], numbers: str) -> Find
 def _short(finding: Finding) -> str:
     if finding.missing is None:
         return finding.verdict.value
-    return "not run" if finding.missing.what.startswith("not run") else "too close to tell"
+    if finding.missing.what.startswith("not run"):
+        return "not run"
+    worlds = min((margin.by.runs for margin in finding.margins), default=0)
+    return "one world, which tells nothing" if worlds == 1 else f"too close to tell with {worlds} worlds"
 
 
 def _lead(plan: Plan, rows: Sequence[Row], margins: Margins) -> str:

@@ -107,8 +107,18 @@ def _over_readings(claim: Claim, on: str, points: Sequence[Point], numbers: str)
     """Open where a reading is, unless it depends anyway: with that reading it might."""
     found = [point.holds for point in points]
     if None in found and not {True, False} <= set(found):
-        return undecided(claim, numbers, FULL)
+        return undecided(claim, f"{_close(points)}{numbers}", FULL, numbers)
     return along(claim, on, points, numbers, FULL, ordered=False)
+
+
+def _close(points: Sequence[Point]) -> str:
+    """In which reading it is open, and how many topologies might decide that."""
+    found = []
+    for point in points:
+        worlds = [Part(margin.of, margin.by).worlds for margin in point.margins] if point.holds is None else []
+        if known := [count for count in worlds if count is not None]:
+            found.append(f"too close where {point.at}, about {max(known):,} topologies might tell")
+    return f"{', '.join(found)}; " if found else ""
 
 
 def upper(protocol: str, brokers: int, longest: int) -> int:
