@@ -448,25 +448,20 @@ class Audiences:
             self._shared.remove(topics, group.key)
 
 
-class Apart:
-    """Subscriptions that do not get what they want as it is spread: somebody decides about each when it comes."""
+class Apart(dict[Sub, None]):
+    """Subscriptions that do not get what they want as it is spread: somebody decides about each when it comes. A dict,
+    since with each publication somebody asks whether there are any."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._audiences = Audiences()
-        self._subs: dict[Sub, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._subs)
-
-    def __contains__(self, sub: Sub) -> bool:
-        return sub in self._subs
 
     def add(self, sub: Sub) -> None:
-        self._subs[sub] = None
+        self[sub] = None
         self._audiences.add(sub)
 
     def remove(self, sub: Sub) -> None:
-        del self._subs[sub]
+        del self[sub]
         self._audiences.remove(sub)
 
     def wanting(self, publication: Publication) -> list[Sub]:
