@@ -275,6 +275,8 @@ CURED = {
     " elsewhere since: the session that the source had given by then was thrown away.",
     "taken-back-and-then-given": "A client was let into a copy and never heard so, began anew elsewhere, and came back."
     " The copy was thrown away before its source had said anything, and then its source gave it the session.",
+    "copy-under-way-to-a-new-disk": "A broker lost its disk while a copy was under way to it. The source dropped all"
+    " copies but that one, since the lost disk held none, and the new disk held it for ever.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

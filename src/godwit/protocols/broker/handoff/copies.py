@@ -184,10 +184,10 @@ class Copying:
 
     def reborn(self, broker: NodeId) -> None:
         """Whoever has lost its disk sends to nobody until it has heard again what others want, and to each from another
-        moment on. So what it sends would leave holes in copies: they are made anew."""
+        moment on. So what it sends would leave holes in copies: they are made anew. Its own, too, which may be under
+        way to the new disk."""
         for session in list(self.registry.sessions.values()):
             if session.standing.copies:
-                session.standing.copies.pop(broker, None)
                 self.drop(session)
                 self.switch.ledger.put_session(session)
                 self.rested(session)
