@@ -275,16 +275,20 @@ def hopped(quick: bool, console: Console) -> None:
         "95 %",
         "first, median",
         "95 %",
+        "since published, median",
+        "95 %",
         "brokers, CPU s",
         "load, CPU s",
     )
     *figures, first, first_95 = told(found)
     let_in = (f"{1000 * middle(found.let_in_s):.1f}", f"{1000 * late(found.let_in_s):.1f}")
+    due = (f"{1000 * middle(found.first_due_s):.1f}", f"{1000 * late(found.first_due_s):.1f}")
     spent = " + ".join(f"{one:.1f}" for one in effort.brokers_s), f"{effort.load_s:.1f}"
-    row = (*figures, f"{found.moves:,}", *let_in, first, first_95, *spent)
+    row = (*figures, f"{found.moves:,}", *let_in, first, first_95, *due, *spent)
     printed(console, headings, [row])
     console.print(
-        f"{1000 * sum(effort.brokers_s) / max(found.owed, 1):.2f} CPU s of brokers for 1,000 deliveries, "
+        f"{1000 * sum(effort.brokers_s) / max(found.moves, 1):.1f} CPU ms of brokers a hop with its deliveries, "
+        f"{1000 * sum(effort.brokers_s) / max(found.owed, 1):.2f} CPU s for 1,000 deliveries, "
         f"all in {effort.seconds:.0f} s; the {HOP_S:g} s before anything counts included",
         highlight=False,
     )

@@ -40,3 +40,9 @@ def test_the_first_event_after_each_move_counts_unless_the_next_move_was_sooner(
     found = told([(1.0, 0), (2.25, 1), (2.5, 2), (6.0, 3)], moves=(2.0, 3.0, 5.5))
     assert list(found.first_s) == [0.25, 0.5]
     assert [round(one, 3) for one in found.let_in_s] == [0.1, 0.1, 0.1]
+
+
+def test_the_first_event_is_late_only_since_it_was_published() -> None:
+    found = told([(1.25, 1), (3.5, 2)], moves=(0.5, 3.0))
+    assert list(found.first_s) == [0.75, 0.5]
+    assert list(found.first_due_s) == [0.25, 0.5]

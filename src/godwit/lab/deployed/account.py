@@ -48,6 +48,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     let_in_s: Sequence[float]
     first_s: Sequence[float]
     """From asking to be let in to the first event, for each move that was followed by one."""
+    first_due_s: Sequence[float]
+    """The same from when it was published, where that was later: who wants one in a hundred waits for that one."""
     delays_s: Mapping[str, float]
 
     @property
@@ -59,6 +61,7 @@ def outcome(stories: Sequence[Story], published_s: Mapping[Event, float]) -> Out
     lost = duplicated = out_of_order = unwanted = 0
     let_in_s: list[float] = []
     first_s: list[float] = []
+    first_due_s: list[float] = []
     delays_s: list[float] = []
     for story in stories:
         seen: set[Event] = set()
@@ -76,7 +79,9 @@ def outcome(stories: Sequence[Story], published_s: Mapping[Event, float]) -> Out
         lost += len(wanted - seen)
         unwanted += len(seen - wanted)
         let_in_s += [move.let_in_s - move.asked_s for move in story.moves]
-        first_s += firsts(story)
+        for move, first in firsts(story):
+            first_s.append(first.time_s - move.asked_s)
+            first_due_s.append(first.time_s - max(move.asked_s, published_s[first.publisher, first.number]))
     return Outcome(
         owed=sum(len(story.wanted) for story in stories),
         received=sum(len(story.heard) for story in stories),
@@ -88,19 +93,20 @@ def outcome(stories: Sequence[Story], published_s: Mapping[Event, float]) -> Out
         unknown=sum(not move.known for story in stories for move in story.moves),
         let_in_s=let_in_s,
         first_s=first_s,
+        first_due_s=first_due_s,
         delays_s={"mean": mean(delays_s), "median": middle(delays_s), "95 %": late(delays_s)},
     )
 
 
-def firsts(story: Story) -> list[float]:
-    """How long after each move the first event came; not where the next move was sooner."""
+def firsts(story: Story) -> list[tuple[Move, Heard]]:
+    """Each move and the first event that came after it; not where the next move was sooner."""
     found, at = [], 0
     for number, move in enumerate(story.moves):
         until_s = story.moves[number + 1].asked_s if number + 1 < len(story.moves) else float("inf")
         while at < len(story.heard) and story.heard[at].time_s < move.asked_s:
             at += 1
         if at < len(story.heard) and story.heard[at].time_s < until_s:
-            found.append(story.heard[at].time_s - move.asked_s)
+            found.append((move, story.heard[at]))
     return found
 
 
