@@ -4,6 +4,9 @@ The baseline of the same run is numpy's brute force over all of the other kind. 
 against it. Half of the sample comes one after another, and is checked afterwards. Before each of the other half numpy
 goes through all of the other kind, which leaves nothing of ours in the processor's caches: so it is to who does
 something else between any two. The goal is for the first.
+
+Questions are in the index of filters and things in columns, as a broker keeps them. What a broker does besides (views,
+numbers, the disk) is not measured here.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ import numpy.typing as npt
 
 from godwit.filters.filters import Filter, attribute, filter_of
 from godwit.filters.predicates import rng
-from godwit.tables.standing import Standing
+from godwit.tables.matching.index import Index
+from godwit.tables.matching.population import Population
 
 NAMES = ("x", "y", "z")
 GOAL_US = 200
@@ -64,11 +68,11 @@ class World:
         self.lows = dice.random((questions + sample, len(NAMES))) * (1 - self.width)
         self.against, self.beside = Watch(), Watch()
         """What brute force takes for a thing, and for a question."""
-        self.standing = Standing()
+        self.index, self.population = Index(), Population()
         for number in range(questions):
-            self.standing.ask(number, self._question(number))
+            self.index.add(number, self._question(number))
         for number in range(things):
-            self.standing.put(number, self._values(number))
+            self.population.put(number, self._values(number))
 
     def _question(self, number: int) -> Filter:
         pairs = zip(NAMES, self.lows[number], strict=True)
@@ -93,14 +97,16 @@ class World:
     def put(self, number: int, row: Row) -> list[int]:
         values = self._values(number)
         with row.watch:
-            change = self.standing.put(number, values)
-        row.answers.append(len(change.entered))
-        return sorted(change.entered)
+            concerned = self.index.match(values).tolist()
+            self.population.put(number, values)
+        row.answers.append(len(concerned))
+        return sorted(concerned)
 
     def ask(self, number: int, row: Row) -> list[int]:
         wanted = self._question(number)
         with row.watch:
-            found = self.standing.ask(number, wanted)
+            self.index.add(number, wanted)
+            found = self.population.find(wanted)
         row.answers.append(len(found))
         return sorted(found)
 

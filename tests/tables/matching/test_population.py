@@ -1,4 +1,4 @@
-"""Whom a change of a thing or of a question concerns, as brute force over `Filter.matches` says."""
+"""Which things answer a question, as brute force over `Filter.matches` says."""
 
 from __future__ import annotations
 
@@ -13,54 +13,36 @@ from tests.tables.anything import Events, events, wanteds
 from godwit.events import Value
 from godwit.filters.filters import Filter, FilterSet
 from godwit.tables.matching.population import FEW, Population
-from godwit.tables.standing import Change, Standing
 
 Values = dict[str, Value]
-EMPTY = Change([], [], [])
 
 
-class Truth:
-    """All things against all questions, again and again."""
-
-    def __init__(self) -> None:
-        self.things: dict[int, Values] = {}
-        self.questions: dict[int, Filter | FilterSet] = {}
-
-    def asking(self, values: Values | None) -> set[int]:
-        if values is None:
-            return set()
-        return {number for number, wanted in self.questions.items() if wanted.matches(values)}
-
-    def answering(self, wanted: Filter | FilterSet) -> set[int]:
-        return {number for number, values in self.things.items() if wanted.matches(values)}
+Truth = dict[int, Values]
 
 
-@pytest.mark.feature("content-routing F41")
+def answering(things: Truth, wanted: Filter | FilterSet) -> set[int]:
+    return {number for number, values in things.items() if wanted.matches(values)}
+
+
 @given(
     pool=st.lists(events, min_size=1, max_size=8),
     wanted=st.lists(wanteds, min_size=1, max_size=8),
     seed=st.integers(0, 2**32),
 )
-def test_points_and_questions_of_any_kind(pool: Events, wanted: list[Filter | FilterSet], seed: int) -> None:
-    dice, standing, truth = Random(seed), Standing(), Truth()
+def test_things_that_come_change_and_go_are_found_by_what_they_say_now(
+    pool: Events, wanted: list[Filter | FilterSet], seed: int
+) -> None:
+    dice, population, truth = Random(seed), Population(), Truth()
     for _ in range(40):
         number = dice.randrange(6)
-        match dice.choice(("put", "put", "drop", "ask", "ask", "withdraw")):
-            case "put":
-                values = dice.choice(pool)
-                before, after = truth.asking(truth.things.get(number)), truth.asking(values)
-                change = standing.put(number, values)
-                truth.things[number] = values
-                assert set(change.entered) == after - before
-                assert set(change.stayed) == after & before
-                assert set(change.left) == before - after
-            case "drop" if number in truth.things:
-                assert set(standing.drop(number)) == truth.asking(truth.things.pop(number))
-            case "ask" if number not in truth.questions:
-                truth.questions[number] = dice.choice(wanted)
-                assert set(standing.ask(number, truth.questions[number])) == truth.answering(truth.questions[number])
-            case "withdraw" if number in truth.questions:
-                assert set(standing.withdraw(number)) == truth.answering(truth.questions.pop(number))
+        if number in truth and dice.random() < 0.3:
+            population.remove(number)
+            del truth[number]
+        else:
+            truth[number] = dice.choice(pool)
+            population.put(number, truth[number])
+        one = dice.choice(wanted)
+        assert set(population.find(one)) == answering(truth, one)
 
 
 @given(pool=st.lists(events, min_size=4, max_size=20), wanted=st.lists(wanteds, min_size=4, max_size=20))
@@ -86,23 +68,23 @@ def test_many_things_that_move_are_found_where_they_are() -> None:
     questions += [parse("within(lat, lon, 10, 20, 200km)"), parse("kind = 'van' AND x < 3"), parse("x <> 5")]
     for step in range(5 * FEW):
         number = dice.randrange(2 * FEW)
-        if number in truth.things and dice.random() < 0.2:
+        if number in truth and dice.random() < 0.2:
             population.remove(number)
-            del truth.things[number]
+            del truth[number]
         else:
-            truth.things[number] = {
+            truth[number] = {
                 "x": dice.choice((dice.uniform(0, 100), dice.randrange(10), "none")),
                 "y": dice.uniform(0, 100),
                 "kind": dice.choice(("van", "bus")),
                 "lat": dice.uniform(5, 15),
                 "lon": dice.choice((dice.uniform(15, 25), dice.uniform(190, 350))),
             }
-            population.put(number, truth.things[number])
+            population.put(number, truth[number])
         if step % 500 == 0:
             for one in questions:
-                assert set(population.find(one)) == truth.answering(one)
-    assert len(population) == len(truth.things)
-    assert set(population) == set(truth.things)
+                assert set(population.find(one)) == answering(truth, one)
+    assert len(population) == len(truth)
+    assert set(population) == set(truth)
 
 
 def test_things_that_crowd_together_drift_away_and_vanish_are_found_by_their_numbers() -> None:
@@ -132,9 +114,10 @@ def test_things_that_crowd_together_drift_away_and_vanish_are_found_by_their_num
 
 
 def test_what_is_not_there_is_an_error() -> None:
-    standing = Standing()
-    assert standing.put(1, {"x": 1}) == EMPTY
+    population = Population()
+    population.put(1, {"x": 1})
     with pytest.raises(KeyError):
-        standing.drop(2)
+        population.remove(2)
     with pytest.raises(KeyError):
-        standing.withdraw(1)
+        population.values(2)
+    assert list(population) == [1]
