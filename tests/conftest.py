@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tools import direct_files, groups
+from tools import direct_files, groups, zygote
 from typer import testing
 from typer.main import get_command
 
@@ -44,6 +44,9 @@ sys.dont_write_bytecode = False
 
 # Commands and their options are found out once, and not each time that a test gives a command.
 testing._get_command = cache(get_command)  # type: ignore[attr-defined]
+
+# Brokers and commands in processes of their own are forks of one that has loaded them, but for tests of the start.
+zygote.use()
 
 # For every Spark that tests start, also by commands in processes of their own. With SPARK_CONF_DIR no Java could take
 # Spark's classes from an archive (`godwit.pipeline.classes`).
@@ -96,6 +99,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     # Half a million objects that stay until the end need not be looked through again with every collection.
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def started_truly() -> Iterator[None]:
+    """For tests of what happens when a process starts: each loads everything itself."""
+    with zygote.started_truly():
+        yield
 
 
 @pytest.fixture(scope="session")

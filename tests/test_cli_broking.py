@@ -198,6 +198,7 @@ def test_a_password_becomes_a_hash() -> None:
     assert called("password", text="secret\n").stdout.startswith("$argon2id$")
 
 
+@pytest.mark.usefixtures("started_truly")
 def test_lines_of_a_pipe_are_published_as_they_come(broker: Process) -> None:
     """The next line is written only after the last one has arrived."""
     command = [sys.executable, "-m", "godwit", "pub", "live", "--lines", "-", "-b", broker.at("mqtt")]

@@ -103,6 +103,7 @@ def test_three_brokers_carry_a_walker_from_one_to_another_and_one_of_them_may_be
             assert [one.end() for one in (a, b, c)] == [0, 0, 0]
 
 
+@pytest.mark.usefixtures("started_truly")
 def test_it_says_where_it_listens_and_stops_when_asked(tmp_path: Path) -> None:
     one = Process(tmp_path, "north", *FREE, "--ws", "127.0.0.1:0")
     with running(one):
@@ -205,6 +206,7 @@ def test_a_port_in_use_and_a_directory_in_use_are_told(tmp_path: Path) -> None:
         assert one.end() == 0
 
 
+@pytest.mark.usefixtures("started_truly")
 def test_asked_twice_it_ends_at_once(tmp_path: Path) -> None:
     one = Process(tmp_path, "a", *FREE)
     with running(one), socket.create_connection(("127.0.0.1", int(one.port))) as slow:

@@ -38,6 +38,7 @@ def test_whoever_knows_a_held_port_can_listen_there() -> None:
     assert asyncio.run(listen_and_call()) == b"here"
 
 
+@pytest.mark.usefixtures("started_truly")
 def test_a_broker_that_has_started_tells_of_itself_also_after_a_power_cut(tmp_path: Path) -> None:
     async def twice() -> list[str]:
         [broker] = cluster(["alone"], tmp_path)

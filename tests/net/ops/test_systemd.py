@@ -53,6 +53,7 @@ def test_a_watchdog_of_somebody_else_is_not_fed(usec: dict[str, str]) -> None:
     assert Manager({"NOTIFY_SOCKET": "x", **usec}).watchdog_s == 0
 
 
+@pytest.mark.usefixtures("started_truly")
 def test_a_broker_says_when_it_is_ready_and_when_it_stops(tmp_path: Path, listening: tuple[socket.socket, str]) -> None:
     manager, where = listening
     command = [sys.executable, "-m", "godwit", "serve", *FREE, "--data", str(tmp_path / "data")]
