@@ -46,6 +46,32 @@ def test_a_delivery_has_the_lower_qos_and_ends_both_handshakes(published: int, g
     assert not publisher.session.queue.incoming
 
 
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("properties", [Properties(), Properties(user=(("a", "1"),))])
+def test_under_an_identifier_that_is_not_released_the_same_is_a_repetition_and_something_else_is_not(
+    crash: bool, properties: Properties
+) -> None:
+    world = World()
+    subscriber, publisher = pair(world, qos=2)
+    publisher.publish("a/b", b"1", 2, properties=properties)
+    publisher.drop()
+    world.run()
+    if crash:
+        again(world)
+        subscriber.connect("b1")
+        world.run()
+    publisher.connect("b1")
+    world.run()
+    assert subscriber.payloads == [b"1"]  # said twice: it had not heard that the broker has it
+    session = publisher.session
+    for payload in (b"2", b"2", b"3"):
+        # As a client does that was in another session meanwhile, and finished there what it had begun here.
+        said = Publication("p", session.next_sequence(), "a/b", payload, 2, properties=properties)
+        world.sites["b1"].broker.publish(session, [(said, 9)])
+        world.run()
+    assert subscriber.payloads == [b"1", b"2", b"3"]
+
+
 def test_what_needs_no_disk_does_not_wait_for_it() -> None:
     world = World(disk_s=1000.0)
     subscriber = Client(world, "s").connect("b1", expiry_s=0).subscribe("#", qos=2)

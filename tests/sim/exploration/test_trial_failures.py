@@ -175,11 +175,15 @@ CURED = {
     "in-vain-and-still-collecting": "A copy that was taken up in vain gave way with nothing in it, and passed on what"
     " it went on to collect, which the client had had elsewhere.",
     "publisher-without-token": "A publisher without a token said something new at a broker that was cut off, under a"
-    " packet identifier that had been unfinished in its older session there: MQTT makes that a repetition.",
+    " packet identifier that had been unfinished in its older session there: it was taken for a repetition.",
+    "identifier-finished-in-another-session": "A publisher without a token finished something in its older session, and"
+    " said something new under the same packet identifier in the newer one, which had it unfinished: it was lost.",
+    "asked-for-before-its-source-crashed": "A broker asked for a session of which it held a copy, while that was"
+    " reserved for another. The source crashed, forgot who had asked, and gave it to the other: the copy stayed.",
     "old-token-told-new": "A client showed an old token where it had been let in since, and was told that its session"
     " is new: what the one had that it denied is not for it.",
     "sites-publisher-without-token": "A publisher without a token went back to a broker that was cut off, and repeated"
-    " there, under a packet identifier of its older session, what that took for something else: no rule could help.",
+    " there, under a packet identifier of its older session, what that took for something else.",
     "sites-retained-first-wanted": "Who was the first of a site to want a topic got what was retained elsewhere as if"
     " it had just been published.",
     "sites-lost-disk-of-a-gateway-retained": "A gateway lost its disk with what it was to send on. Its site told it"

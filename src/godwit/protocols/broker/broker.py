@@ -565,13 +565,13 @@ class Broker:
     def _offer(self, session: Session, publication: Publication, number: int, taken: list[Publication]) -> Reason:
         """Decide about one; what is taken is added to the list."""
         switch = self._switch
-        if publication.qos == 2 and number in session.queue.incoming:
+        if publication.qos == 2 and session.queue.is_repeated(number, publication):
             return Reason.OK
         reason = self._problem(publication, session.grant)
         if reason is not Reason.OK:
             return reason
         if publication.qos == 2:
-            session.queue.take_in(number)
+            session.queue.take_in(number, publication.digest)
             if session.durable:
                 switch.ledger.put_incoming(session, number)
         if publication.retain:

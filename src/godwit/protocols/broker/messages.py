@@ -9,7 +9,17 @@ import msgspec
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.api import Subscription
-from godwit.protocols.broker.publication import TIME_MAX, Count, Identifier, PacketId, Publication, Qos, Span, Time
+from godwit.protocols.broker.publication import (
+    TIME_MAX,
+    Count,
+    Digest,
+    Identifier,
+    PacketId,
+    Publication,
+    Qos,
+    Span,
+    Time,
+)
 from godwit.protocols.broker.vacant import VACANT
 from godwit.protocols.gathering.areas import Reach
 from godwit.protocols.gathering.space import Cell, Point
@@ -267,6 +277,8 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     sequence: Count = 0
     """The last number of a publication of this client."""
     chain: tuple[NodeId, ...] = ()
+    digests: tuple[Digest | None, ...] = ()
+    """Of what was taken under the packet identifiers in `incoming`."""
 
 
 class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
@@ -283,6 +295,7 @@ class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
     incoming: tuple[PacketId, ...]
     kept: tuple[Kept, ...]
     origins: tuple[NodeId, ...]
+    digests: tuple[Digest | None, ...] = ()
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop", array_like=True):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
+from zlib import crc32
 
 import msgspec
 
@@ -37,6 +38,7 @@ NUMBER_MAX = 2**62
 Count = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 Qos = Annotated[int, msgspec.Meta(ge=0, le=2)]
 PacketId = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+Digest = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 Identifier = Annotated[int, msgspec.Meta(ge=1, le=268_435_455)]
 """Of a subscription, as MQTT bounds it."""
 TIME_MAX = 1e12
@@ -90,6 +92,12 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
     @property
     def id(self) -> tuple[str, int]:
         return (self.publisher, self.sequence)
+
+    @property
+    def digest(self) -> Digest:
+        """Of all that a client says again as it was when it repeats a publication; of another it is another one."""
+        said = crc32(self.payload, crc32(self.topic.encode()))
+        return said if self.properties == PLAIN else crc32(msgspec.msgpack.encode(self.properties), said)
 
     def values(self) -> dict[str, Value]:
         """What a filter sees. It takes a while: ask only where some subscriber of the topic has a condition."""

@@ -15,7 +15,7 @@ TABLES = (
     "subscriptions",  # (client, n)
     "bodies",  # publications that somebody still waits for, once each: ("", n)
     "queues",  # deliveries waiting or under way: (client, position)
-    "incoming",  # QoS 2 packet ids taken and not yet released: (client, packet id)
+    "incoming",  # QoS 2 packet ids taken and not yet released, and a digest of each: (client, packet id)
     "retained",  # (topic, 0)
     "outbox",  # what other brokers have not confirmed: ("", number), and up to where each has: (broker, 0)
     "marks",  # how far another broker's stream has come: (broker, 0)

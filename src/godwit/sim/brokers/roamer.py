@@ -60,9 +60,6 @@ class Said(msgspec.Struct, kw_only=True):
     """A will whose client said goodbye, as its broker knows."""
     blind: bool = False
     """It was said again where nobody could know that it had been said: see `Roamer`."""
-    clashes: bool = False
-    """At QoS 2: it was said where nobody could know where its client had been, under a packet id that it had used in an
-    older session for something unfinished. MQTT makes a broker that has that session take the one for the other."""
     accepted: bool = False
     accepted_s: float = inf
     given_up: bool = False
@@ -154,11 +151,6 @@ class Bond(msgspec.Struct):
     """By packet id, what it has and does not know that its broker knows (QoS 2)."""
     ungranted: dict[str, Subscription | None] = msgspec.field(default_factory=dict)
     """Subscriptions that it has not heard to be granted; None: given up."""
-    unfinished: set[int] = msgspec.field(default_factory=set)
-    """Packet ids of what was not finished when it was told that its session is new."""
-    haunted: set[int] = msgspec.field(default_factory=set)
-    """Those of them that it has not finished under since it came back to an older session, where nobody could know that
-    it had been told so: there they belong to something else, until it finishes something under them."""
     gaps: list[Gap] = msgspec.field(default_factory=list)
     extra: bool = False
     counts: Counter[int] = msgspec.field(default_factory=Counter)
@@ -427,8 +419,6 @@ class Roamer(Client):
         if self._clean and present:
             self.wrong.append(f"started clean at {here}, and was told that its session is present")
         clean, self._clean = self._clean, False
-        if present and self._blind:
-            self.bond.haunted |= self.bond.unfinished
         if not present:
             self.forfeited_s = now_s if self._lied else self.forfeited_s
             self._start_anew(clean=clean)
@@ -444,7 +434,6 @@ class Roamer(Client):
             else:
                 said.times += 1
                 said.blind = said.blind or self._blind
-                said.clashes = said.clashes or self._clashes(number, said)
                 self._offer_said(connection, number, said)
         for key in list(self.bond.ungranted):
             self._ask(connection, key)
@@ -453,7 +442,6 @@ class Roamer(Client):
         for said, received in self.flights.values():
             said.given_up = not received
         bond = self.bond
-        bond.unfinished |= bond.flights.keys()
         bond.flights.clear()
         bond.incoming.clear()
         self.excused.update(bond.unknown.values())
@@ -569,13 +557,8 @@ class Roamer(Client):
         if qos:
             number = next(one for one in range(1, 65536) if one not in self.flights)
             self.flights[number] = (said, False)
-            said.clashes = self._clashes(number, said)
         self._offer_said(self.connection, number, said)
         return said
-
-    def _clashes(self, number: int, said: Said) -> bool:
-        bond = self.bond
-        return said.qos == 2 and number in (bond.unfinished | bond.haunted if self._blind else bond.haunted)
 
     def _said(self, topic: str, attributes: Mapping[str, Any], qos: int, at: NodeId, **more: Any) -> Said:
         said = Said(
@@ -624,7 +607,6 @@ class Roamer(Client):
     def on_completed(self, connection: Connection, number: int) -> None:
         if connection is self.connection:
             self.flights.pop(number, None)
-            self.bond.haunted.discard(number)
 
     # What it gets.
 

@@ -28,8 +28,6 @@ def is_certain(trial: Trial, roamer: Roamer, said: Said) -> bool:
     between brokers, a crash anywhere may take it along, but for those at its own."""
     if not (said.qos and said.is_due) or said.given_up:
         return False
-    if said.clashes:
-        return False  # its packet identifier may be that of something else in a session that nobody could know of
     here = trial.cards[roamer.name].home == said.at
     return counts(trial, said.n) and (
         trial.promises.outlives or here or not trial.crashed or 0 < trial.probing_from <= said.n

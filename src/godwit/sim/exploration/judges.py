@@ -134,7 +134,7 @@ def retained(trial: Trial) -> Iterator[Finding]:
             continue
         kept = next(iter(found.values()))
         some = [said for said in trial.said.values() if said.retain and said.topic == topic]
-        certain = [one for one in some if one.qos and one.accepted and not one.clashes and counts(trial, one.n)]
+        certain = [one for one in some if one.qos and one.accepted and counts(trial, one.n)]
         if not kept:
             if certain:
                 yield Finding("retained", topic, "is lost")

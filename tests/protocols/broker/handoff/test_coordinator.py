@@ -184,6 +184,22 @@ def test_a_packet_taken_by_the_old_broker_is_only_acknowledged_by_the_new_one() 
     assert not publisher.outgoing
 
 
+def test_something_else_under_an_identifier_taken_by_the_old_broker_is_new_at_the_new_one() -> None:
+    world, subscriber, publisher = settled_world()
+    publisher.publish("a/x", b"1", qos=2)
+    publisher.drop(notice_s=None)
+    world.run()
+    publisher.outgoing.clear()  # it has finished it in another session, which is out of reach
+    publisher.number = 0
+    publisher.connect("b3")
+    world.run(20)
+    assert publisher.session.queue.incoming
+    publisher.publish("a/x", b"2", qos=2)
+    world.run(20)
+    assert subscriber.payloads == [b"1", b"2"]
+    assert not publisher.session.queue.incoming
+
+
 def test_the_interest_of_the_old_broker_shrinks() -> None:
     world, subscriber, _ = settled_world()
     subscriber.drop().connect("b3")

@@ -152,6 +152,7 @@ class Copying:
             tuple(sorted(session.queue.incoming)),
             tuple(kept_of(item) for item in session.queue.flying.values()),
             tuple(sorted(origins)),
+            session.queue.digests,
         )
 
     def on_turned(self, origin: NodeId, turned: Turned) -> None:

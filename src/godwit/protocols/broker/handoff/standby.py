@@ -78,7 +78,7 @@ class Holding:
     def _session(self, origin: NodeId, content: messages.Copy) -> Session:
         session = Session(content.client, content.epoch, content.carried)
         session.standing.crossings = self.switch.fabric.crossings
-        session.queue.incoming = dict.fromkeys(content.incoming)
+        session.queue.take_over(content.incoming, content.digests)
         for wanted in content.subscriptions:
             session.row += 1
             sub = remembered(session, wanted, session.row)
@@ -147,9 +147,10 @@ class Holding:
         self.switch.fabric.send((source,), Uncopied(client, epoch))
 
     def on_drop(self, origin: NodeId, drop: Drop) -> None:
-        """Where the session has been asked for, the answer says what becomes of the copy."""
+        """It never becomes the session any more. That holds also where the session was asked for: the answer may have
+        been lost in a crash of the source, and brings no copy back."""
         copy = self.get(drop.client, origin)
-        if copy is not None and copy.epoch <= drop.epoch and copy.session.standing.state is State.STANDBY:
+        if copy is not None and copy.epoch <= drop.epoch:
             self.forget(copy)
 
     def commit(self, copy: Copy) -> None:

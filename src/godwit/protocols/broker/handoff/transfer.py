@@ -63,6 +63,7 @@ def packed(
         tuple(sorted(origins)),
         session.sequence,
         tuple(sorted(chain)),
+        session.queue.digests,
     )
     return Luggage(moved, [kept_of(item) for item in session.queue.waiting])
 
@@ -298,7 +299,7 @@ class Arriving:
         session = Session(moved.client, moved.epoch, moved.carried)
         session.become(Cause.ARRIVED)
         session.sequence = max(moved.sequence, self.registry.first_sequence())
-        session.queue.incoming = dict.fromkeys(moved.incoming)
+        session.queue.take_over(moved.incoming, moved.digests)
         session.standing.came_from = way.source
         session.inflow.upstreams += (way,)
         session.inflow.gates = {origin: Gate() for origin in moved.origins}

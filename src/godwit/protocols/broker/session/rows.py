@@ -14,7 +14,7 @@ import msgspec
 
 from godwit.protocols.broker.api import Subscription, Will
 from godwit.protocols.broker.messages import Carried, Kept, Stamp
-from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.publication import Digest, Publication
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.protocols.broker.session.parse import remembered
 from godwit.protocols.broker.session.spill import Shelf, fetched
@@ -110,6 +110,7 @@ _bundle = msgspec.msgpack.Decoder(Bundle).decode
 _chunk_row = msgspec.msgpack.Decoder(ChunkRow).decode
 _subscription = msgspec.msgpack.Decoder(Subscription).decode
 _will = msgspec.msgpack.Decoder(Will).decode
+_digest = msgspec.msgpack.Decoder(Digest).decode
 _publication = msgspec.msgpack.Decoder(Publication).decode
 
 
@@ -354,7 +355,8 @@ class Ledger:
         return found
 
     def put_incoming(self, session: Session, number: int) -> None:
-        self._put("incoming", session.owner, number, b"")
+        digest = session.queue.incoming[number]
+        self._put("incoming", session.owner, number, b"" if digest is None else _encode(digest))
 
     def delete_incoming(self, session: Session, number: int) -> None:
         self._delete("incoming", session.owner, number)
@@ -430,9 +432,9 @@ class Ledger:
         for owner, number, row in self.store.load("subscriptions"):
             if owner in sessions:
                 _add_subscription(sessions[owner], number, _subscription(row))
-        for owner, number, _ in self.store.load("incoming"):
+        for owner, number, row in self.store.load("incoming"):
             if owner in sessions:
-                sessions[owner].queue.take_in(number)
+                sessions[owner].queue.take_in(number, _digest(row) if row else None)
         self._load_items(sessions)
         return list(sessions.values())
 

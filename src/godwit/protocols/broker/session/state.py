@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from math import inf
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -12,7 +13,7 @@ import msgspec
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import ALL, DEFAULT, Grant, Outlet, Subscription, Will
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Name, Place, Stamp
-from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.publication import Digest, Publication
 from godwit.protocols.broker.session.lifecycle import OURS, TRANSITIONS, Cause, State, refused
 from godwit.protocols.broker.session.spill import Away, Page, label_of
 from godwit.protocols.broker.vacant import VACANT, own
@@ -339,8 +340,8 @@ class Queue:
         """How many of them wait for the disk before they leave."""
         self.number = 0
         self.position = 0
-        self.incoming: dict[int, None] = VACANT
-        """QoS 2 packet identifiers taken from the client and not released yet."""
+        self.incoming: dict[int, Digest | None] = VACANT
+        """QoS 2 packet identifiers taken from the client and not released yet, and of what; None: not known."""
         self.settling = 0
         """Acknowledgements to the client that wait for the disk."""
         self.dropped: dict[str, int] = VACANT
@@ -352,11 +353,29 @@ class Queue:
             self.flying = {}
         self.flying[item.number] = item
 
-    def take_in(self, number: int) -> None:
+    def take_in(self, number: int, digest: Digest | None) -> None:
         """At QoS 2 from the client, until it is released."""
         if self.incoming is VACANT:
             self.incoming = {}
-        self.incoming[number] = None
+        self.incoming[number] = digest
+
+    def take_over(self, numbers: Sequence[int], digests: Sequence[Digest | None]) -> None:
+        """What was taken where the session was before; a broker of an earlier version says no digests."""
+        self.incoming = dict(zip_longest(numbers, digests[: len(numbers)]))
+
+    def is_repeated(self, number: int, publication: Publication) -> bool:
+        """Whether it has been taken under this identifier, which is not released yet (MQTT 5, 4.3.3). A client that had
+        another session since may have finished there what it had begun here, and have given the identifier to something
+        else: that says something else."""
+        if number not in self.incoming:
+            return False
+        digest = self.incoming[number]
+        return digest is None or digest == publication.digest
+
+    @property
+    def digests(self) -> tuple[Digest | None, ...]:
+        """Of what was taken under the identifiers in `incoming`, in their order."""
+        return tuple(self.incoming[number] for number in sorted(self.incoming))
 
     def wait(self, items: Iterable[Item]) -> None:
         """Last of those that wait."""
