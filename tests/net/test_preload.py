@@ -45,6 +45,7 @@ def test_a_broker_whose_clients_have_no_conditions_starts_without_what_reads_the
 import sys
 import godwit.net.admin.portal, godwit.net.ops.services, godwit.net.server
 assert "sqlglot" not in sys.modules
+assert "numpy" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
@@ -60,6 +61,7 @@ for _ in range(3):
     loader.begin()
 loader.thread.join()
 assert "sqlglot" in sys.modules
+assert "numpy" in sys.modules, "many filters of others would have the loop wait for it"
 assert sys.getswitchinterval() == usual_s
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

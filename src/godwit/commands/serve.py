@@ -19,8 +19,6 @@ from godwit import __version__
 from godwit.commands.console import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from godwit.net.config import Config
     from godwit.net.ops.systemd import Manager
     from godwit.net.server import MakeService, Server
@@ -219,8 +217,6 @@ def serve(options: ServeOptions) -> int:
 
     Exit status: 0 where it was asked to stop; 2 where it cannot start as it is told to.
     """
-    from rich.console import Console
-
     from godwit.net.access import SecurityError
     from godwit.net.config import ConfigError, load
     from godwit.net.ops.journal import Level, begin
@@ -231,8 +227,7 @@ def serve(options: ServeOptions) -> int:
         config = load(options.config, flags_of(options))
         if options.check:
             check(config)
-            told = f"{options.config or 'this'}: a broker can be started with it"
-            Console(highlight=False, soft_wrap=True).print(told)
+            typer.echo(f"{options.config or 'this'}: a broker can be started with it")
             return FINISHED
         begin(config.log.format, Level.DEBUG if options.verbose else config.log.level)
         _runner()(served(config, lambda: load(options.config, flags_of(options))))
@@ -266,8 +261,6 @@ async def served(config: Config, again: Callable[[], Config]) -> None:
     """Serve until a signal says that it is enough; `again` reads the configuration when SIGHUP asks for it."""
     import asyncio
 
-    from rich.console import Console
-
     from godwit.net.ops import services
     from godwit.net.ops.systemd import READY, STOPPING, Manager
     from godwit.net.server import Server
@@ -281,7 +274,7 @@ async def served(config: Config, again: Callable[[], Config]) -> None:
     await server.start()
     gc.set_threshold(*COLLECTIONS)
     bytes(KEPT_B)
-    introduce(Console(highlight=False, soft_wrap=True), server)
+    introduce(server)
     manager.tell(READY)
     alive = asyncio.create_task(manager.keep_alive())
     await server.asked()
@@ -334,7 +327,7 @@ def _asked_to_stop(server: Server) -> Callable[[], None]:
     return ask
 
 
-def introduce(console: Console, server: Server) -> None:
+def introduce(server: Server) -> None:
     """Where it listens and what it keeps, in one block: the first thing that anybody looks for."""
     from godwit.net.store.sqlite import Sync
 
@@ -349,9 +342,9 @@ def introduce(console: Console, server: Server) -> None:
         rows.append(("dials", ", ".join(config.peers.connect)))
     rows.append(("data", f"{config.folder}: {safety[config.sync]}"))
     rows.append(("access", str(config.access.users) if config.access.users is not None else ACCESS))
-    console.print(f"godwit {__version__}, broker {server.parts.identity.name}", markup=False)
+    typer.echo(f"godwit {__version__}, broker {server.parts.identity.name}")
     for what, where in rows:
-        console.print(f"  {what:<7} {where}", markup=False)
+        typer.echo(f"  {what:<7} {where}")
     sys.stdout.flush()
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from zlib import crc32
-
-import numpy as np
-import numpy.typing as npt
 
 from godwit.filters.clauses import Clause
 from godwit.filters.filters import Filter
 from godwit.filters.predicates import Interval, Kind, Number, Text, TextOp, Within
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Range = tuple[float, float]
 Ranges = Mapping[Any, Range]
@@ -182,6 +183,8 @@ class _Shelf(Generic[T]):
         self._items: list[T | None] = []
         self._places: dict[T, int] = {}
         self._free: list[int] = []
+        import numpy as np  # a seventh of what a broker takes to start, and many never have so many filters
+
         self._ends: npt.NDArray[np.float64] = np.empty((len(self._columns), 2, MANY))
 
     def add(self, item: T, own: Ranges) -> None:
@@ -189,6 +192,8 @@ class _Shelf(Generic[T]):
         if place == len(self._items):
             self._items.append(None)
         if place == self._ends.shape[2]:
+            import numpy as np
+
             self._ends = np.concatenate((self._ends, np.empty_like(self._ends)), axis=2)
         for name, at in self._columns.items():
             self._ends[at, :, place] = own[name]
@@ -205,6 +210,8 @@ class _Shelf(Generic[T]):
         asked = [name for name in self._columns if name in given]
         if not asked:
             return self._places
+        import numpy as np
+
         left: npt.NDArray[np.intp] | None = None
         for name in asked:
             ends = self._ends[self._columns[name]]
