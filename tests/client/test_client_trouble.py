@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import mqtt5
@@ -20,6 +21,7 @@ import godwit
 from godwit.client.client import RESUME_TRIES, connect
 from godwit.net.processes import hold_port
 from godwit.net.server import Server
+from godwit.protocols.broker.api import HANDOFF_WAIT, TOKEN
 
 CLEAN_START = 2
 """Of the flags of a CONNECT."""
@@ -398,3 +400,131 @@ def test_a_subscription_that_was_granted_before_is_asked_for_again_where_it_is_r
         with pytest.raises(godwit.RefusedError):
             played(scene)
         assert len(asked) == (1 if reason == 135 else RESUME_TRIES)
+
+
+class Scripted:
+    """A broker that does with each connection what the script says; what clients have said to it stands in `said`."""
+
+    def __init__(self, script: Callable[[int, mqtt5.Packet], list[mqtt5.Packet] | None]) -> None:
+        self.script = script
+        self.said: list[tuple[int, mqtt5.Packet]] = []
+        self.connections = 0
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number, waiting = self.connections, b""
+        self.connections += 1
+        with contextlib.suppress(ConnectionError):
+            while came := await reader.read(10_000):
+                found, waiting = packets(waiting + came)
+                for packet in found:
+                    self.said.append((number, packet))
+                    answers = self.script(number, packet)
+                    if answers is None:
+                        writer.close()
+                        return
+                    writer.write(b"".join(answer.write() for answer in answers))
+
+    @contextlib.asynccontextmanager
+    async def at(self) -> AsyncIterator[str]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        async with server:
+            yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    def heard(self, kind: type[mqtt5.Packet]) -> list[int]:
+        """Of which connections such a packet came."""
+        return [number for number, packet in self.said if isinstance(packet, kind)]
+
+
+def packets(data: bytes) -> tuple[list[mqtt5.Packet], bytes]:
+    """All that are whole, and the rest."""
+    found = []
+    while data:
+        try:
+            packet, length = mqtt5.read(memoryview(data))
+        except IndexError:
+            break
+        data = data[length:]
+        found.append(packet)
+    return found, data
+
+
+def test_what_a_broker_has_noted_is_not_published_again_in_a_new_session() -> None:
+    """It hangs up after PUBREC, and the next connection is told that its session is new."""
+
+    def script(number: int, packet: mqtt5.Packet) -> list[mqtt5.Packet] | None:
+        match packet:
+            case mqtt5.ConnectPacket():
+                return [mqtt5.ConnAckPacket(session_present=False)]
+            case mqtt5.PublishPacket(packet_id=int(name)):
+                return [mqtt5.PubRecPacket(name)]
+            case mqtt5.PubRelPacket(packet_id=name):
+                return [mqtt5.PubCompPacket(name)] if number else None
+        return []
+
+    broker = Scripted(script)
+
+    async def scene() -> None:
+        async with broker.at() as address, asyncio.timeout(60), connect(address, client="van") as client:
+            await client.publish({"n": 1})
+            await client.publish({"n": 2})
+
+    asyncio.run(scene())
+    assert broker.heard(mqtt5.PublishPacket) == [0, 1]
+
+
+def test_a_subscription_that_a_new_session_did_not_get_is_made_in_the_next_connection() -> None:
+    """The second connection is told that its session is new, and ends before it has subscribed again."""
+
+    def script(number: int, packet: mqtt5.Packet) -> list[mqtt5.Packet] | None:
+        match packet:
+            case mqtt5.ConnectPacket():
+                return [mqtt5.ConnAckPacket(session_present=number > 1)]
+            case mqtt5.SubscribePacket(packet_id=name):
+                return (
+                    None
+                    if number == 1
+                    else [mqtt5.SubAckPacket(name, [mqtt5.SubAckReasonCode.GRANTED_QOS_EXACTLY_ONCE])]
+                )
+            case mqtt5.PublishPacket():
+                return None  # the first connection ends here
+        return []
+
+    broker = Scripted(script)
+
+    async def scene() -> None:
+        async with broker.at() as address, asyncio.timeout(60), connect(address, client="van") as client:
+            await client.subscribe("n > 0")
+            await client.publish({"n": 1}, qos=0)
+            await until(lambda: broker.connections > 2)
+            await client.connected()
+
+    asyncio.run(scene())
+    assert broker.heard(mqtt5.SubscribePacket) == [0, 1, 2]
+
+
+def test_a_client_waits_for_its_session_as_long_as_brokers_do() -> None:
+    """Else it would go from broker to broker, each of which begins to wait."""
+    kept = [(TOKEN, "1.1.a"), (HANDOFF_WAIT, "60")]
+
+    def script(number: int, packet: mqtt5.Packet) -> list[mqtt5.Packet] | None:
+        match packet:
+            case mqtt5.ConnectPacket() if not number:
+                return [mqtt5.ConnAckPacket(user_properties=kept)]
+            case mqtt5.PublishPacket():
+                return None
+        return []
+
+    broker = Scripted(script)
+
+    async def scene() -> None:
+        async with (
+            broker.at() as address,
+            asyncio.timeout(60),
+            connect(address, client="van", connect_s=0.5, keep_alive_s=1) as client,
+        ):
+            await client.publish({"n": 1}, qos=0)
+            await until(lambda: broker.connections > 1)
+            await asyncio.sleep(2.5)  # longer than a broker is given that has nothing to wait for
+
+    asyncio.run(scene())
+    assert broker.connections == 2

@@ -142,6 +142,8 @@ class Client:
         self._handoff_wait_s = inf
         """So long brokers keep that order: what one of them has not passed on by then may come after what is newer."""
         self._life = 0
+        self._anew = False
+        """The session is new, and does not have all our subscriptions yet."""
         self._number = 0
         self._limit = options.inflight_max
         self._packet_max = 0
@@ -478,16 +480,20 @@ class Client:
 
         async with asyncio.timeout(options.connect_s):
             wire = await Wire.dial(target, options.tls, options.keep_alive_s)
-        async with asyncio.timeout(options.connect_s):
-            wire.on_packet = first
-            try:
-                wire.write(self._hello().write())
+        wire.on_packet = first
+        hello, answer_s = self._hello(), self._answer_s()
+        try:
+            async with asyncio.timeout(answer_s):
+                wire.write(hello.write())
                 # Without an answer nobody knows whether the broker has let us in.
                 shown, self._token = self._token, self._token and UNSURE + self._token.removeprefix(UNSURE)
                 answer = await wire.unless_closed(acknowledged)
-            except BaseException:
-                wire.abort()
-                raise
+        except TimeoutError:
+            wire.abort()
+            raise TimeoutError(f"no answer within {answer_s:g} s") from None
+        except BaseException:
+            wire.abort()
+            raise
         if int(answer.reason_code) >= REFUSED:
             self._token = shown
         if answer.reason_code in ELSEWHERE and self._redirect(target, answer.server_reference):
@@ -503,6 +509,12 @@ class Client:
         self._redirections = 0
         await self._resume(wire, known=answer.session_present)
         return wire
+
+    def _answer_s(self) -> float:
+        """Whoever goes on to the next broker sooner than they wait for a session begins to wait anew there, and is let
+        in nowhere as long as that session cannot come."""
+        wait_s = self._handoff_wait_s if self._token else 0.0
+        return self.options.connect_s + (0.0 if wait_s == inf else wait_s)
 
     def _redirect(self, target: Address, reference: str | None) -> bool:
         """Try next where this broker sends us; False where that is no address, or it has been too often."""
@@ -556,6 +568,7 @@ class Client:
     def _welcome(self, wire: Wire, answer: mqtt5.ConnAckPacket) -> None:
         """At once: deliveries may stand right behind this packet."""
         self._wire = wire
+        wire.keep_alive()
         self._limit = min(self.options.inflight_max, answer.receive_max)
         self._packet_max = answer.max_packet_size or 0
         wire.on_packet = self._receive
@@ -565,18 +578,28 @@ class Client:
         if not self._life and answer.session_present:
             self._inherited = True
         if not answer.session_present:
+            self._let_go_of_noted()
             self._inherited, self._said_s = False, -inf
             self._life += 1
+            self._anew = True
             self._open.clear()
             self._unreleased.clear()
 
+    def _let_go_of_noted(self) -> None:
+        """What a broker has noted in a session that is no more is that broker's (MQTT 5, 4.3.3): in a new session it
+        would be another publication, and come twice."""
+        for number in [number for number, outgoing in self._outgoing.items() if outgoing.received]:
+            self._taken(number, 0, None)
+
     async def _resume(self, wire: Wire, *, known: bool) -> None:
         """Say again what the broker does not know, then all that it may have missed."""
+        has_all = known and not self._anew
         for alike in list(self._subscriptions.values()):
             for subscription in alike[-1:]:
                 # A question that lasts asks whether it is told of the same as before.
-                if not known or subscription.lasting is not None:
+                if not has_all or subscription.lasting is not None:
                     await self._subscribe_again(wire, subscription, resume=known)
+        self._anew = False
         for number, outgoing in list(self._outgoing.items()):
             self._repeat(wire, number, outgoing, known=known)
         self._connected.set()
@@ -596,11 +619,11 @@ class Client:
             await asyncio.sleep(self.options.retry_s)
 
     def _repeat(self, wire: Wire, number: int, outgoing: _Outgoing, *, known: bool) -> None:
-        if outgoing.received and known:
+        if outgoing.received:
             wire.write(mqtt5.PubRelPacket(number).write())
             return
-        outgoing.received, outgoing.sent = False, True
-        first = outgoing.packet[0] | (DUPLICATE if known else 0)
+        first = outgoing.packet[0] | (DUPLICATE if known and outgoing.sent else 0)
+        outgoing.sent = True
         wire.write(bytes([first]) + outgoing.packet[1:])
 
     def _lost(self) -> None:

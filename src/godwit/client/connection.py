@@ -17,7 +17,8 @@ PING = mqtt5.PingReqPacket().write()
 
 
 class Wire(asyncio.Protocol):
-    """`on_packet` gets every packet but answers to pings. Silence for longer than the keep-alive closes it."""
+    """`on_packet` gets every packet but answers to pings. Once `keep_alive` is called, silence for longer than that
+    closes it: before CONNACK a broker may be silent for as long as it waits for a session."""
 
     def __init__(self, keep_alive_s: float) -> None:
         self.on_packet: Callable[[mqtt5.Packet], None] = lambda packet: None
@@ -44,7 +45,11 @@ class Wire(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are asyncio's only by what they can do.
         self._transport = cast("asyncio.Transport", transport)
-        if self._keep_alive_s:
+
+    def keep_alive(self) -> None:
+        """The broker has let the client in: from now on it answers pings."""
+        if self._keep_alive_s and not self.closed.is_set():
+            self._heard_at = self._loop.time()
             self._pulse = self._loop.call_later(self._keep_alive_s / 2, self._beat)
 
     def connection_lost(self, exc: Exception | None) -> None:

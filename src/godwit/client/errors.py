@@ -52,7 +52,7 @@ def why(error: Exception, connect_s: float) -> str:
     """Why a broker cannot be reached, in words."""
     match error:
         case TimeoutError() if not error.errno:
-            return f"no answer within {connect_s:g} s"
+            return str(error) or f"no answer within {connect_s:g} s"
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted: {error.verify_message}"
         case ssl.SSLError():

@@ -31,7 +31,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     program has taken the session over. Whatever it raises ends the client."""
     keep_alive_s: int = 20
     connect_s: float = 5.0
-    """How long one broker is given to answer."""
+    """How long one broker is given to answer; and beside it the time for which brokers wait for a session, where this
+    client has one and they have said so."""
     retry_s: float = 0.1
     retry_max_s: float = 5.0
     taken_over_s: float = 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from godwit.net.access import Access, Admitted, Credentials
 from godwit.net.mqtt.codec import Kind, length_field
 from godwit.net.mqtt.connection import TAKES, State
 from godwit.net.mqtt.options import Hold, Options
-from godwit.protocols.broker.api import ALL, Limits, Reason, RefusedError
+from godwit.protocols.broker.api import ALL, Limits, Outlet, Reason, RefusedError
 from godwit.protocols.broker.store import MemoryStore
 
 QOS = [mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE]
@@ -112,6 +113,23 @@ def test_packets_may_come_in_any_pieces(broker: Served) -> None:
         assert isinstance(raw.packet(), mqtt5.ConnAckPacket)
         assert isinstance(raw.packet(), mqtt5.SubAckPacket)
         assert [next_publish(raw).payload for _ in range(2)] == [b"x" * 300] * 2
+
+
+@pytest.mark.parametrize(("said", "is_heard_out"), [(b"", False), (b"\xc0\0" * 3, False), (b"\xc0\0\xe0\0", True)])
+def test_whoever_hangs_up_while_its_session_is_waited_for_has_gone(said: bytes, *, is_heard_out: bool) -> None:
+    """Though it has sent pings meanwhile. What it has said beside these is heard when it is let in."""
+    gone: list[Outlet] = []
+    with served() as broker:
+        broker.ask(lambda: setattr(broker.broker, "open", lambda opening, outlet: None))
+        broker.ask(lambda: setattr(broker.broker, "give_up", lambda opening, outlet: gone.append(outlet)))
+        with Raw(broker.port) as hasty:
+            hasty.send(mqtt5.ConnectPacket("hasty").write(), said)
+            hasty.socket.shutdown(socket.SHUT_WR)
+            if is_heard_out:
+                broker.until(lambda: any(one.eof_received() for one in broker.front.connections))
+                assert not gone
+            else:
+                broker.until(lambda: bool(gone))
 
 
 def test_all_may_be_said_at_once(broker: Served) -> None:

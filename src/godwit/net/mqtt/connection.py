@@ -255,6 +255,8 @@ KEEP_ALIVE_TIMEOUT = 0x8D
 MAXIMUM_CONNECT_TIME = 0xA0
 LEASE_MAX_S = 30 * 24 * 3600.0
 """Whoever has a token for longer shows it again after so long at the latest: a timer takes no longer time."""
+PINGREQ = bytes((Kind.PINGREQ << 4, 0))
+
 HELD_BYTES_MAX = 64 * 1024
 """What is read ahead of a client that is not in yet."""
 
@@ -527,8 +529,9 @@ class Connection(Requests):
 
     @property
     def _is_behind(self) -> bool:
-        """It has said something that was not looked at."""
-        waits = self.state is State.OPENING and bool(self._rest)
+        """It has said something that was not looked at. Pings are nothing: who only wanted to know whether somebody is
+        there, and has gone, must not have its session fetched for it."""
+        waits = self.state is State.OPENING and self._rest is not None and not is_only_pings(self._rest)
         return waits or self._unread is not None or self._asked is not None
 
     def _end_if_last(self) -> None:
@@ -1070,6 +1073,10 @@ def last_words(transport: asyncio.Transport | None) -> bytes:
         while len(said) < TURN_BYTES_MAX and (more := os.read(found.fileno(), TURN_BYTES_MAX)):
             said += more
     return bytes(said)
+
+
+def is_only_pings(data: bytearray) -> bool:
+    return data == PINGREQ * (len(data) // len(PINGREQ))
 
 
 def share_after(share: int, took_s: float, most_s: float) -> int:

@@ -220,6 +220,19 @@ def test_a_client_that_leaves_before_it_is_let_in_finds_its_session_there() -> N
     assert subscriber.presents == [False, True]
 
 
+def test_a_client_that_hung_up_while_its_session_was_waited_for_is_not_fetched_back() -> None:
+    """The broker that still waits hears that the client is in elsewhere."""
+    world, subscriber, _ = settled_world()
+    world.sites["b1"].crash()
+    subscriber.drop().connect("b2")
+    world.run(1)
+    subscriber.drop().connect("b3", clean=True)
+    world.run(20)
+    assert subscriber.closed == []
+    assert "s" in world.sites["b3"].broker.sessions
+    assert "s" not in world.sites["b2"].broker.sessions
+
+
 def test_a_client_at_two_brokers_at_once_ends_with_one_session() -> None:
     world, subscriber, publisher = settled_world(4)
     subscriber.drop().connect("b3").drop(notice_s=None).connect("b4")

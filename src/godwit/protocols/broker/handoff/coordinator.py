@@ -57,6 +57,11 @@ class Waiting:
     def source(self) -> NodeId:
         return self.at.broker
 
+    @property
+    def is_deserted(self) -> bool:
+        """Nobody waits any more, neither the client nor another broker."""
+        return self.outlet is None and self.wanted_by is None
+
 
 class Moves:
     """Clients that arrive before their sessions, sessions that leave and arrive, and who has which."""
@@ -418,7 +423,7 @@ class Moves:
         """The session cannot be had now, or is lost for good. Where there is a copy that is good the client gets that;
         else a new session, and should the old one turn up, what it kept is added."""
         waiting = self.stop_waiting(client)
-        if waiting is None or (waiting.outlet is None and waiting.wanted_by is None):
+        if waiting is None or waiting.is_deserted:
             self.abroad.in_vain(client)
             return
         session, copy = self._kept_for(waiting), self.holding.get(client, waiting.source)
@@ -666,8 +671,11 @@ class Moves:
             self.places.put(place.client, at)
         waiting = self.waiting.get(place.client)
         if waiting is not None and not place.gone and waiting.at <= at:
-            waiting.at = at
-            self._fetch(place.client, origin)
+            if waiting.is_deserted and not (waiting.abroad or self.abroad.is_chased(place.client)):
+                self.stop_waiting(place.client)  # who hung up here and is in there must not be fetched back
+            else:
+                waiting.at = at
+                self._fetch(place.client, origin)
         own = next((one for one in place.claims if one.source == self.name), None)
         if session is not None and own is not None and _is_valid(own, session):
             self.leaving.give(session, own.holder, own.epoch + 1)
