@@ -178,6 +178,8 @@ CURED = {
     " packet identifier that had been unfinished in its older session there: it was taken for a repetition.",
     "identifier-finished-in-another-session": "A publisher without a token finished something in its older session, and"
     " said something new under the same packet identifier in the newer one, which had it unfinished: it was lost.",
+    "wanted-elsewhere-when-its-broker-crashed": "A session was reserved for the holder of a copy, who was down, when a"
+    " newer one began elsewhere. Its broker crashed, and asked the holder for nobody any more: the older stayed there.",
     "asked-for-before-its-source-crashed": "A broker asked for a session of which it held a copy, while that was"
     " reserved for another. The source crashed, forgot who had asked, and gave it to the other: the copy stayed.",
     "old-token-told-new": "A client showed an old token where it had been let in since, and was told that its session"

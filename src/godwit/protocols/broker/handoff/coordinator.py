@@ -801,6 +801,8 @@ class Moves:
         for session in list(self.registry.sessions.values()):
             if session.standing.claimed is not None and session.standing.state in OURS:
                 self.on_place(*session.standing.claimed)
+            else:
+                self.reserving.wake(session)
 
     def loaded(self, session: Session) -> None:
         """It was here before a crash, and so was what it waits for. Homes are told again: whether they know, and which

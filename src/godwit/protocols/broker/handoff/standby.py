@@ -561,6 +561,13 @@ class Reserving:
         waiting = self.moves.wait_for(opening, None, At(session.standing.epoch, session.standing.reserved_for))
         waiting.wanted_by = max(waiting.wanted_by or (0, ""), (epoch, to))
 
+    def wake(self, session: Session) -> None:
+        """Somebody with a newer session was to get this one before a crash, when the holder has said: who wants it and
+        for how long it waits is on no disk, but where the newer one is."""
+        at = self.moves.places.known.get(session.client)
+        if at is not None and self.holder(session) and At(session.standing.epoch, self.switch.name) < at:
+            self.recall(session, at.epoch, at.broker)
+
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> bool:
         """Whether the holder has not taken what was reserved for it, and somebody has waited to know."""
         session = self.registry.sessions.get(nothing.client)
