@@ -59,9 +59,11 @@ def read_run(data: bytes) -> None:
         numbered = reading.numbered_at(data, 0, len(data), extra)
         if numbered is not None:
             topics = {data[numbered[1] : numbered[2]]: "way"}
-            run = reading.numbered_run(data, numbered, len(data), topics.get, "way", 1 << 30, 50)
+            run, alike = reading.numbered_run(data, numbered, len(data), topics.get, "way", 1 << 30, 50)
             assert [one[0] for one in run] == [0, *(one[4] for one in run[:-1])]
             assert run[-1][4] <= len(data)
+            told = reading.renumbered(data, run, alike, [one[5] for one in run])
+            assert told == data[: run[-1][4]]
     answered = reading.answers_run(data, 0, len(data)) if data else []
     assert data.startswith(b"".join(bytes((data[0], 2)) + number.to_bytes(2, "big") for number in answered))
 

@@ -14,12 +14,15 @@ from godwit.net.mqtt import codec3 as packets3
 from godwit.net.mqtt.codec import PacketError, length_field
 from godwit.net.mqtt.framing import (
     NUMBERED,
+    answers,
+    answers_run,
     length_at,
     numbered_at,
     numbered_run,
     packets,
     piece_at,
     pieces,
+    renumbered,
     run_end,
     with_properties,
     without_properties,
@@ -156,4 +159,24 @@ def test_a_run_at_qos_1_ends_where_one_packet_after_the_other_would_end_it(
             break
         expected.append(one)
         position += len(packet)
-    assert numbered_run(data, first, len(data), known.get, route, 1 << 20, most) == expected
+    run, alike = numbered_run(data, first, len(data), known.get, route, 1 << 20, most)
+    assert run == expected
+    shapes = [(stop - start, end - start) for start, _, end, _, stop, _ in run]
+    assert shapes[:alike] == [shapes[0]] * alike
+    for count in range(1, len(run) + 1):
+        numbers = [60_000 + 7 * at for at in range(count)]
+        pairs = [(one, number.to_bytes(2, "big")) for one, number in zip(run, numbers, strict=False)]
+        told = [data[one[0] : one[2]] + number + data[one[2] + 2 : one[4]] for one, number in pairs]
+        assert renumbered(data, run, alike, numbers) == b"".join(told)
+
+
+@given(
+    st.sampled_from([0x40, 0x50, 0x62, 0x70]),
+    st.lists(st.integers(1, 65_535), min_size=1, max_size=600),
+    st.sampled_from([b"", b"\x40\2\0\0", b"\x50\2\0\1", b"\x40\3\0\1\0", b"\xc0\0", b"\x40\2\1"]),
+)
+def test_answers_are_read_up_to_what_is_no_answer_of_their_kind(kind: int, numbers: list[int], after: bytes) -> None:
+    data = answers(kind, numbers)
+    assert data == b"".join(bytes((kind, 2)) + number.to_bytes(2, "big") for number in numbers)
+    told = [*numbers, 1] if after == bytes((kind, 2, 0, 1)) else numbers
+    assert answers_run(data + after, 0, len(data) + len(after)) == told

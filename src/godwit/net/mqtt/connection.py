@@ -20,7 +20,6 @@ from contextlib import suppress
 from enum import IntEnum
 from functools import partial
 from math import inf
-from struct import pack_into
 from time import perf_counter, thread_time
 from typing import cast
 
@@ -67,6 +66,7 @@ from godwit.net.mqtt.framing import (
     numbered_run,
     piece_at,
     pieces,
+    renumbered,
     run_end,
 )
 from godwit.net.mqtt.front import SHARE_S, TICK_S, Arrival, Front
@@ -656,7 +656,7 @@ class Connection(Requests):
         known, most = front.routes.handings(self.version), min(left, self.options.inflight_max - len(self._incoming))
         known.left = left
         packet_max = min(handing.packet_max, self.options.packet_bytes_max)
-        run = numbered_run(data, first, len(data), known.__getitem__, handing, packet_max, max(most, 1))
+        run, alike = numbered_run(data, first, len(data), known.__getitem__, handing, packet_max, max(most, 1))
         if len(run) < RUN_MIN:
             for position, body, _, _, stop, _ in run:
                 self._take_packet(data, position, body, stop)
@@ -681,7 +681,7 @@ class Connection(Requests):
         given = front.hand(session, publications, handing.takers, partial(self.accepted_all, numbers))
         for taker, leaving in zip(handing.takers, given, strict=True):
             if leaving:
-                cast("Connection", taker.session.outlet).send(_renumbered(data, run, leaving), len(leaving))
+                cast("Connection", taker.session.outlet).send(renumbered(data, run, alike, leaving), len(leaving))
         front.timings.delivery.add(broker.clock() - now_s)
         return run[-1][4], len(run) + left - known.left
 
@@ -1096,15 +1096,6 @@ def _due(flying: Mapping[int, Item], kind: int, numbers: list[int]) -> list[int]
         if item is not None and (item.qos != qos or (is_last and not item.received)):
             return numbers[:at]
     return numbers
-
-
-def _renumbered(data: bytes, run: Sequence[Numbered], numbers: Sequence[int]) -> bytes:
-    """The first of these packets, one for each number, which is their identifier. They follow one another."""
-    begin = run[0][0]
-    found = bytearray(memoryview(data)[begin : run[len(numbers) - 1][4]])
-    for one, number in zip(run, numbers, strict=False):
-        pack_into(">H", found, one[2] - begin, number)
-    return bytes(found)
 
 
 def _misplaced(kind: int, state: State) -> str:

@@ -5,8 +5,8 @@ QoS 0 publications that follow one another and go the same way are handled as on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from struct import iter_unpack
+from collections.abc import Callable, Iterator, Sequence
+from struct import pack, pack_into, unpack_from
 from typing import TypeVar, cast
 
 from godwit.net.mqtt.codec import LENGTH_MAX, PacketError, length_field
@@ -121,19 +121,41 @@ def numbered_at(data: bytes, position: int, end: int, extra: int) -> Numbered | 
 
 def numbered_run(
     data: bytes, first: Numbered, end: int, find: Find[Route], route: Route, packet_max: int, most: int
-) -> list[Numbered]:
+) -> tuple[list[Numbered], int]:
     """This packet and those that follow it, each with a topic that has this route; routes are found by the topic with
-    its length."""
+    its length. And how many of the first are alike: as long as each other, with topics as long."""
     found, extra, following = list[Numbered](), first[3] - first[2] - 2, cast("Numbered | None", first)
+    alike = 0
     while following is not None and following[4] - following[0] <= packet_max:
         found.append(following)
         position = _like(data, following, end, find, route, most, found)
+        alike = alike or len(found)
         if len(found) >= most or position >= end or data[position] != NUMBERED:
             break
         following = numbered_at(data, position, end, extra)
         if following is not None and find(data[following[1] : following[2]]) is not route:
             break
-    return found
+    return found, alike
+
+
+def renumbered(data: bytes, run: Sequence[Numbered], alike: int, numbers: Sequence[int]) -> bytes:
+    """The first packets of a run, one for each number, which is their identifier; so many of the run are alike."""
+    begin, alike = run[0][0], min(alike, len(numbers))
+    found = bytearray(memoryview(data)[begin : run[len(numbers) - 1][4]])
+    first, step = run[0][2] - begin, run[0][4] - begin
+    words = pack(f">{alike}H", *numbers[:alike])
+    found[first : alike * step : step] = words[::2]
+    found[first + 1 : alike * step : step] = words[1::2]
+    for at in range(alike, len(numbers)):
+        pack_into(">H", found, run[at][2] - begin, numbers[at])
+    return bytes(found)
+
+
+def answers(kind: int, numbers: Sequence[int]) -> bytes:
+    """Answers of one kind, by its first byte, that say nothing else."""
+    found, words = bytearray(bytes((kind, 2, 0, 0)) * len(numbers)), pack(f">{len(numbers)}H", *numbers)
+    found[2::4], found[3::4] = words[::2], words[1::2]
+    return bytes(found)
 
 
 def _like(
@@ -160,11 +182,17 @@ ANSWERS = frozenset({0x40, 0x50, 0x62, 0x70})
 def answers_run(data: bytes, position: int, end: int) -> list[int]:
     """The packet identifiers of the answer at `position` and of those of its kind that follow it, as far as they say
     nothing else. 0 is none."""
-    found, stop, kind = list[int](), position + (end - position) // 4 * 4, data[position] << 8 | 2
-    for head, number in iter_unpack(">HH", memoryview(data)[position:stop]):
-        if head != kind or not number:
+    found, kind, most = list[int](), data[position] << 8 | 2, 8
+    while position + 4 <= end:
+        count = min(most, (end - position) // 4)
+        words = unpack_from(f">{2 * count}H", data, position)
+        heads, numbers = words[::2], words[1::2]
+        if heads.count(kind) < count or 0 in numbers:
+            wrong = next(at for at in range(count) if heads[at] != kind or not numbers[at])
+            found += numbers[:wrong]
             break
-        found.append(number)
+        found += numbers
+        position, most = position + 4 * count, 256  # a few first, since anything may follow an answer
     return found
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
+from itertools import repeat
 
 from godwit.net.mqtt.encode import NOBODYS
-from godwit.net.mqtt.framing import PACKET_ANY
+from godwit.net.mqtt.framing import PACKET_ANY, answers
 from godwit.net.mqtt.front import SAMPLED, TICK_S, Front
 from godwit.net.mqtt.options import Hold
 from godwit.protocols.broker.api import Delivery, Reason
@@ -301,11 +303,10 @@ class Delivering(Output):
     def accepted_all(self, numbers: Sequence[int]) -> None:
         """As `accepted`, of publications at QoS 1 that are safe."""
         incoming = self._incoming
-        for number in numbers:
-            incoming.pop(number, None)
+        deque(map(incoming.pop, numbers, repeat(None)), 0)
         if self._stopped & Hold.INFLIGHT and len(incoming) <= self.options.inflight_max // 2:
             self.go_on_reading(Hold.INFLIGHT)
-        self.send(b"".join([b"\x40\x02" + number.to_bytes(2, "big") for number in numbers]), len(numbers))
+        self.send(answers(0x40, numbers), len(numbers))
 
     def _hold(self, data: bytes) -> None:
         """Whoever asks and asks and does not read the answers is not read either."""
