@@ -283,6 +283,10 @@ CURED = {
     " The copy was thrown away before its source had said anything, and then its source gave it the session.",
     "copy-under-way-to-a-new-disk": "A broker lost its disk while a copy was under way to it. The source dropped all"
     " copies but that one, since the lost disk held none, and the new disk held it for ever.",
+    "two-sessions-begun-soon-after-a-third": "A client had just begun a session. It knocked at a broker, which did not"
+    " know that it went on, and started clean at another: both sessions had one epoch, and the older won by its name.",
+    "in-the-original-before-the-copy": "A client was let into its session at a broker that crashed before it could say"
+    " so, and into a copy elsewhere. That was taken for left behind when the session came, and lost what waited.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

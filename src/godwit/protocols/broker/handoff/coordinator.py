@@ -25,8 +25,9 @@ from godwit.protocols.host import NodeId, Record, Timer
 ASKED_MAX = 16
 """So many brokers may send a fetch on to another before the client gets a new session."""
 
-EPOCHS_MAX = 4_096
-"""So often a session may move and be copied while calendars do not go on."""
+EPOCHS_MAX = 256
+"""So often a session may move and be copied while calendars do not go on. It is not larger, since two sessions that
+begin within so many milliseconds of a third, each unknown to the other's broker, are told apart by names alone."""
 EPOCH_DIGITS_MAX = 19
 EPOCH_AHEAD_S = 366 * 86_400.0
 """So far ahead of this broker's a calendar may be by which another one draws epochs."""
@@ -428,7 +429,7 @@ class Moves:
             return
         session, copy = self._kept_for(waiting), self.holding.get(client, waiting.source)
         if session is None and copy is not None and (for_good or _is_good(copy, waiting.opening)):
-            self.arrive(self.taking.claim(copy, waiting.opening), waiting)
+            self.arrive(self.taking.claim(copy, self._epoch_for(waiting), waiting.opening.token), waiting)
             return
         if session is None and not waiting.visited and waiting.wanted_by is not None:
             # How long it is to last only the client can say: whoever has the client may begin one.

@@ -267,9 +267,10 @@ class Taking:
         self.moves.return_to(session, opening)
         self.registry.attach(session, opening, outlet, present=True)
 
-    def claim(self, copy: Copy, opening: Opening) -> Session:
-        """The source is away, and the client has waited long enough."""
-        session = self._take_up(copy, self.moves.new_epoch(opening), opening.token)
+    def claim(self, copy: Copy, epoch: int, token: str) -> Session:
+        """The source is away, and the client has waited long enough. The epoch is of when it came: it may have gone on
+        since, unnoticed, and been let in elsewhere."""
+        session = self._take_up(copy, epoch, token)
         self._go_on(session)
         return session
 

@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable
 from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Memory, Name, Stamp
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.proofs import BEFORE
 from godwit.protocols.broker.session.state import Item, Session, Sub
 from godwit.protocols.broker.topics import matches
 
@@ -72,9 +73,20 @@ def tokens_of(carried: Carried) -> dict[Line, str]:
 
 def is_forsaken(memory: Memory | None, other: Carried) -> bool:
     """Whether this began as a copy, and its client was let in since where that was made: into the other session, or one
-    that has gone into the other. All that waits in the copy came there too, and waits there or was had."""
+    that has gone into the other. All that waits in the copy came there too, and waits there or was had.
+
+    One that was let in there before the copy was taken up, and has not heard so, is in the copy. Brokers have turned to
+    that, and away from the other."""
     last = tokens_of(other).get(memory.original) if memory is not None and memory.original is not None else None
-    return memory is not None and last not in (None, memory.last)
+    if memory is None or last is None or last == memory.last:
+        return False
+    return not _is_before(last, memory.born)
+
+
+def _is_before(token: str, born: Line) -> bool:
+    """Whether a token was given before a session began, by the calendars of two brokers."""
+    given_ms = token.partition(".")[2].partition(".")[0].partition(BEFORE)[0]
+    return given_ms.isdecimal() and int(given_ms) < born[0]
 
 
 def had_without(memory: Memory, waiting: Container[Name]) -> dict[Name, None]:
