@@ -5,8 +5,9 @@ a `subprocess.Popen` of `[sys.executable, "-m", "godwit", ...]` asks a process o
 loaded the modules and done nothing else, for a fork of itself. What comes back is a process as any other: with its own
 number, folder, environment and files, the child of whoever asked for it, who waits for it, and kills it.
 
-Whatever such a process could inherit otherwise than by these is started as always: another Python, other switches,
-variables of Python or its libraries that differ, open files, a user or a namespace of its own. So is everything within
+So do modules of its own, `-m godwit.net.archive.mending`, and what is to run in a network by itself, after the words
+`ip netns exec NAME`. Whatever a process could inherit otherwise is started as always: another Python, other switches,
+variables of Python or its libraries that differ, open files, a user of its own. So is everything within
 `started_truly`, and where GODWIT_TESTS_FORK=0. Linux only; elsewhere nothing changes.
 """
 
@@ -49,6 +50,9 @@ READ_EARLY = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "NUMBA_", "OMP_", "OPEN
 """Beginnings of variables that a process looks at before it runs anything of ours."""
 SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2): orphans below a process become its children."""
+IN_SPACE = ("ip", "netns", "exec")
+NEW_NETWORK, NEW_MOUNTS, SLAVE, RECURSIVE, DETACHED = 0x4000_0000, 0x0002_0000, 1 << 19, 1 << 14, 2
+"""Flags of setns(2), unshare(2), mount(2) and umount2(2)."""
 LENGTH_B = 4
 
 _true_start = subprocess.Popen._execute_child  # type: ignore[attr-defined]
@@ -110,9 +114,12 @@ def _start(popen: Any, *given: Any, **named: Any) -> None:
     if not _can_fork(wanted):
         _true_start(popen, *given, **named)
         return
+    space, (_, _, module, *arguments) = _split(wanted["args"])
     ends = [wanted[name] for name in ("p2cread", "c2pwrite", "errwrite")]
     request = {
-        "arguments": [os.fsdecode(word) for word in wanted["args"]][3:],
+        "space": space,
+        "module": module,
+        "arguments": arguments,
         "folder": os.fsdecode(wanted["cwd"] or os.getcwd()),
         "environment": dict(_environment(wanted)),
         "session": bool(wanted["start_new_session"]),
@@ -127,12 +134,19 @@ _PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 _PLAIN = {"gid": None, "gids": None, "uid": None, "umask": -1, "process_group": -1, "preexec_fn": None, "shell": False}
 
 
+def _split(args: Sequence[Any]) -> tuple[str, list[str]]:
+    """The name of the network, if any, and the words of the command."""
+    words = [os.fsdecode(word) for word in args]
+    return (words[3], words[4:]) if tuple(words[:3]) == IN_SPACE and len(words) > 3 else ("", words)
+
+
 def _can_fork(wanted: Mapping[str, Any]) -> bool:
     """Whether a fork cannot be told from a start."""
     args = wanted["args"]
-    if _truly or isinstance(args, str | bytes | os.PathLike) or len(args) < 3:
+    if _truly or isinstance(args, str | bytes | os.PathLike) or wanted["executable"] not in (None, args[0]):
         return False
-    if list(map(str, args[:3])) != [sys.executable, "-m", "godwit"] or wanted["executable"] not in (None, args[0]):
+    _, words = _split(args)
+    if words[:2] != [sys.executable, "-m"] or not f"{words[2]}.".startswith("godwit."):
         return False
     if wanted["pass_fds"] or not wanted["close_fds"] or not wanted["restore_signals"]:
         return False
@@ -199,13 +213,13 @@ def main(number: int) -> None:
             for one in files:
                 os.close(one)
     _become(request, files)
-    _end(_status())
+    _end(_status(request["module"]))
 
 
-def _status() -> int:
-    """Of `python -m godwit`, run to its end."""
+def _status(module: str) -> int:
+    """Of `python -m MODULE`, run to its end."""
     try:
-        runpy.run_module("godwit", run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as asked:
         if asked.code is None or isinstance(asked.code, int):
             return asked.code or 0
@@ -258,12 +272,30 @@ def _become(request: Mapping[str, Any], files: Sequence[int]) -> None:
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.argv = ["godwit", *request["arguments"]]
+    if request["space"]:
+        _enter(request["space"])
+    sys.argv = [request["module"], *request["arguments"]]
     sys.path[0] = request["folder"]
     source = io.BufferedReader(io.FileIO(0, closefd=False))
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(source, sys.stdin.encoding)  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = _output(1, "strict")  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _output(2, "backslashreplace")  # type: ignore[misc]
+
+
+def _enter(space: str) -> None:
+    """A network by itself, with what is told of it under /sys, as `ip netns exec` does."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def done(status: int) -> None:
+        if status:
+            raise OSError(ctypes.get_errno(), f"cannot enter the network {space}")
+
+    with Path(f"/run/netns/{space}").open() as file:
+        done(libc.setns(file.fileno(), NEW_NETWORK))
+    done(libc.unshare(NEW_MOUNTS))
+    done(libc.mount(b"", b"/", b"none", SLAVE | RECURSIVE, None))
+    done(libc.umount2(b"/sys", DETACHED))
+    done(libc.mount(space.encode(), b"/sys", b"sysfs", 0, None))
 
 
 def _output(number: int, errors: str) -> io.TextIOWrapper:
