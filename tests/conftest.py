@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests import seeds
 from tools import direct_files, groups, zygote
 from typer import testing
 from typer.main import get_command
@@ -67,6 +68,10 @@ LONG_S = 7_200
 """What a test may take with thousands of examples or hundreds of worlds."""
 WAITING = ("client", "commands", "console", "docs", "net")
 """Rooms whose tests wait for brokers and networks. They come before those that compute, beside Spark."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    seeds.EXPLORED = config.option.markexpr != "not explore"
 
 
 @pytest.hookimpl(tryfirst=True)
