@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from typer.testing import CliRunner
 
 from godwit.cli import app
 
 
-def test_a_small_town_gets_through_the_death_of_a_broker() -> None:
-    result = CliRunner().invoke(app, ["demo", "--seconds", "4", "--walkers", "6", "--json"])
+@pytest.mark.parametrize("fabric", ["tree", "dht"])
+def test_a_small_town_gets_through_the_death_of_a_broker(fabric: str) -> None:
+    result = CliRunner().invoke(app, ["demo", "--seconds", "4", "--walkers", "6", "--fabric", fabric, "--json"])
     assert result.exit_code == 0, result.output
     assert "is killed (kill -9)" in result.stderr
     assert "is back" in result.stderr
