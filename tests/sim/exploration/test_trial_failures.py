@@ -287,6 +287,9 @@ CURED = {
     " know that it went on, and started clean at another: both sessions had one epoch, and the older won by its name.",
     "in-the-original-before-the-copy": "A client was let into its session at a broker that crashed before it could say"
     " so, and into a copy elsewhere. That was taken for left behind when the session came, and lost what waited.",
+    "dht-two-who-pass-wait-for-each-other": "A cell went from its owner to one that stood in, and on to a broker that"
+    " had sent publications to the owner. Its `Pass` waited at the owner for the owner's own, which waited at the new"
+    " owner behind what that kept back until its `Pass` was answered: a minute long nothing was matched.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

@@ -76,8 +76,14 @@ class Custody:
 
     def has_passed_on(self, target: Keyed | Spot) -> bool:
         """Whether something is kept that others have passed on, and that must go before what comes now."""
-        some = [one for one in self.kept.values() if isinstance(one.content, Routed) and one.content.hops > 1]
-        return any(one.target == target or not isinstance(target, Keyed) for one in some)
+        return any(one.target == target or not isinstance(target, Keyed) for one in self._passed_on())
+
+    def has_passed_on_for(self, region: Region) -> bool:
+        """The same for all that is kept for a cell."""
+        return any(meets(region.cell, one.target) for one in self._passed_on())
+
+    def _passed_on(self) -> Iterable[Kept]:
+        return (one for one in self.kept.values() if isinstance(one.content, Routed) and one.content.hops > 1)
 
     def targets(self) -> Iterable[Keyed | Spot]:
         return dict.fromkeys(one.target for one in self.kept.values())

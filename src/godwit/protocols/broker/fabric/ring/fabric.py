@@ -492,9 +492,21 @@ class RingFabric:
             self._pass_on(on, message.to)
         elif message.by == self.host.name:
             self._answer_pass(message)  # it has been round: what waits here waits for this
+        elif message.hops and self._has_matched(region):
+            self._answer_pass(message)
         elif self.custody.has_for(region) or not self._passes_on(on):
             self.custody.add(on, way_of(region))
             self.search.soon()
+
+    def _has_matched(self, region: Region) -> bool:
+        """Whether all that was passed on to this broker for the cell, its own, is matched. What else waits here waits
+        for a `Pass` of this one: should who passes something on wait for that, each may wait for the other."""
+        target = way_of(region)
+        own = self.atlas.owner(target)
+        if own is None or own.owner != self.host.name or not region.prefix.startswith(own.prefix):
+            return False
+        is_closed = self.membership.closes(target) or self.replicas.restoring or self.custody.has_passed_on_for(region)
+        return self.passes.closes(own) and not is_closed
 
     def _passes_on(self, message: Pass) -> bool:
         assert message.region is not None, "kept are those that name the cell"
