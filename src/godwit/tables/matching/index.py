@@ -88,11 +88,11 @@ GROUPED_MAX = 1 << 22
 
 
 class Groups:
-    """Which ids belong together, as those of one receiver do: `group_of` tells the group of an id, counted from 0, and
+    """Which ids belong together, as those of one receiver do: `groups_of` tells the groups of ids, counted from 0, and
     is asked once for each."""
 
-    def __init__(self, group_of: Callable[[int], int]) -> None:
-        self._group_of = group_of
+    def __init__(self, groups_of: Callable[[Sequence[int]], Sequence[int]]) -> None:
+        self._groups_of = groups_of
         self._of = np.full(1, -1, np.int32)
 
     def parted(self, matches: Matches) -> list[tuple[int, list[int]]] | None:
@@ -107,8 +107,9 @@ class Groups:
         if top >= len(self._of):
             more = np.full(top + 1, -1, np.int32)
             self._of = np.concatenate([self._of, more])
-        for one in dict.fromkeys(ids[self._of[ids] < 0].tolist()):
-            self._of[one] = self._group_of(one)
+        new = np.unique(ids[self._of[ids] < 0])
+        if len(new):
+            self._of[new] = self._groups_of(new.tolist())
         keys = self._of[ids].astype(np.int64) * events + np.repeat(np.arange(events), matches.counts)
         keys.sort()
         groups, wanted = np.divmod(keys[np.flatnonzero(np.diff(keys, prepend=-1))], events)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.protocols.broker.api import Limits, Subscription
-from godwit.protocols.broker.interest.subscribers import Audiences
+from godwit.protocols.broker.interest.subscribers import BEYOND, Audiences
 from godwit.protocols.broker.publication import Publication
+from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.parse import understood
 from godwit.protocols.broker.session.state import Session, Sub
 from godwit.protocols.broker.topics import matches
@@ -83,3 +85,37 @@ def test_who_wants_long_topics_is_not_remembered() -> None:
     held_b, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held_b < 1_000_000
+
+
+def test_events_of_a_turn_are_parted_by_who_takes_them_as_they_are() -> None:
+    """A batch that the index matches is told by outlet; where somebody needs more than the packet, by event."""
+    audiences, outlets = Audiences(), list[Any](Outlet() for _ in range(3))
+    sessions = [Session(f"c{number}", 1) for number in range(4)]
+    for session, outlet in zip(sessions, outlets, strict=False):  # the last is away
+        session.become(Cause.OPENED)
+        session.become(Cause.ADMITTED)
+        session.outlet = outlet
+    for number in range(80):
+        asked(audiences, sessions[number % 4], f"x >= {number} AND x < {number + 4}")
+    (conditions,) = audiences.audience("a").asking
+    events = [{"x": at} for at in range(40)]
+    parted = audiences.outlets([conditions], events, outlets)
+    assert isinstance(parted, dict)
+    assert parted == {
+        outlet: [at for at in range(40) if any(low % 4 == number and low >= 0 for low in range(at - 3, at + 1))]
+        for number, outlet in enumerate(outlets)
+    }
+    asked(audiences, sessions[0], "x >= 10 AND x < 11", identifier=7)
+    by_event = audiences.outlets([conditions], events, outlets)
+    assert isinstance(by_event, list)
+    assert [at for at, wanting in enumerate(by_event) if BEYOND in wanting] == [10]
+    assert by_event[20] == {*outlets, None}
+
+
+class Outlet:
+    """Stands for a client's connection."""
+
+
+def asked(audiences: Audiences, session: Session, condition: str, **more: Any) -> None:
+    wanted = Subscription(condition, "#", condition, **more)
+    audiences.add(Sub(session, wanted, understood(wanted, Limits()), 1))

@@ -7,7 +7,7 @@ single values, never needs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from godwit.events import Value
@@ -79,6 +79,10 @@ class Conditions(Generic[T]):
 
     def asked_by(self, number: int) -> T:
         return self._asked_by[number]
+
+    def all_asking(self, numbers: Iterable[int]) -> list[T]:
+        """Who asked for each of these."""
+        return list(map(self._asked_by.__getitem__, numbers))
 
     def numbers(self, events: Sequence[Mapping[str, Value]]) -> list[list[int]]:
         """For each event the conditions that it meets, by the numbers under which they were filed."""

@@ -155,13 +155,15 @@ class _Outlets(dict[int, Outlet | _Beyond | None]):
         self._taking = taking
         self._groups: Groups | None = None
         self._of_group: dict[Outlet | _Beyond | None, int] = {}
+        self._of_session: dict[Session, int] = {}
+        """The group of those of its subscriptions for which nothing but their session counts."""
 
     def parted(self, matches: Matches) -> Parted | None:
         """Who wants what, where nobody is beyond and numbers are not too high."""
         if self._groups is None:
             from godwit.tables.matching.index import Groups
 
-            self._groups = Groups(self._group_of)
+            self._groups = Groups(self._groups_of)
         found = self._groups.parted(matches)
         if found is None:
             return None
@@ -170,8 +172,21 @@ class _Outlets(dict[int, Outlet | _Beyond | None]):
         by_outlet.pop(None, None)
         return None if BEYOND in by_outlet else cast("Parted", by_outlet)
 
-    def _group_of(self, number: int) -> int:
-        return self._of_group.setdefault(self[number], len(self._of_group))
+    def _groups_of(self, numbers: Sequence[int]) -> list[int]:
+        """With few steps for each number: all are asked for again whenever somebody comes, goes or subscribes."""
+        of_session, found = self._of_session, list[int]()
+        for one in self._conditions.all_asking(numbers):
+            if isinstance(one, Group) or one.wanted.no_local or one.wanted.identifier:
+                found.append(self._group_of(one))
+                continue
+            group = of_session.get(one.session)
+            if group is None:
+                group = of_session[one.session] = self._group_of(one)
+            found.append(group)
+        return found
+
+    def _group_of(self, asked_by: Sub | Group) -> int:
+        return self._of_group.setdefault(self._found(asked_by), len(self._of_group))
 
     def __missing__(self, number: int) -> Outlet | _Beyond | None:
         found = self[number] = self._found(self._conditions.asked_by(number))
