@@ -54,6 +54,8 @@ TABLE: dict[str, tuple[Callable[[int, Setting], float], bool | None, bool | None
     "by dice, and both readings hold": (by_dice, True, True, Verdict.REPRODUCED),
     "by dice, and one fails": (by_dice, False, None, Verdict.NOT_REPRODUCED),
     "by dice, and readings differ": (by_dice, True, False, Verdict.DEPENDS),
+    "everywhere in one world, and readings differ": (lambda i, s: 1.0, True, False, Verdict.DEPENDS),
+    "from a period on, and readings differ": (by_period, True, False, Verdict.DEPENDS),
     "by dice, and nothing at size": (by_dice, None, None, Verdict.NOT_DECIDABLE),
 }
 
@@ -74,8 +76,9 @@ def test_a_quick_plan_refutes_nothing_and_a_missing_screening_decides_nothing() 
 def test_the_threshold_is_told_and_readings_that_differ_are_named() -> None:
     found = screened("E5", margins(by_period), at_size(None, None), quick=False)
     assert found.told == "depends on the heartbeat period: holds from 5 s on"
-    split = screened("E9", margins(by_dice), at_size(True, False), quick=False)
-    assert split.told == "depends on the reading of acknowledgements and retries: holds with text"
+    for margin in (by_dice, by_period, lambda i, setting: 1.0):
+        split = screened("E9", margins(margin), at_size(True, False), quick=False)
+        assert split.told == "depends on the reading of acknowledgements and retries: holds with text"
 
 
 @pytest.mark.parametrize(

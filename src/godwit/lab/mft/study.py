@@ -127,7 +127,8 @@ def _findings(plan: Plan, margins: Margins, by_reading: Mapping[str, Evidence], 
 
 
 def screened(name: str, margins: Margins, at_size: Mapping[str, Finding], *, quick: bool) -> Finding:
-    """By the screening where it says the same everywhere, else on what it hangs; the grids at size stand beside it."""
+    """By the screening where it says the same everywhere, else on what it hangs; the grids at size stand beside it.
+    Where these differ, the claim hangs on the reading."""
     claim, share = CLAIMS[name], margins.holding(name)
     if share is None:
         return undecided(claim, "the screening was not run", "ten minutes of a core")
@@ -142,8 +143,8 @@ def screened(name: str, margins: Margins, at_size: Mapping[str, Finding], *, qui
         return undecided(
             claim, "every setting says the same, but in one world, and at size none is decided", AT_SIZE, numbers
         )
-    if max(margins.explained(name).values()) < EXPLAINS:
-        return _by_dice(claim, at_size, numbers)
+    if len(decided) > 1 or max(margins.explained(name).values()) < EXPLAINS:
+        return _by_reading(claim, at_size, numbers)
     factor = margins.decisive(name)
     curve = margins.curve(name, factor)
     told = along(claim, screening.NAMES[factor], curve, numbers)
@@ -159,8 +160,9 @@ def screened(name: str, margins: Margins, at_size: Mapping[str, Finding], *, qui
 AT_SIZE = "two minutes of a core a world of 500 s, of all cells in both readings"
 
 
-def _by_dice(claim: Claim, at_size: Mapping[str, Finding], numbers: str) -> Finding:
-    """Nothing that was varied explains the sign, so that it is the world's: only many worlds at size can decide."""
+def _by_reading(claim: Claim, at_size: Mapping[str, Finding], numbers: str) -> Finding:
+    """Many worlds at size outweigh one of the screening, where they decide, and differ. And only they can decide where
+    nothing that was varied explains the sign, so that it is the world's."""
     points = [point for reading, one in at_size.items() if (point := one.at(reading)).holds is not None]
     if points:
         return along(claim, "the reading of acknowledgements and retries", points, numbers, ordered=False)
