@@ -196,7 +196,11 @@ class Moves:
             if outlet is not None:
                 outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
         elif outlet is not None and not self._open_at_place(waiting.opening, outlet):
-            self.begin(waiting.opening, outlet, self._epoch_for(waiting))
+            session = self.registry.sessions.get(client)
+            if session is not None and session.standing.arriving:
+                self.let_in(session, waiting, present=True)  # it came from another site meanwhile, for whoever asked
+            else:
+                self.begin(waiting.opening, outlet, self._epoch_for(waiting))
 
     def _is_settled(self, client: str) -> bool:
         """Whether no older session can turn up, neither here nor from another site, and nobody claims this one, which
