@@ -8,7 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,6 +35,18 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     subprocess.run([sys.executable, str(EXAMPLES / "fleet.py"), str(tmp_path), "6"], check=True)
     monkeypatch.setenv("FLEET", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def own_settings(spark: SparkSession) -> Iterator[None]:
+    """What a test tells the session of all tests, it tells nobody else: a notebook asks for more partitions."""
+    before = spark.conf.getAll
+    yield
+    for name, value in spark.conf.getAll.items():
+        if name not in before:
+            spark.conf.unset(name)
+        elif before[name] != value and spark.conf.isModifiable(name):
+            spark.conf.set(name, before[name])
 
 
 def loaded(name: str) -> ModuleType:
@@ -74,6 +86,7 @@ def taxis(folder: Path) -> None:
         file.write("\n".join(["cell,lat,lon", *cells]))
 
 
+@pytest.mark.usefixtures("own_settings")
 @pytest.mark.parametrize("what", few(1, ["recorded taxis", "a generated fleet"]))
 def test_the_cells_of_the_notebook_run_and_draw_a_map_and_plots(
     fleet: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, what: str
