@@ -180,6 +180,8 @@ CURED = {
     " said something new under the same packet identifier in the newer one, which had it unfinished: it was lost.",
     "wanted-elsewhere-when-its-broker-crashed": "A session was reserved for the holder of a copy, who was down, when a"
     " newer one began elsewhere. Its broker crashed, and asked the holder for nobody any more: the older stayed there.",
+    "confirmed-while-brokers-turned": "A session out of a copy moved twice, and heard on its way that the copy was the"
+    " session. From then on it had another line than that under which brokers turned to it, and waited for them.",
     "asked-for-before-its-source-crashed": "A broker asked for a session of which it held a copy, while that was"
     " reserved for another. The source crashed, forgot who had asked, and gave it to the other: the copy stayed.",
     "old-token-told-new": "A client showed an old token where it had been let in since, and was told that its session"

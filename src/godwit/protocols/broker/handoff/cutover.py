@@ -406,7 +406,7 @@ def _ends(shadow: Session, turned: Turned) -> bool:
     """Whether what this broker sends from now on is for a later place than the shadow's."""
     if turned.copy:
         return (turned.epoch, turned.copy) == (shadow.standing.next_epoch, shadow.standing.moved_to)
-    return turned.epoch >= shadow.standing.next_epoch and shadow.line in turned.lines
+    return turned.epoch >= shadow.standing.next_epoch and (shadow.standing.left_under or shadow.line) in turned.lines
 
 
 def _comes_itself(session: Session, item: Item) -> bool:

@@ -188,7 +188,7 @@ class Leaving:
         session.queue.clear()
         session.queue.incoming = {}
         session.become(Cause.MOVED)
-        session.standing.moved_to, session.standing.next_epoch = to, epoch
+        session.standing.moved_to, session.standing.next_epoch, session.standing.left_under = to, epoch, session.line
         session.owner = shadow_owner(session.client, session.standing.epoch)
         session.standing.open_origins = session.standing.owed = frozenset(origins)
         session.carried.unheard, session.carried.claims, session.standing.reserved_for = frozenset(), (), ""
@@ -300,7 +300,7 @@ class Arriving:
         session.become(Cause.ARRIVED)
         session.sequence = max(moved.sequence, self.registry.first_sequence())
         session.queue.take_over(moved.incoming, moved.digests)
-        session.standing.came_from = way.source
+        session.standing.came_from, session.standing.came_under = way.source, session.line
         session.inflow.upstreams += (way,)
         session.inflow.gates = {origin: Gate() for origin in moved.origins}
         for wanted in moved.subscriptions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from math import inf
 from typing import TYPE_CHECKING, Protocol, cast
@@ -483,6 +483,11 @@ class Standing(msgspec.Struct):
     """A shadow's: the source of the copy that it was has said that it was not the session. It tells those after it."""
     claimed: tuple[NodeId, Place] | None = None
     """Which broker says that it has the session, while its client may still object to that."""
+    came_under: Line | None = None
+    """Its line when it moved here, by which brokers turn to this place: it may hear afterwards that it need not
+    remember anything, and then has another."""
+    left_under: Line | None = None
+    """A shadow's: its line when it moved on, by which brokers turn to the next place."""
 
 
 class Session:
@@ -592,11 +597,11 @@ class Session:
         memory = self.carried.memory
         return memory.born if memory is not None else FIRST
 
-    def goes_under(self, lines: Iterable[Line]) -> bool:
+    def goes_under(self, lines: Collection[Line]) -> bool:
         """Whether one of these is its own, now or when brokers were asked to turn to this place."""
         memory = self.carried.memory
         own = {self.line} if memory is None else {self.line, *memory.continued}
-        return not own.isdisjoint(lines)
+        return self.standing.came_under in lines or not own.isdisjoint(lines)
 
     def passes(self, passage: tuple[str, int]) -> bool:
         """Whether it is the first of its name that this session takes; it is remembered."""
