@@ -295,6 +295,9 @@ CURED = {
     "sites-dht-knock-while-its-session-comes": "A client knocked at a gateway, which asked the homes where its session"
     " is. Meanwhile that came from the other site, for a broker where the client had knocked before. When the homes had"
     " answered, a new session took its place, and what it had was lost.",
+    "sites-dht-older-word-of-a-gateway": "What a gateway had said of itself first was passed on by another broker, and"
+    " came behind what it said next: nobody led to the other site. Clients that crossed got new sessions, and what they"
+    " had came again.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

@@ -540,6 +540,8 @@ class Seated(msgspec.Struct, frozen=True, tag="seated", array_like=True):
     """Those from and to which sessions cross over my uplinks."""
     by: NodeId = ""
     """The gateway, where another broker passes it on."""
+    number: Count = 0
+    """Of two that others pass on, the higher is the newer."""
 
 
 class Offered(msgspec.Struct, frozen=True, tag="offered", array_like=True):

@@ -142,6 +142,9 @@ class Gateway:
         """What fellow gateways were told last."""
         self._seated = self._loaded("seated", dict[NodeId, Seated])
         """What fellow gateways have said of themselves."""
+        self._seat_numbers = Numbers(store, "seat numbers", block=BLOCK)
+        self._seat = Seated(options.site)
+        """What this one says of itself."""
         self._seated_to: dict[NodeId, Seated] = {}
         self._cycles: dict[NodeId, Path] = {}
         self._held: dict[NodeId, tuple[Filters, Filters]] = {}
@@ -399,7 +402,9 @@ class Gateway:
         """Every broker of the site hears once that this is a gateway; the other gateways hear more."""
         up = sorted({one.site for one in self.uplinks.values() if one.up and one.site and not one.is_refused})
         paths = tuple(sorted({path for one in self.uplinks.values() for path in one.paths}))
-        seated = Seated(self.options.site, tuple(up), paths, self.crosses, self.name)
+        seated = Seated(self.options.site, tuple(up), paths, self.crosses, self.name, self._seat.number)
+        if seated != self._seat:
+            self._seat = seated = msgspec.structs.replace(seated, number=self._seat_numbers.next())
         for broker in sorted(self.brokers):
             is_fellow = broker in self.options.gateways or broker in self._seated
             told = self._seated_to.get(broker)

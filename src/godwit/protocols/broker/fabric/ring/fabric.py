@@ -226,9 +226,12 @@ class RingFabric:
 
     def _on_seated(self, origin: NodeId, seated: Seated) -> Seated:
         """A broker is a gateway of the site: from now on it is told all that this one wants. Whoever hears it first
-        tells it to those that it knows, since nobody knows all."""
+        tells it to those that it knows, since nobody knows all. So an older word may come behind a newer one."""
         seated = msgspec.structs.replace(seated, by=seated.by or origin)
-        if self._seats.get(seated.by) != seated and seated.by != self.host.name:
+        known = self._seats.get(seated.by)
+        if known is not None and origin != seated.by and seated.number < known.number:
+            return known
+        if known != seated and seated.by != self.host.name:
             self._seats[seated.by] = seated
             self.store.put(TABLE, f"seat {seated.by}", 0, msgspec.msgpack.encode(seated))
             self.meet((seated.by,))
