@@ -119,6 +119,20 @@ def test_a_process_with_variables_that_are_read_early_is_started_truly(variable:
         assert not is_forked(process.pid)
 
 
+def test_where_nothing_can_be_forked_processes_are_started_truly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess.Popen, "_execute_child", zygote._start)
+    monkeypatch.setattr(zygote, "_zygote", None)
+    monkeypatch.setattr(zygote.Zygote, "fork", broken)
+    with pytest.warns(UserWarning, match="started truly from now on: no room"):
+        told = subprocess.run(VERSION, check=True, capture_output=True)
+    assert told.stdout.startswith(b"godwit ")
+    assert subprocess.run(VERSION, check=True, capture_output=True).stdout == told.stdout
+
+
+def broken(*_: object) -> int:
+    raise OSError("no room")
+
+
 def test_a_broker_is_started_truly_where_a_test_asks_for_it(tmp_path: Path, started_truly: None) -> None:
     broker = Process(tmp_path, "north", *FREE)
     with running(broker):

@@ -27,6 +27,7 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -124,8 +125,14 @@ def _start(popen: Any, *given: Any, **named: Any) -> None:
         "environment": dict(_environment(wanted)),
         "session": bool(wanted["start_new_session"]),
     }
-    with _asking:
-        popen.pid = _living().fork(request, [end if end != -1 else own for own, end in enumerate(ends)])
+    try:
+        with _asking:
+            popen.pid = _living().fork(request, [end if end != -1 else own for own, end in enumerate(ends)])
+    except OSError as error:
+        warnings.warn(f"processes are started truly from now on: {error}", stacklevel=2)
+        subprocess.Popen._execute_child = _true_start  # type: ignore[attr-defined]
+        _true_start(popen, *given, **named)
+        return
     popen._child_created = True
     popen._close_pipe_fds(*(wanted[name] for name in _PIPES))
 

@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.net.mqtt.saying import codes, packet, publish, subscribe, text
 from tests.net.mqtt.serving import Raw
 from tests.net.nonsense import UPGRADE, masked
+from tools import zygote
 
 from godwit.net.access import hashed
 from godwit.net.processes import BrokerProcess, hold_port
@@ -78,7 +79,8 @@ class Real:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
     real = Real(tmp_path_factory.mktemp("memory"))
     with asyncio.Runner() as runner:
-        runner.run(real.process.start())
+        with zygote.started_truly():  # a fork has the memory of another process, and room in it
+            runner.run(real.process.start())
         for _ in range(3):
             assert real.is_well()
         try:
