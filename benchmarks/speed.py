@@ -33,6 +33,7 @@ import numpy as np
 from rich.console import Console
 
 import broker as brokers
+import matching
 from godwit.filters.text import parse
 from godwit.tables.matching.index import Index
 from godwit.tables.merging.interest import Interest
@@ -170,6 +171,29 @@ def interest_us(system: str, words: str, fewer: int) -> dict[str, float]:
     return {"figure": best_us(lambda one: interest.add(one, "new"), wanted[-50:])}
 
 
+def single_us(share: float, system: str, words: str, fewer: int) -> dict[str, float]:
+    """One event against so many filters, of which this share wants it."""
+    return {"figure": matching.single_us(int(words), share)[system]}
+
+
+COMPILING = """
+from godwit.tables.compiled import doors, kernels
+doors.compile_all(doors.made(kernels.digest()), lambda done, of: None)
+"""
+
+
+def compiled_s(system: str, words: str, fewer: int) -> dict[str, float]:
+    """What a process costs that makes the kernels of the index, or finds them, and does nothing else."""
+    script = "from godwit.tables.matching.index import Index; Index().match({})" if words == "shipped" else COMPILING
+    with tempfile.TemporaryDirectory(prefix="godwit-bench-") as folder:
+        for _ in range(2 if words == "again" else 1):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+            subprocess.run([sys.executable, "-c", script], check=True, env=environment, timeout=4 * LOAD_S)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"figure": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
+
+
 def sizes(*given: tuple[str, str]) -> tuple[Size, Size, Size]:
     first, second, third = (Size(label, words) for label, words in given)
     return first, second, third
@@ -178,6 +202,7 @@ def sizes(*given: tuple[str, str]) -> tuple[Size, Size, Size]:
 PLAIN, STORED = partial(loaded, "speedload.py", False), partial(loaded, "speedload.py", True)
 CONTENT = partial(loaded, "mqttload.py", False)
 RIVALS, MQTT, OURS = ("godwit", "mosquitto", "nats"), ("godwit", "mosquitto"), ("godwit",)
+BRUTE = ("godwit", "brute force")
 
 ROWS = [
     Row("in-turn", "QoS 0, 1 -> 1, topics in turn", "msg/s", "600,000 at 1,000 topics", sizes(
@@ -226,6 +251,17 @@ ROWS = [
     Row("interest", "one more filter in the interest of a broker", "us of the processor", "300 at 20,000", sizes(
         ("2,000 filters", "2000"), ("6,000 filters", "6000"), ("20,000 filters", "20000"),
     ), OURS, interest_us, True),
+    Row("single", "one event, 0.1 % of the filters want it", "us of the processor", "20 at 10,000; 60", sizes(
+        ("1,000 filters", "1000"), ("10,000 filters", "10000"), ("100,000 filters", "100000"),
+    ), BRUTE, partial(single_us, 0.001), True),
+    Row("single-wide", "one event, 1 % of the filters want it", "us of the processor", "40 at 10,000; 150", sizes(
+        ("1,000 filters", "1000"), ("10,000 filters", "10000"), ("100,000 filters", "100000"),
+    ), BRUTE, partial(single_us, 0.01), True),
+    Row("compiled", "the kernels of the index", "s of the processor", "15 for the first time; 0.5", sizes(
+        ("compiled for the first time", "first"),
+        ("from numba's cache", "again"),
+        ("as they come with a set-up", "shipped"),
+    ), OURS, compiled_s, True),
     Row("idle", "memory of an idle client", "bytes", "2,000", sizes(
         ("1,000 clients", "1000"), ("3,000 clients", "3000"), ("10,000 clients", "10000"),
     ), MQTT, idle_b, True),
@@ -284,7 +320,7 @@ def cell(found: dict[str, float] | None) -> str:
     if found is None:
         return "failed"
     cost = f" ({found['cpu_us']:.1f} us)" if "cpu_us" in found else ""
-    return f"{found['figure']:,.0f}{cost}"
+    return f"{found['figure']:,.{0 if found['figure'] >= 10 else 2}f}{cost}"
 
 
 def page(results: dict[str, Any], why: str) -> str:
@@ -295,7 +331,7 @@ def page(results: dict[str, Any], why: str) -> str:
         "another. Payloads have 256 bytes unless a row says otherwise. Baselines are of the same run. In brackets:",
         "microseconds of the broker's processor for each message, which other work disturbs less than a rate.",
         "Connecting and subscribing are not in it.",
-        "Single events are in the output of `python benchmarks/matching.py --singles`, hops in [roaming](roaming.md).",
+        "Hops are in [roaming](roaming.md).",
         "",
         "![each row at three sizes](speed.png)",
     ]

@@ -56,6 +56,9 @@ PRESENCE, ABSENCE, COMPOUND, OUTER, CONSTANT = range(11, 16)
 ABSENT, NUMBER, STRING, FALSE, TRUE, UNMATCHABLE, VALUE_KINDS = range(7)
 """Kinds of values; NaN and foreign objects are there, but nothing accepts them."""
 
+WHOLE, FLAG = VALUE_KINDS, VALUE_KINDS + 1
+"""How a single event may have whole numbers and truths laid out, in `rest`; they become values of the kinds above."""
+
 HAS_NUMBER, HAS_STRING, HAS_FLAG, HAS_ANY, IS_ABSENT, IS_TRUE, IS_FALSE, PRESENCES = range(8)
 """Terms that an attribute has once at most; they stay when nobody refers to them any more."""
 
@@ -69,6 +72,8 @@ PEEK_VALUE, PEEK_LOW, PEEK_HIGH, PEEK = range(4)
 """What can be told of a predicate where it stands: which of `value_keys` it is about, and between which upper halves of
 keys. Where the first is above the second the predicate is no range and no equality, and its terms must be asked."""
 HALF_MIN, HALF_MAX = -(2**31), 2**31 - 1
+PEEK_TERMS = 2**30 - 1
+"""Twice the number of a term up to here is an upper half, and so is one more."""
 
 IS_AREA, IS_MULTI, IS_RANGED = 1, 2, 4
 """A bucket whose postings end with a circle to check, belong to subscriptions of several alternatives, or begin with a
@@ -273,7 +278,7 @@ class Scratch:
     sums: Annotated[Matrix[Bits], "u8", WORDS]
     raised: Annotated[Vector[int], "i4"]
     raised_ids: Annotated[Vector[int], "i8"]
-    value_keys: Annotated[Vector[int], "i8"]  # of the single event: a number and a text for each attribute
+    value_keys: Annotated[Vector[int], "i8"]  # of the single event: a number and what it equals, for each attribute
     value_lows: Annotated[Vector[int], "i8"]
     wanted: Annotated[Matrix[Bits], "u8", WORDS]
     pending: Annotated[Vector[int], "i4"]

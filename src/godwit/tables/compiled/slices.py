@@ -56,6 +56,8 @@ from godwit.tables.compiled.memory import (
 from godwit.tables.compiled.terms import (
     HASH_BASE,
     behind,
+    equal_key,
+    equal_value,
     find_in_block,
     find_point,
     find_text,
@@ -66,8 +68,6 @@ from godwit.tables.compiled.terms import (
     ordered,
     polynomial,
     same_bytes,
-    text_key,
-    text_value,
     unordered,
 )
 
@@ -315,7 +315,7 @@ def forget_values(w: Scratch, q: Source) -> None:
 @compiled
 def forget_value(w: Scratch, attr: int) -> None:
     w.value_keys[number_value(attr)] = L.KEY_ABSENT
-    w.value_keys[text_value(attr)] = L.KEY_ABSENT
+    w.value_keys[equal_value(attr)] = L.KEY_ABSENT
     w.value_lows[attr] = L.KEY_ABSENT
 
 
@@ -335,11 +335,7 @@ def evaluate(s: State, w: Scratch, attr: int, n: int, single: bool) -> None:
                 if w.kinds[event] == L.STRING:
                     address, size = w.addresses[event], w.sizes[event]
                     hashed = polynomial(address, size)
-                    term = find_text(s, attr, L.EQUAL, address, size, hashed)
-                    if single:
-                        w.value_keys[text_value(attr)] = text_key(hashed)
-                    if term:
-                        touch_event(s, w, term, event)
+                    equal(s, w, attr, find_text(s, attr, L.EQUAL, address, size, hashed), event, single)
         if s.lists[list_of(attr, L.LENGTHS)].n:
             evaluate_patterns(s, w, attr, n)
 
@@ -373,9 +369,16 @@ def evaluate_numbers(s: State, w: Scratch, attr: int, n: int, single: bool) -> N
     if s.attrs[attr].points:
         for event in range(n):
             if w.kinds[event] == L.NUMBER:
-                term = find_point(s, attr, w.keys[event], w.lows[event] >> 1)
-                if term:
-                    touch_event(s, w, term, event)
+                equal(s, w, attr, find_point(s, attr, w.keys[event], w.lows[event] >> 1), event, single)
+
+
+@compiled
+def equal(s: State, w: Scratch, attr: int, term: int, event: int, single: bool) -> None:
+    """An event's value equals what this term asks for, unless it is NEVER."""
+    if term:
+        touch_event(s, w, term, event)
+        if single:
+            w.value_keys[equal_value(attr)] = equal_key(term)
 
 
 @compiled

@@ -22,7 +22,7 @@ import numpy as np
 from godwit.tables.compiled import layout as L
 from godwit.tables.compiled.books import Vector
 from godwit.tables.compiled.layout import State
-from godwit.tables.compiled.memory import address_of, as_bytes, bits_of, compiled, float_of, load_i8, load_u1, whole
+from godwit.tables.compiled.memory import address_of, as_bytes, bits_of, compiled, float_of, load_i8, load_u1
 
 HASH_BASE = 0x9E3779B97F4A7C15
 
@@ -345,15 +345,15 @@ def number_value(attr: int) -> int:
 
 
 @compiled
-def text_value(attr: int) -> int:
-    """Where in `value_keys` the key of its text is."""
+def equal_value(attr: int) -> int:
+    """Where in `value_keys` it is told which equality its value fulfils."""
     return 2 * attr + 1
 
 
 @compiled
-def text_key(hashed: Any) -> int:
-    """A key for a text with this hash: of equal texts it is equal, and that is all that it tells."""
-    return whole(mixed(hashed))
+def equal_key(term: int) -> int:
+    """What is told there: a key whose upper half is no other term's, nor next to one."""
+    return (2 * term) << 32
 
 
 @compiled

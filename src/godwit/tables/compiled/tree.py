@@ -18,9 +18,10 @@ import numpy as np
 from godwit.tables.compiled import layout as L
 from godwit.tables.compiled.books import Vector
 from godwit.tables.compiled.layout import State
-from godwit.tables.compiled.memory import address_of, as_longs, compiled
+from godwit.tables.compiled.memory import as_longs, compiled
 from godwit.tables.compiled.terms import (
     allocate,
+    equal_value,
     free_area,
     has_chunk,
     is_equality,
@@ -28,15 +29,12 @@ from godwit.tables.compiled.terms import (
     less,
     move,
     number_value,
-    polynomial,
     presence_term,
     release,
     release_chunk,
     retain,
     spare_words,
     take,
-    text_key,
-    text_value,
     unordered,
 )
 
@@ -196,11 +194,12 @@ def append(s: State, node: int, k: int, flags: int, number: int, slot: int, area
 
 @compiled
 def peek_of(s: State, u: int, v: int) -> tuple[int, int, int]:
-    """Of a range of numbers: behind cut u, or any number; and not behind cut v, if there is one. Of an equality: the
-    half of its number, or of its text's key, as both ends. Of other predicates, nothing: 0, and the ends reversed.
+    """Of a range of numbers: behind cut u, or any number; and not behind cut v, if there is one. Of an equality: what
+    is next to the half of its term's key on both sides. Of other predicates, nothing: 0, and the ends reversed.
 
     A value whose half lies between both ends fulfils it, and one outside does not; where it is equal to one of them the
-    terms decide. A value that is absent, or of another kind, has the smallest half, as a range without cut u has.
+    terms decide. A value that is absent, or of another kind, has the smallest half, as a range without cut u has. No
+    value has the half of an equality's end: so its terms, which are elsewhere in memory, are never asked.
     """
     attr, kind = s.terms[u].attr, s.terms[u].kind
     if is_end(s, v, attr):
@@ -209,12 +208,8 @@ def peek_of(s: State, u: int, v: int) -> tuple[int, int, int]:
             return number_value(attr), s.terms[u].key >> 32, high
         if kind == L.PRESENCE and u == s.attrs[attr].presence[L.HAS_NUMBER]:
             return number_value(attr), L.HALF_MIN, high
-        if kind == L.POINT and v == L.NEVER:
-            return number_value(attr), s.terms[u].key >> 32, s.terms[u].key >> 32
-        if kind == L.EQUAL and v == L.NEVER:
-            chunk = s.terms[u].low
-            half = text_key(polynomial(address_of(s.arena, chunk + 1), s.arena[chunk])) >> 32
-            return text_value(attr), half, half
+        if v == L.NEVER and (kind == L.POINT or kind == L.EQUAL) and u <= L.PEEK_TERMS:
+            return equal_value(attr), 2 * u - 1, 2 * u + 1
     return 0, L.HALF_MAX, L.HALF_MIN
 
 

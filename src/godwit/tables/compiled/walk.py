@@ -51,6 +51,7 @@ from godwit.tables.compiled.slices import (
     reach,
     take_number,
     take_place,
+    take_whole,
     touch_event,
 )
 from godwit.tables.compiled.terms import less, number_value
@@ -329,8 +330,15 @@ def take_event(s: State, w: Scratch, e: SingleEvent) -> None:
     for i in range(len(e.values)):
         value = e.values[i]
         w.kinds[0] = value.kind
-        if value.kind == L.NUMBER:
-            take_number(w, 0, value.number, value.rest)
+        if value.kind == L.WHOLE:
+            take_whole(w, 0, value.rest)
+        elif value.kind == L.FLAG:
+            w.kinds[0] = L.TRUE if value.rest else L.FALSE
+        elif value.kind == L.NUMBER:
+            if value.number == value.number:
+                take_number(w, 0, value.number, value.rest)
+            else:
+                w.kinds[0] = L.UNMATCHABLE
         elif value.kind == L.STRING:
             w.addresses[0] = text
             w.sizes[0] = value.size

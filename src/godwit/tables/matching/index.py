@@ -11,11 +11,10 @@ works.
 
 from __future__ import annotations
 
-import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.util import find_spec
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -23,14 +22,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from godwit.events import EventError, Value
+from godwit.events import Value
 from godwit.filters.clauses import AttributeFilter
 from godwit.filters.filters import Filter, FilterSet
-from godwit.filters.predicates import place_of
 from godwit.tables.compiled import layout, state
 from godwit.tables.compiled.kernels import KERNELS
 from godwit.tables.compiled.programs import Names, Programmer
 from godwit.tables.compiled.state import Arrays
+from godwit.tables.matching.single import SingleEvent
 
 if TYPE_CHECKING:
     from godwit.tables.matching.batch import Batch, Piece
@@ -51,10 +50,6 @@ CUT_NS, POSTING_NS = 6.0, 12.0
 Measured with `benchmarks/matching.py --ways`."""
 LEARNED = 64
 """After so many slices one event is matched by itself, which tells how many postings an event reaches."""
-
-
-TOLD_APART = 2**53
-"""Whole numbers below it are floats."""
 
 
 @cache
@@ -281,19 +276,6 @@ def _is_hashable(attribute: AttributeFilter) -> bool:
     return True
 
 
-_VALUE = "dqiiq"
-_VALUE_BYTES, _VALUE_FIELDS = layout.EVENT_VALUE.itemsize, len(_VALUE)
-_VALUES_FIRST, _TEXT_FIRST = 64, 1024
-_NUMBER, _STRING, _TRUE, _FALSE = layout.NUMBER, layout.STRING, layout.TRUE, layout.FALSE
-_UNMATCHABLE = layout.UNMATCHABLE
-
-
-@lru_cache(4096)
-def _values_of(count: int) -> struct.Struct:
-    """So many values of an event, one after the other."""
-    return struct.Struct("<" + _VALUE * count)
-
-
 class _Matcher:
     """Matches events against a state; its scratch grows with what the events need."""
 
@@ -312,15 +294,14 @@ class _Matcher:
         self._reach = 0.0
         """How many postings an event reaches, as the last that was matched by itself has told."""
         self._slices = 0
-        self._event = Arrays(layout.SingleEvent, {})
-        self._make_room(_VALUES_FIRST, _TEXT_FIRST)
+        self._event = SingleEvent(names, outer)
 
     @property
     def nbytes(self) -> int:
         return self._out.nbytes + self._event.nbytes + (self._scratch.nbytes if self._scratch else 0)
 
     def match(self, values: Mapping[str, Value]) -> Ints:
-        self._take(values)
+        self._event.take(values)
         while True:
             scratch = self._ready()
             ids, self._out = KERNELS.match_event(self._state.address, scratch.address, self._event.address, self._out)
@@ -485,62 +466,3 @@ class _Matcher:
             for at, attribute in enumerate(self._outer.values()):
                 answers[at] = [attribute.matches(row) for row in rows]
         return answers
-
-    def _make_room(self, values: int, text: int) -> None:
-        """Buffers that single events are laid out in, one after the other; making arrays for each took longer."""
-        rows, letters = np.zeros(values, layout.EVENT_VALUE), np.zeros(text, np.uint8)
-        self._event.put({"values": rows, "text": letters})
-        self._packed, self._letters = rows.view(np.uint8).data, letters.data
-
-    def _take(self, values: Mapping[str, Value]) -> None:
-        """Lay one event out for compiled code."""
-        known, fields, letters = self._names.values, list[float](), b""
-        for name, value in values.items():
-            attr = known.get(name)
-            if attr is None or value is None:
-                continue
-            if isinstance(value, str):
-                text = value.encode() if value.isascii() else value.encode("utf-8", "surrogatepass")
-                letters += text
-                fields += (0.0, 0, attr, _STRING, len(text))
-            elif value is True or value is False:
-                fields += (0.0, 0, attr, _TRUE if value else _FALSE, 0)
-            elif isinstance(value, int):
-                fields += (*_parts(name, value), attr, _NUMBER, 0)
-            elif isinstance(value, float) and value == value:
-                fields += (value, 0, attr, _NUMBER, 0)
-            else:
-                fields += (0.0, 0, attr, _UNMATCHABLE, 0)
-        count = len(fields) // _VALUE_FIELDS
-        if count * _VALUE_BYTES > len(self._packed) or len(letters) >= len(self._letters):
-            self._make_room(2 * count + _VALUES_FIRST, 2 * len(letters) + _TEXT_FIRST)
-        _values_of(count).pack_into(self._packed, 0, *fields)
-        self._letters[: len(letters)] = letters
-        self._event.resize("values", count)
-        self._event.resize("text", len(letters) + 1)
-        if self._names.places:
-            places = [(attr, place_of(name, values)) for name, attr in self._names.places.items()]
-            there = [(attr, place) for attr, place in places if place is not None]
-            self._event.put(
-                {
-                    "places": np.array([attr for attr, _ in there], np.int32),
-                    "degrees": np.array([place for _, place in there], np.float64).reshape(-1, 2),
-                }
-            )
-        else:
-            self._event.resize("places", 0)
-        if self._outer:
-            holding = [term for term, one in self._outer.items() if one.matches(values)]
-            self._event.put({"outer": np.array(holding, np.int32)})
-        else:
-            self._event.resize("outer", 0)
-
-
-def _parts(name: str, number: int) -> tuple[float, int]:
-    """An integer as the nearest float and the rest."""
-    if not -(2**63) <= number < 2**64:
-        raise EventError(f"attribute {name!r} = {number} does not fit 64 bits")
-    if -TOLD_APART < number < TOLD_APART:
-        return number, 0
-    high = float(number)
-    return high, number - int(high)
