@@ -17,7 +17,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -222,6 +222,7 @@ def event_us(call: Callable[[Any], object], events: Iterable[Any], passes: int =
     return statistics.median(best.values())
 
 
+@cache
 def single_us(subscriptions: int, share: float) -> dict[str, float]:
     """What one event costs the index, and brute force over arrays, in the same run; and how many want one."""
     load = workloads.uniform(subscriptions, share, events=1_000)

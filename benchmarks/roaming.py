@@ -261,8 +261,8 @@ async def hopping(clients: int, seconds: float, events_per_s: float) -> tuple[Ou
     return found, effort[0]
 
 
-def hopped(quick: bool, console: Console) -> None:
-    clients, seconds, events_per_s = (100, 10.0, 2000.0) if quick else (100, 30.0, 2000.0)
+def hopped(clients: int, quick: bool, console: Console) -> None:
+    seconds, events_per_s = (10.0 if quick else 30.0), 2000.0
     console.print(f"{clients} clients hop every {HOP_S:g} s ... (load {os.getloadavg()[0]:.1f})", style="dim")
     found, effort = uvloop.run(hopping(clients, seconds, events_per_s))
     headings = (
@@ -299,6 +299,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", help="systems, separated by commas")
     parser.add_argument("--hopping", action="store_true")
+    parser.add_argument("--clients", type=int, default=100, help="that hop; 300 are three times the crowd")
     given = parser.parse_args()
     only = set(given.only.split(",")) if given.only else None
     if unknown := (only or set()) - {system.name for system in SYSTEMS}:
@@ -307,7 +308,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(8_192, most), most))
     console = Console()
     if given.hopping:
-        hopped(given.quick, console)
+        hopped(given.clients, given.quick, console)
     else:
         compared(only, given.quick, console)
 
