@@ -18,7 +18,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
@@ -85,20 +85,30 @@ def compiled(folder: str) -> Path:
         from numba.pycc import CC
 
         from godwit.tables.compiled import doors, kernels
+        from godwit.tables.compiled.entries import Kernels
     target = CC("machine", source_module=doors)
     target.output_dir = folder
     target.target_cpu = os.environ.get("GODWIT_CPU") or CPU.get(os.uname().machine, "")
     number = kernels.digest()
     target.export("digest", types.int64())(lambda: number)
-    made = doors.made(number)
+    made, hints = doors.made(number), get_type_hints(Kernels)
     for name, arguments in doors.signatures(made).items():
         door = doors.dispatcher(getattr(made, name))
-        door.compile(arguments)
-        result = door.overloads[arguments].signature.return_type
-        target.export(name, result(*arguments))(door.py_func)
+        target.export(name, native(get_args(hints[name])[1])(*arguments))(door.py_func)
     target.compile()
     (module,) = Path(folder).glob("machine.*")
     return module
+
+
+def native(hint: Any) -> Any:
+    """What a kernel returns, as numba calls it. To ask numba would mean to compile everything twice."""
+    from numba import types
+
+    from godwit.tables.compiled import doors
+
+    if get_origin(hint) is tuple and hint not in doors.NATIVE:
+        return types.Tuple([native(one) for one in get_args(hint)])
+    return {bool: types.boolean, None: types.none, **doors.NATIVE}[hint]
 
 
 if __name__ == "__main__":
