@@ -182,6 +182,8 @@ CURED = {
     " newer one began elsewhere. Its broker crashed, and asked the holder for nobody any more: the older stayed there.",
     "confirmed-while-brokers-turned": "A session out of a copy moved twice, and heard on its way that the copy was the"
     " session. From then on it had another line than that under which brokers turned to it, and waited for them.",
+    "taken-up-before-its-source-crashed": "Two brokers took up copies whose source could not write. The source forgot"
+    " in a crash that one of them had asked, and gave the session to the other: the first waited for its answer.",
     "asked-for-before-its-source-crashed": "A broker asked for a session of which it held a copy, while that was"
     " reserved for another. The source crashed, forgot who had asked, and gave it to the other: the copy stayed.",
     "old-token-told-new": "A client showed an old token where it had been let in since, and was told that its session"

@@ -152,6 +152,8 @@ class Holding:
         copy = self.get(drop.client, origin)
         if copy is not None and copy.epoch <= drop.epoch:
             self.forget(copy)
+        elif copy is None:
+            self.registry.moves.taking.dropped(origin, drop)
 
     def commit(self, copy: Copy) -> None:
         """Onto the disk, with the packet identifiers of what the client gets first: its source is about to be told that
@@ -376,6 +378,15 @@ class Taking:
         session.standing.will = None
         self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
         self.registry.end(session)
+
+    def dropped(self, source: NodeId, drop: Drop) -> None:
+        """The copy was taken up before its source could say that it never becomes the session. That says so, whether or
+        not an answer to `Fetch` follows; what nobody has heard of yet waits for the answer, which may end it."""
+        for session in self.moves.turning.all_of(drop.client):
+            way = way_by_copy(session, source)
+            if way is not None and way.epoch <= drop.epoch and session.standing.announced:
+                self.void(source, drop.client)
+                return
 
     def void(self, source: NodeId, client: str) -> set[NodeId]:
         """What was taken up here as a copy gets nothing more from its source as such; the brokers whose publications it
