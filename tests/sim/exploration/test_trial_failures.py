@@ -300,6 +300,9 @@ CURED = {
     "sites-dht-older-word-of-a-gateway": "What a gateway had said of itself first was passed on by another broker, and"
     " came behind what it said next: nobody led to the other site. Clients that crossed got new sessions, and what they"
     " had came again.",
+    "dht-given-back-half-of-its-cell": "A broker was about to cut its cell, and the holders of its book knew that it"
+    " keeps less. An old knock of it came to one of them, who gave it back its half: it forgot the other, which was"
+    " nobody's then.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

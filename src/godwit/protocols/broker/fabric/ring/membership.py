@@ -171,7 +171,7 @@ class Membership:
             fabric.refuse(origin, "Ceded", f"gives {ceded.region.prefix!r} to {ceded.region.owner}, and tells this one")
             return
         rivals = [one for one in self.atlas.rivals(ceded.region) if one.owner != self.host.name]
-        if ceded.again and self._is_on_its_way(ceded.region):
+        if ceded.again and (self._is_on_its_way(ceded.region) or self._is_part_of_own(ceded.region)):
             return
         if rivals and ceded.again:
             fabric.send((origin,), Owned(0, tuple(rivals)), durable=False)
@@ -179,6 +179,13 @@ class Membership:
             self._contest(origin, ceded, rivals)
         else:
             self._come_in(origin, ceded)
+
+    def _is_part_of_own(self, region: Region) -> bool:
+        """Whether it is a part of a cell that this broker is about to cut, and the holders of its book have heard of
+        that already: it is given back what it has, and must not forget the rest."""
+        if self.fabric.replicas.was_lost:
+            return False
+        return any(region.prefix.startswith(one.prefix) for one in self.atlas.own)
 
     def _contest(self, origin: NodeId, ceded: Ceded, rivals: Sequence[Region]) -> None:
         """This broker remembers other owners, of a ring that may be gone: brokers have lost their disks. Unless one of
