@@ -119,6 +119,21 @@ def test_a_process_with_variables_that_are_read_early_is_started_truly(variable:
         assert not is_forked(process.pid)
 
 
+def test_one_that_forks_is_replaced_where_what_is_read_early_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(VERSION, check=True, capture_output=True)
+    before = zygote._zygote
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    broker = Process(tmp_path, "north", *FREE)
+    with running(broker):
+        assert is_forked(broker.process.pid)
+        assert broker.end() == 0
+    assert zygote._zygote is not before
+    assert before is not None
+    assert before.process.returncode == 0
+
+
 def test_where_nothing_can_be_forked_processes_are_started_truly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess.Popen, "_execute_child", zygote._start)
     monkeypatch.setattr(zygote, "_zygote", None)

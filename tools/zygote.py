@@ -96,6 +96,10 @@ class Zygote:
             )
         self.socket = ours
 
+    def end(self) -> None:
+        self.socket.close()
+        self.process.wait()
+
     def fork(self, request: Mapping[str, object], files: Sequence[int]) -> int:
         """The number of a new process that is a child of this one, and has these files as 0, 1 and 2."""
         body = json.dumps(request).encode()
@@ -161,8 +165,7 @@ def _can_fork(wanted: Mapping[str, Any]) -> bool:
         return False
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN or not os.path.isdir(wanted["cwd"] or "."):
         return False
-    known = os.environ if _zygote is None or _zygote.owner != os.getpid() else _zygote.environment
-    return _early(_environment(wanted)) == _early(known)
+    return _early(_environment(wanted)) == _early(os.environ)
 
 
 def _environment(wanted: Mapping[str, Any]) -> Mapping[str, str]:
@@ -175,8 +178,10 @@ def _early(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _living() -> Zygote:
-    """Of this process: it is made when it is first needed."""
+    """Of this process: it is made when it is first needed, and again where a test has changed what is read early."""
     global _zygote
+    if _zygote is not None and _zygote.owner == os.getpid() and _early(_zygote.environment) != _early(os.environ):
+        _zygote.end()
     if _zygote is None or _zygote.owner != os.getpid() or _zygote.process.poll() is not None:
         _zygote = Zygote()
     return _zygote
