@@ -303,6 +303,10 @@ CURED = {
     "dht-given-back-half-of-its-cell": "A broker was about to cut its cell, and the holders of its book knew that it"
     " keeps less. An old knock of it came to one of them, who gave it back its half: it forgot the other, which was"
     " nobody's then.",
+    "copy-that-moved-beside-its-original": "A copy was taken up and moved on while its source was cut off. Brokers"
+    " turned to it, and away from the session itself, in which its client was by then: what came next was lost.",
+    "given-after-another-copy-went-into-it": "Two copies of a session were taken up, and one went into the other. Then"
+    " the source said that the other is the session: that forgot what the first had brought, and kept it back.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

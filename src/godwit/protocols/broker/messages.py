@@ -192,9 +192,11 @@ class Memory(msgspec.Struct, array_like=True):
     known: bool = False
     """The client has answered in it at an earlier place, so it knows of it."""
     continued: set[Line] = msgspec.field(default_factory=set)
-    """Under which it was known at this place before it began to remember: some brokers turn to it under these yet."""
+    """Under which it was known at this place before it began to remember, or was a copy: some brokers turn to it under
+    these yet."""
     stays: bool = False
-    """It began as a copy. That its source says that this is the session is not enough: see `Carried.unproven`."""
+    """It began as a copy, and goes on with what it remembers when its source says that this is the session: it had
+    remembered before, another has gone into it since, or somebody may have a newer one (`Carried.unproven`)."""
     united: dict[Line, str] = msgspec.field(default_factory=dict)
     """By age: the sessions that have gone into it, each with the token that was given last in it."""
     shown: bool = False

@@ -15,9 +15,9 @@ import msgspec
 from godwit.protocols.broker.api import UNSURE, Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
-from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Name, Turn, Turned
+from godwit.protocols.broker.messages import Carried, Line, Mark, Memory, Name, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS, State
-from godwit.protocols.broker.session.memory import had_without, is_same, note
+from godwit.protocols.broker.session.memory import had_without, is_same, lines_of, note
 from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
@@ -89,30 +89,37 @@ class Reunion:
 
     def begin_with(self, session: Session, copy: Copy, names: dict[Name, None], token: str) -> None:
         """It is taken for the session, since its client shows this token or since nobody else can have it, and its
-        source has not said yet that it is. Whoever takes it up writes it.
+        source has not said yet that it is. Until then it is one of its own: brokers that turn to it do not turn away
+        from what it is a copy of. Whoever takes it up writes it.
 
         Of brokers whose catch-up has come through, all that the source kept is in it or comes to it."""
-        if session.carried.memory is not None:
-            return
-        session.carried.memory = memory = self._memory(session, copy.source, copy.epoch)
-        memory.lines, memory.continued = {FIRST}, {FIRST}  # it has begun as one
-        memory.original, memory.last = session.carried.age, session.carried.last
+        carried, before = session.carried, session.carried.memory
+        memory = self._memory(session, copy.source, copy.epoch)
+        memory.continued = lines_of(before)  # brokers have turned to the copy under these
+        memory.original, memory.last = carried.age, carried.last
         memory.shown = bool(token) and token.removeprefix(UNSURE) == memory.last
-        session.carried.age = memory.born
+        carried.memory, carried.age = memory, memory.born
         keys = _keys(session)
         memory.marks[copy.epoch] = Mark(keys, announced=False)
         for origin, gate in session.inflow.gates.items():
             if gate.begun:
                 memory.firsts[origin] = dict.fromkeys(keys, 0 if gate.through else gate.number)
         memory.had = names
+        if before is not None:
+            memory.stays, memory.had, memory.united = True, before.had, before.united
+            memory.awaited.update(before.awaited)
+            for origin, firsts in before.firsts.items():
+                memory.firsts.setdefault(origin, {}).update(firsts)
 
     def confirmed(self, session: Session, source: NodeId) -> None:
         """The copy that this source had made is the session, and nobody else has an older one."""
         memory = session.carried.memory
         if memory is None or memory.source != source or memory.original is None:
-            return  # one that remembered before it was copied goes on with that
+            return
         if memory.stays:
-            memory.original, memory.stays = None, False  # somebody else may have a newer one
+            # Somebody else may have a newer one, or an older one is on its way into this.
+            memory.lines |= memory.continued
+            memory.original, memory.stays = None, False
         else:
             session.carried.memory, session.standing.crossings = None, self.fabric.crossings
             session.carried.age = memory.original

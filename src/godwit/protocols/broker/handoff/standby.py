@@ -454,7 +454,7 @@ def is_unheard_of(memory: Memory | None, shown: At, token: str) -> bool:
     """Whether a client that shows this token cannot have heard of a copy that was taken up without a word of its
     source. It had shown the token that is in the copy there, and was given one of a higher epoch. This one is neither,
     so it was in elsewhere since. What has gone into the copy meanwhile it may have heard of."""
-    if memory is None or not memory.shown or memory.original is None or memory.known or memory.lines != {FIRST}:
+    if memory is None or not memory.shown or memory.original is None or memory.known or memory.lines:
         return False
     return shown.epoch < memory.born[0] and token.removeprefix(UNSURE) != memory.last
 

@@ -14,7 +14,7 @@ from godwit.protocols.broker.handoff.copies import Copying
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import At, Places
 from godwit.protocols.broker.handoff.publisher_order import Speaking
-from godwit.protocols.broker.messages import FIRST, Carried, Claim, Forwarded, Given, Kept, Line, Memory, Turn
+from godwit.protocols.broker.messages import Carried, Claim, Forwarded, Given, Kept, Line, Memory, Turn
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import (
@@ -222,7 +222,6 @@ class Arriving:
         present, copy = self.registry.sessions.get(moved.client), self.moves.holding.get(moved.client, origin)
         if copy is not None:
             self.moves.holding.forget(copy)
-        self._part_from_original(moved)
         older = present if present is not None and present.carried.age < moved.carried.age else None
         if older is not None and older.standing.arriving:
             older = None  # it cannot leave yet
@@ -250,18 +249,6 @@ class Arriving:
             self.moves.passed_by(moved.client)  # all were through, and somebody to whom this gateway leads has waited
         elif not self._follows(session):
             self.moves.arrive(session, self.moves.stop_waiting(moved.client))
-
-    def _part_from_original(self, moved: messages.Session) -> None:
-        """It began as a copy that this broker had made and that did not get the session: it is another one than that.
-        Else brokers that turn to it would turn away from the session, to one that wants nothing."""
-        memory = moved.carried.memory
-        if memory is None or memory.original is None or memory.source != self.switch.name:
-            return
-        given = (memory.since, memory.born[1])
-        shadows = self.registry.shadows.get(moved.client, {}).values()
-        gone = [one.standing for one in shadows if one.carried.age == memory.original]
-        if gone and given not in [(one.next_epoch, one.moved_to) for one in gone]:
-            memory.lines.discard(FIRST)
 
     def _follows(self, session: Session) -> bool:
         """Where a newer session of the client has left from here, and may not have arrived yet, an older one goes after

@@ -58,6 +58,7 @@ def merge(memory: Memory, carried: Carried) -> None:
     Whoever it had been too hasty for itself must be waited for. That it is the one that this one waits for nobody can
     tell from epochs, which several sessions may have had: the broker where that was says that it has none any more."""
     other = carried.memory
+    memory.stays = memory.original is not None
     memory.lines |= lines_of(other)
     memory.united |= tokens_of(carried)
     if other is not None:
