@@ -307,6 +307,10 @@ CURED = {
     " turned to it, and away from the session itself, in which its client was by then: what came next was lost.",
     "given-after-another-copy-went-into-it": "Two copies of a session were taken up, and one went into the other. Then"
     " the source said that the other is the session: that forgot what the first had brought, and kept it back.",
+    "back-after-a-knock-without-answer": "A client knocked at a broker, had no answer, and went back to its older"
+    " session at one that was cut off. The newer session got later what it had got there, and gave it out once more.",
+    "begun-anew-as-it-came": "A client knocked at two brokers. The session that came to the first began anew as it"
+    " came, and so counted as newer than the one at the second, where the client had been let in meanwhile.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from functools import partial
 
 from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.publication import Publication
-from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.client import Client, Connection
 from godwit.sim.brokers.world import Trees, World
 
 KINDS = ("warm", "cold")
@@ -25,6 +26,15 @@ class Wish:
 
     def wants(self, one: Publication) -> bool:
         return one.topic.startswith(f"{self.topic}/") and (self.kind is None or self.kind.encode() in one.payload)
+
+
+class Hopper(Client):
+    """Hears that it is in when the disk has it."""
+
+    def on_opened(self, connection: Connection, present: bool) -> None:
+        assert connection.session is not None
+        token = connection.session.carried.token
+        self.hear_safely(connection, partial(self.on_admitted, connection, present, token))
 
 
 class Chaos:
@@ -52,7 +62,7 @@ class Chaos:
         self.publishers = [self._client(f"p{n}") for n in range(self.dice.randint(1, 3))]
 
     def _client(self, name: str) -> Client:
-        client = Client(self.world, name, dice=self.world.dice.stream("client", name), delay_s=0.02)
+        client = Hopper(self.world, name, dice=self.world.dice.stream("client", name), delay_s=0.02)
         client.keeps_token = self.world.dice.stream("token", name).random() < 0.7
         return client
 

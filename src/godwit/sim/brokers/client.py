@@ -4,6 +4,7 @@ connections."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from godwit.protocols.broker.api import Delivery, Opening, Reason, Subscription
@@ -96,8 +97,22 @@ class Client:
         self.token = ""
         """What its session's was when it was in last; with a question mark once it has been shown."""
 
+    def hear_safely(self, connection: Connection, call: Callable[[], object]) -> None:
+        """As the front of MQTT does it: whoever is told that its session is kept finds it so after a crash. What the
+        broker says next comes behind that."""
+        connection.gate = [call]
+        connection.site.broker.store.settled(partial(self._ungate, connection))
+
+    def _ungate(self, connection: Connection) -> None:
+        waiting, connection.gate = connection.gate, None
+        for call in waiting or ():
+            self.later(connection, call)
+
     def later(self, connection: Connection, call: Callable[[], object]) -> None:
         """What the broker says arrives after a while, in order."""
+        if connection.gate is not None:
+            connection.gate.append(call)
+            return
         when = max(self.world.engine.now + self.dice.uniform(0, self.delay_s), connection.last_s)
         connection.last_s = when
         self.world.engine.at(when, lambda: call() if connection.works else None)
@@ -179,11 +194,15 @@ class Client:
         self.connection.site.broker.publish(self.session, [(publication, number)])
 
     def on_opened(self, connection: Connection, present: bool) -> None:
+        assert connection.session is not None
+        self.on_admitted(connection, present, connection.session.carried.token)
+
+    def on_admitted(self, connection: Connection, present: bool, token: str) -> None:
+        """It hears that it is in."""
         if connection is not self.connection:
             return
         self.presents.append(present)
-        assert connection.session is not None
-        self.token = connection.session.carried.token
+        self.token = token
         if not present:
             self.given_up += [one.id for one, received in self.outgoing.values() if not received]
             self.incoming.clear()

@@ -382,22 +382,9 @@ class Roamer(Client):
     def on_opened(self, connection: Connection, present: bool) -> None:
         assert connection.session is not None
         token = connection.session.carried.token
-        # As the front of MQTT does it: whoever is told that its session is kept finds it so after a crash.
         now_s, away_s = self.engine.now, self._away_since()
         self._opened.add(connection)
-        connection.gate = [partial(self._on_admitted, connection, present, token, now_s, away_s)]
-        connection.site.broker.store.settled(partial(self._ungate, connection))
-
-    def _ungate(self, connection: Connection) -> None:
-        waiting, connection.gate = connection.gate, None
-        for call in waiting or ():
-            self.later(connection, call)
-
-    def later(self, connection: Connection, call: Callable[[], object]) -> None:
-        if connection.gate is not None:
-            connection.gate.append(call)
-        else:
-            super().later(connection, call)
+        self.hear_safely(connection, partial(self._on_admitted, connection, present, token, now_s, away_s))
 
     def _on_admitted(self, connection: Connection, present: bool, token: str, opened_s: float, away_s: float) -> None:
         if connection is not self.connection:

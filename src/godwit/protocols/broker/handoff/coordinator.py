@@ -250,12 +250,14 @@ class Moves:
         born = At(*carried.age) if carried.age[0] == carried.started else At(carried.started, "")
         return shown > At(session.standing.epoch, self.name) or (carried.started > 0 and shown < born)
 
-    def return_to(self, session: Session, opening: Opening) -> None:
-        """Its client comes back to it. A client without a token may have had another session since, of which nobody
+    def return_to(self, session: Session, opening: Opening, epoch: int = 0) -> None:
+        """Its client comes back to it, and would get a new session of this epoch if there were none; 0: it has come
+        just now. A client without a token may have had another session since, of which nobody
         here has heard: as soon as it shows one again it must not get again what it gets from then on. So the session
         is as old as this knock, and remembers what it has until all others have answered.
 
-        The same holds at once for one that has started it clean, has not heard so, and may have started clean elsewhere
+        The same holds at once for a client that has knocked elsewhere and had no answer: it may have been let in there.
+        It holds for one that has started it clean, has not heard so, and may have started clean elsewhere
         since: it is told once more that its session is new. And it holds for one that proves that it is here while
         another broker claims its session, which may have begun one for it that will go into this."""
         carried = session.carried
@@ -263,7 +265,7 @@ class Moves:
             return
         told_new = carried.strange and carried.started > 0 and carried.memory is None
         claims = self.objections.against(session, opening)
-        is_due = bool(claims) or (carried.unproven if opening.token else told_new)
+        is_due = bool(claims) or (carried.unproven if opening.token else told_new) or opening.token.startswith(UNSURE)
         carried.unproven = carried.unproven or not opening.token
         if not is_due or (self.directory.complete and not self.fabric.sources(ANYTHING)):
             return  # or there is nobody with whom it could have been
@@ -271,7 +273,7 @@ class Moves:
         if session.inflow.is_unconfirmed and carried.memory is not None:
             carried.memory.stays = True  # it began at this knock, and others hear of it when its source has spoken
             return
-        epoch = max((self.new_epoch(opening), *(one.epoch + 1 for one in claims)))
+        epoch = max((epoch or self.new_epoch(opening), *(one.epoch + 1 for one in claims)))
         session.standing.epoch, session.standing.announced = epoch, False
         self.registry.reunion.begin_again(session)
 
@@ -479,7 +481,7 @@ class Moves:
         elif waiting is not None and waiting.outlet is not None:
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
             if present:
-                self.return_to(session, waiting.opening)
+                self.return_to(session, waiting.opening, self._epoch_for(waiting))
             self.registry.attach(session, waiting.opening, waiting.outlet, present)
             self.announce(session)
         else:
@@ -549,9 +551,8 @@ class Moves:
             return
         if waiting is not None:
             session.outlive(waiting.opening.expiry_s or session.carried.expiry_s)
-        if waiting is not None and waiting.outlet is not None:
-            self.return_to(session, waiting.opening)
-        self.announce(session)
+        if waiting is None or waiting.outlet is None or waiting.wanted_by is not None:
+            self.announce(session)
         self.let_in(session, waiting, present=True)
         self.abroad.settled(session)
 

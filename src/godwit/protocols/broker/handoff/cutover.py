@@ -72,7 +72,9 @@ class Turning:
         shadows = self.registry.shadows.get(turn.client, {}).values()
         passed_to = next((one.standing.moved_to for one in shadows if one.standing.moved_to != by), "")
         moves = self.registry.moves
-        if moves.abroad.is_awaited(turn.client) or turn.client in moves.objections.contested:
+        present = self.registry.sessions.get(turn.client)
+        may_go = turn.client in moves.objections.contested or (present is not None and present.inflow.is_unconfirmed)
+        if by != self.name and (may_go or moves.abroad.is_awaited(turn.client)):
             passed_to = self.name  # an older session may come from another site, or go from here: ask here again
         turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines, passed_to)
         if told:
