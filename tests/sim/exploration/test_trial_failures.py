@@ -27,6 +27,10 @@ CURED = {
     " hear of it and stood in. The broker did not give way, so that a cell had two owners.",
     "ring-stood-in-before-what-it-had-sent": "A broker stood in for another and matched at once what came to it, while"
     " what it had sent to the other before was still under way: the earlier was retained in place of the later.",
+    "ring-passed-before-it-heard-who-stands-in": "A broker that was cut off had matched something, and heard of who"
+    " stands in for it behind a publisher's `Pass`. It answered at once, and what the other matched next came first.",
+    "ring-own-publications-behind-what-it-had-matched": "A broker heard that another stands in for it while what its"
+    " own client had published was still on its way. What the client published next went by the other, and came first.",
     "ring-second-ring-of-one-that-left": "A broker left the ring, lost its disk, began a ring of its own, and did not"
     " believe those who were in the older one.",
     "ring-left-with-its-last-cell": "A broker that left waited for ever for its holders: they had nothing to keep any"

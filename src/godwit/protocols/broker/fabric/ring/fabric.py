@@ -22,6 +22,7 @@ from godwit.protocols.broker.fabric.ring.search import Search
 from godwit.protocols.broker.fabric.ring.standins import Standins
 from godwit.protocols.broker.fabric.ring.statements import Statements
 from godwit.protocols.broker.fabric.ring.targets import Targets, homes_of
+from godwit.protocols.broker.fabric.ring.trails import Trails
 from godwit.protocols.broker.fabric.ring.ways import HOPS_MAX, Ways
 from godwit.protocols.broker.messages import (
     Agreed,
@@ -165,6 +166,7 @@ class RingFabric:
         self._known: dict[NodeId, None] = dict.fromkeys(self._named_rows("met "))
         self.given: dict[str, Region] = self._given_before()
         self.passes = Passes(store)
+        self.trails = Trails(host, store, self.streams.sender.outbox, self.targets, options.pass_s)
         self._own_version = 0
         """The version of the book that has what this broker wants itself."""
         self._finding: list[tuple[tuple[Keyed, ...], Callable[[Sequence[NodeId]], None]]] = []
@@ -197,6 +199,7 @@ class RingFabric:
         self.statements.start()
         for one in self.passes.waiting.values():
             self.host.after(self.options.pass_s, partial(self._on_passed, Passed(one.ticket)))
+        self.trails.start()
         self.standins.start()
         self.replicas.start()
         self._review_soon()
@@ -412,7 +415,9 @@ class RingFabric:
         region = self.atlas.owner(target)
         if region is None or self.membership.closes(target) or self.passes.closes(region):
             return ""
-        if region.owner == self.host.name and self.replicas.restoring:
+        if region.owner == self.host.name:
+            return "" if self.replicas.restoring else region.owner
+        if self.trails.closes(region):
             return ""
         if self.is_silent(region.owner):
             return ""  # what is in its stream is for it alone, and somebody may stand in for it by now
@@ -491,6 +496,8 @@ class RingFabric:
         """It waits behind what waits here for the cell, and goes where that goes."""
         on = msgspec.structs.replace(message, hops=message.hops + 1)
         region = message.region
+        if region is not None and self._owns(way_of(region)):
+            self.learn((region,), said_by=message.by)  # another may have stood in for this broker, which has not heard
         if region is None:
             self._pass_on(on, message.to)
         elif message.by == self.host.name:
@@ -597,6 +604,7 @@ class RingFabric:
     def _passed_whole(self, old: Region, new: Region, said_by: NodeId) -> None:
         """A cell has another owner, and not by a cut. Where the old one has not said so, it may not know."""
         if old.owner == self.host.name:
+            self.trails.begin(new)
             self.on_cede(new.owner, new.cell)
             self.send(sorted(self.interests.keys() - {new.owner}), Divided(0, (new,)))
         elif old.owner not in (said_by, new.owner):
@@ -659,6 +667,7 @@ class RingFabric:
 
     def _seek(self) -> None:
         self.orphans.look()
+        self.trails.look()
         self.search.soon()
         self._release()
         self.host.after(self.options.seek_s, self._seek)
@@ -950,6 +959,8 @@ class RingFabric:
                 elif message.by != self.host.name:
                     self._heard(message.by)
                     self._take(message, message.by, sender)
+                    if self.trails.look():
+                        self.changed()
             case _:
                 raise RemoteError(f"{type(message).__name__} is nothing that brokers of a ring say to one another")
 
