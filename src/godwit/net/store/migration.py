@@ -3,6 +3,10 @@
 Formats 3 and 4 differ from 5 in two kinds of rows. What a session carries had nine parts and has twelve; some disks of
 format 4 have today's already. Which brokers are known was a list, without the names of their disks. Format 6 may have
 deliveries together in one row, which no earlier version would find; a disk of format 5 has none of these.
+
+Until format 6 a broker of a ring knew to whom it had ever sent publications, and since then for which cells. What
+another broker wants where this one stands in for it is kept since then with what else came with cells. An earlier
+version would find neither of the two.
 """
 
 from __future__ import annotations
@@ -13,21 +17,27 @@ from collections.abc import Callable
 import msgspec
 
 from godwit.net.store.batch import NUMBERS
-from godwit.protocols.broker.messages import Content
+from godwit.protocols.broker.messages import Content, Region
 from godwit.protocols.broker.streams.outbox import Row
 
-FORMATS = (3, 4, 5)
+FORMATS = (3, 4, 5, 6)
 """Those that can be brought to today's."""
 
 ROWS = 'SELECT owner, number, value FROM "rows" WHERE kind = ?'
 CHANGE = 'UPDATE "rows" SET value = ? WHERE kind = ? AND owner = ? AND number = ?'
+ADD = 'INSERT OR IGNORE INTO "rows" VALUES (?, ?, ?, ?)'
+REMOVE = 'DELETE FROM "rows" WHERE kind = ? AND owner = ?'
 
 FIRST = [0, ""]
 """A session that is older than all that know of ages."""
 CARRIED_BEFORE = 9
+GROUPED = 6
+"""The first format with all that sessions carry today."""
 
 _decode = msgspec.msgpack.Decoder().decode
 _content = msgspec.msgpack.Decoder(Content).decode
+_region = msgspec.msgpack.Decoder(Region).decode
+_kept = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw]).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -40,9 +50,11 @@ def migrate(connection: sqlite3.Connection, schema: int, to: int) -> None:
     assert schema in FORMATS, schema
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _check_outbox(connection)
-        _change(connection, "meta", _known)
-        _change(connection, "sessions", _session)
+        if schema < GROUPED:
+            _check_outbox(connection)
+            _change(connection, "meta", _known)
+            _change(connection, "sessions", _session)
+        _change_ring(connection)
         connection.execute(f"PRAGMA user_version = {to}")
         connection.execute("COMMIT")
     except BaseException:
@@ -94,3 +106,27 @@ def _session(owner: str, value: bytes) -> bytes | None:
             raise UnfinishedError(f"two sessions of {client!r} are becoming one")
         way["born"], way["lines"] = FIRST, [FIRST]
     return _encode([standing, carried, upstreams])
+
+
+def _change_ring(connection: sqlite3.Connection) -> None:
+    """What the disk has of the kind of today already is newer, and stays."""
+    kind = NUMBERS["ring"]
+    rows = {owner: value for owner, _, value in connection.execute(ROWS, (kind,))}
+    for owner, value in rows.items():
+        what, _, rest = owner.partition(" ")
+        if what not in ("routed", "kept"):
+            continue
+        for new, row in (_sent(rest, rows) if what == "routed" else _inherited(rest, value)).items():
+            connection.execute(ADD, (kind, new, 0, row))
+        connection.execute(REMOVE, (kind, owner))
+
+
+def _sent(broker: str, rows: dict[str, bytes]) -> dict[str, bytes]:
+    """To this broker, for all of its cells that are known here: whoever has one next is told after it."""
+    regions = [_region(row) for owner, row in rows.items() if owner.startswith("region ")]
+    return {f"sent {one.prefix}": broker.encode() for one in regions if one.owner == broker}
+
+
+def _inherited(prefix: str, value: bytes) -> dict[str, bytes]:
+    broker, filters = _kept(value)
+    return {f"inherited {prefix}\0{broker}": bytes(filters)}

@@ -31,7 +31,7 @@ from godwit.net.store.migration import FORMATS, UnfinishedError, migrate
 log = logging.getLogger("godwit.store")
 
 FILE, LOCK = "godwit.db", "lock"
-SCHEMA = 6
+SCHEMA = 7
 APPLICATION = int.from_bytes(b"gdwt", "big")
 """SQLite's mark in the file by which it is known to be ours."""
 
