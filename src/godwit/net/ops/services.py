@@ -254,7 +254,7 @@ def _ring(ring: RingFabric) -> RingReport:
         book=sum(map(len, ring.interests.values())),
         book_brokers=len(ring.interests),
         homes=ring.homes_kept,
-        custody=len(ring.custody),
+        custody=len(ring.routes.custody),
         holders=list(ring.replicas.holders),
         keeps=sorted(ring.standins.held),
         problem=ring.membership.problem,
@@ -272,7 +272,7 @@ def _ring_levels(ring: RingFabric) -> Figures:
         "ring_cells_known": len(ring.atlas.regions),
         "ring_book": sum(map(len, ring.interests.values())),
         "ring_homes": ring.homes_kept,
-        "ring_custody": len(ring.custody),
+        "ring_custody": len(ring.routes.custody),
         "ring_holders": len(ring.replicas.holders),
         "ring_replicas": len(ring.standins.held),
     }

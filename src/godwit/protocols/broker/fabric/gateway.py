@@ -569,7 +569,7 @@ class Gateway:
         elif isinstance(self.base, RingFabric) and isinstance(content, Marker | Crossed):
             stalled: Stalled = [(number, content)]
             uplink.stalled = stalled
-            self.base.loops.flush(partial(self._go_on, uplink, stalled))
+            self.base.routes.loops.flush(partial(self._go_on, uplink, stalled))
         else:
             self._take(uplink, number, content)
 
@@ -619,9 +619,9 @@ class Gateway:
             line, name = ring.disk_of(uplink.peer), known_as(uplink.site, at_home(uplink.peer))
             content = msgspec.structs.replace(content, passage=passage_of(name, line, number))
         if ring.route(content) is None:
-            ring.match(Routed(content))
+            ring.routes.match(Routed(content))
         else:
-            ring.loops.add(content)
+            ring.routes.loops.add(content)
         ring.taken(uplink.peer, number)
 
     def taken(self, origin: NodeId, number: int) -> None:

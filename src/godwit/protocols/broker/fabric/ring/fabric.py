@@ -9,21 +9,19 @@ import msgspec
 
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.base import ANYTHING
-from godwit.protocols.broker.fabric.passages import Passage, Passages, passage_of
+from godwit.protocols.broker.fabric.passages import Passage, passage_of
 from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas, is_taken, outranks
 from godwit.protocols.broker.fabric.ring.book import Book
-from godwit.protocols.broker.fabric.ring.custody import Custody, Kept, Passes, way_of
 from godwit.protocols.broker.fabric.ring.doubts import Doubts
-from godwit.protocols.broker.fabric.ring.loops import Loops
 from godwit.protocols.broker.fabric.ring.membership import Clear, Membership, Stage
 from godwit.protocols.broker.fabric.ring.orphans import Orphans
 from godwit.protocols.broker.fabric.ring.replicas import Replicas
+from godwit.protocols.broker.fabric.ring.routes import Routes
 from godwit.protocols.broker.fabric.ring.search import Search
 from godwit.protocols.broker.fabric.ring.standins import Standins
 from godwit.protocols.broker.fabric.ring.statements import Statements
 from godwit.protocols.broker.fabric.ring.targets import Targets, homes_of
-from godwit.protocols.broker.fabric.ring.trails import Trails
-from godwit.protocols.broker.fabric.ring.ways import HOPS_MAX, Ways
+from godwit.protocols.broker.fabric.ring.ways import Ways
 from godwit.protocols.broker.messages import (
     Agreed,
     Amended,
@@ -158,15 +156,11 @@ class RingFabric:
         self.statements = Statements(
             host, store, self.atlas, self.targets, self._say, self.membership.heirs, self._is_safe
         )
-        self.custody = Custody(store, self.targets)
-        self.loops = Loops(host, store, self.targets, self._probe)
-        self._passages = Passages(store, host.now())
+        self.routes = Routes(self)
         self._seats = self._seats_before()
         self.book = Book(store, self._part, host.now())
         self._known: dict[NodeId, None] = dict.fromkeys(self._named_rows("met "))
         self.given: dict[str, Region] = self._given_before()
-        self.passes = Passes(store)
-        self.trails = Trails(host, store, self.streams.sender.outbox, self.targets, options.pass_s)
         self._own_version = 0
         """The version of the book that has what this broker wants itself."""
         self._finding: list[tuple[tuple[Keyed, ...], Callable[[Sequence[NodeId]], None]]] = []
@@ -197,9 +191,7 @@ class RingFabric:
         self.streams.start()
         self.membership.start()
         self.statements.start()
-        for one in self.passes.waiting.values():
-            self.host.after(self.options.pass_s, partial(self._on_passed, Passed(one.ticket)))
-        self.trails.start()
+        self.routes.start()
         self.standins.start()
         self.replicas.start()
         self._review_soon()
@@ -391,37 +383,7 @@ class RingFabric:
     # Publications
 
     def route(self, publication: Publication, share: Share | None = None) -> NodeId | None:
-        return self._route(Routed(publication, share=share))
-
-    def _probe(self, routed: Routed) -> None:
-        if self._route(routed) is None:
-            self.match(routed)
-
-    def _route(self, routed: Routed) -> NodeId | None:
-        target = self.targets.of_publication(routed.publication)
-        if not self.custody.precedes(target):
-            owner = self._open_owner(target)
-            if owner == self.host.name:
-                return None
-            if owner:
-                self._send_routed(owner, routed, target)
-                return owner
-        self.custody.add(routed, target)
-        self.search.soon()
-        return ""
-
-    def _open_owner(self, target: Keyed | Spot) -> NodeId:
-        """Who matches it at this moment; empty where nobody does, or nobody is known to."""
-        region = self.atlas.owner(target)
-        if region is None or self.membership.closes(target) or self.passes.closes(region):
-            return ""
-        if region.owner == self.host.name:
-            return "" if self.replicas.restoring else region.owner
-        if self.trails.closes(region):
-            return ""
-        if self.is_silent(region.owner):
-            return ""  # what is in its stream is for it alone, and somebody may stand in for it by now
-        return region.owner
+        return self.routes.route(Routed(publication, share=share))
 
     def is_silent(self, owner: NodeId) -> bool:
         """Its link has broken and it was not heard since, or it has left something unconfirmed for long."""
@@ -430,119 +392,6 @@ class RingFabric:
         lane, quiet_s = self.streams.sender.outbox.lanes.get(owner), self.options.absent_s / 2
         is_stuck = lane is not None and lane.parcels and self.host.now() - lane.oldest.since_s > quiet_s
         return bool(is_stuck) and self.standins.silent_s(owner) > quiet_s
-
-    def _send_routed(self, owner: NodeId, routed: Routed, target: Keyed | Spot) -> None:
-        region = self.atlas.owner(target)
-        if region is not None:
-            self.passes.sends(region)
-        self.meet((owner,))
-        self.send((owner,), routed, durable=routed.publication.qos > 0)
-
-    def match(self, routed: Routed) -> None:
-        """It is for this broker to find out who wants it. Two gateways may bring the same from another site."""
-        publication = routed.publication
-        if routed.probe and routed.by == self.host.name:
-            self.loops.passed(routed.probe)
-        elif routed.probe:
-            self.meet((routed.by,))
-            self.send((routed.by,), Passed(routed.probe))
-        elif (
-            routed.share is not None
-            or publication.passage is None
-            or self._passages.admit(publication.passage, self.host.now())
-        ):
-            self.on_routed(publication, routed.share)
-
-    def _on_routed(self, origin: NodeId, routed: Routed) -> None:
-        target = self.targets.of_publication(routed.publication)
-        owner = "" if self.custody.precedes(target) else self._open_owner(target)
-        if owner == self.host.name or self._is_awaited(routed, target):
-            self.match(routed)
-            return
-        on = msgspec.structs.replace(routed, hops=routed.hops + 1)
-        if not owner or routed.hops >= HOPS_MAX:
-            self.custody.add(on, target)
-            self.search.soon()
-        else:
-            self._send_routed(owner, on, target)
-        region = self.atlas.owner(target)
-        if region is not None and region.owner != self.host.name:
-            self.send((origin,), Owned(0, (region,)), durable=False)
-
-    def _is_awaited(self, routed: Routed, target: Keyed | Spot) -> bool:
-        """Whether it goes before what waits here: it was passed on, by whatever way, to this broker as the new owner of
-        a cell. What comes straight from whoever took it was sent later."""
-        region = self.atlas.owner(target)
-        if not routed.hops or region is None or region.owner != self.host.name or self.replicas.restoring:
-            return False
-        is_closed = self.membership.closes(target) or self.custody.has_passed_on(target)
-        return self.passes.closes(region) and not is_closed
-
-    def _release(self) -> None:
-        if self.custody.kept:
-            self.custody.release(self._goes)
-
-    def _goes(self, kept: Kept) -> bool:
-        if isinstance(kept.content, Pass):
-            return self._passes_on(kept.content)
-        owner = self._open_owner(kept.target)
-        if owner == self.host.name:
-            self.match(kept.content)
-        elif owner:
-            self._send_routed(owner, kept.content, kept.target)
-        return bool(owner)
-
-    def _on_pass(self, message: Pass) -> None:
-        """It waits behind what waits here for the cell, and goes where that goes."""
-        on = msgspec.structs.replace(message, hops=message.hops + 1)
-        region = message.region
-        if region is not None and self._owns(way_of(region)):
-            self.learn((region,), said_by=message.by)  # another may have stood in for this broker, which has not heard
-        if region is None:
-            self._pass_on(on, message.to)
-        elif message.by == self.host.name:
-            self._answer_pass(message)  # it has been round: what waits here waits for this
-        elif message.hops and self._has_matched(region):
-            self._answer_pass(message)
-        elif self.custody.has_for(region) or not self._passes_on(on):
-            self.custody.add(on, way_of(region))
-            self.search.soon()
-
-    def _has_matched(self, region: Region) -> bool:
-        """Whether all that was passed on to this broker for the cell, its own, is matched. What else waits here waits
-        for a `Pass` of this one: should who passes something on wait for that, each may wait for the other."""
-        target = way_of(region)
-        own = self.atlas.owner(target)
-        if own is None or own.owner != self.host.name or not region.prefix.startswith(own.prefix):
-            return False
-        is_closed = self.membership.closes(target) or self.replicas.restoring or self.custody.has_passed_on_for(region)
-        return self.passes.closes(own) and not is_closed
-
-    def _passes_on(self, message: Pass) -> bool:
-        assert message.region is not None, "kept are those that name the cell"
-        owner = self._open_owner(way_of(message.region))
-        if owner:
-            self._pass_on(message, owner)
-        return bool(owner)
-
-    def _pass_on(self, message: Pass, to: NodeId) -> None:
-        if to == self.host.name or message.hops >= HOPS_MAX:
-            self._answer_pass(message)
-        else:
-            self.meet((to,))
-            self.send((to,), message)
-
-    def _answer_pass(self, message: Pass) -> None:
-        if message.by == self.host.name:
-            self._on_passed(Passed(message.ticket))
-        else:
-            self.meet((message.by,))
-            self.send((message.by,), Passed(message.ticket))
-
-    def _on_passed(self, passed: Passed) -> None:
-        self.loops.passed(passed.ticket)
-        self.passes.end(lambda one: one.ticket == passed.ticket)
-        self.changed()
 
     # Cells
 
@@ -565,7 +414,7 @@ class RingFabric:
             self.meet((region.owner,))
             if whole is not None:
                 self._passed_whole(whole, region, behind)
-            self.wait_for(region)
+            self.routes.wait_for(region)
         if news:
             self.statements.review()  # at once: a session that leaves in this turn must count whoever has a cell now
             self.changed()
@@ -604,20 +453,12 @@ class RingFabric:
     def _passed_whole(self, old: Region, new: Region, said_by: NodeId) -> None:
         """A cell has another owner, and not by a cut. Where the old one has not said so, it may not know."""
         if old.owner == self.host.name:
-            self.trails.begin(new)
+            self.routes.trails.begin(new)
             self.on_cede(new.owner, new.cell)
             self.send(sorted(self.interests.keys() - {new.owner}), Divided(0, (new,)))
         elif old.owner not in (said_by, new.owner):
             self.statements.late(old.owner)
         self.on_rehome(new.cell)
-
-    def wait_for(self, region: Region) -> None:
-        """A cell has a new owner, this broker perhaps: what was sent to another for it goes first."""
-        ticket = self.next_serial()
-        via = self.passes.begin(region, ticket)
-        if via:
-            self.send((via,), Pass(self.host.name, ticket, region.owner, region=region))
-            self.host.after(self.options.pass_s, partial(self._on_passed, Passed(ticket)))
 
     def gave(self, region: Region) -> None:
         """A cell of this broker is another's now."""
@@ -644,7 +485,7 @@ class RingFabric:
         self.book.review(self.atlas.own)
         self.meet(sorted(self.atlas.owners))
         self.statements.review()
-        self._release()
+        self.routes.release()
         self._tell_found()
         if self._surveys and self.atlas.covers(Anywhere()):
             for then in list(self._surveys):
@@ -655,7 +496,7 @@ class RingFabric:
     def missing(self) -> list[Reach]:
         """What this broker needs and lies in cells whose owners it does not know."""
         needed: dict[Reach, None] = dict.fromkeys(self.statements.missing())
-        needed.update(dict.fromkeys(one for one in self.custody.targets() if self._is_unserved(one)))
+        needed.update(dict.fromkeys(one for one in self.routes.custody.targets() if self._is_unserved(one)))
         needed.update(dict.fromkeys(key for keys, _ in self._finding for key in keys if self.atlas.owner(key) is None))
         if self._surveys and not self.atlas.covers(Anywhere()):
             needed[Anywhere()] = None
@@ -667,9 +508,8 @@ class RingFabric:
 
     def _seek(self) -> None:
         self.orphans.look()
-        self.trails.look()
         self.search.soon()
-        self._release()
+        self.routes.look()
         self.host.after(self.options.seek_s, self._seek)
 
     def next_serial(self) -> int:
@@ -694,13 +534,13 @@ class RingFabric:
     def is_sure(self, client: str) -> bool:
         """A home that stands in for another was told of sessions by all who could tell it. Who is away may have one;
         who is back says so before it says that it knows who its homes are."""
-        owned = [key for key in homes_of(client, HOMES) if self._owns(key)]
+        owned = [key for key in homes_of(client, HOMES) if self.owns(key)]
         assumed = self.membership.assumed.values()
         if not owned or not all(any(meets(one.cell, key) for one in assumed) for key in owned):
             return True
         return not self.statements.has_late and not any(map(self.is_silent, self.sources(ANYTHING)))
 
-    def _owns(self, key: Keyed) -> bool:
+    def owns(self, key: Keyed) -> bool:
         region = self.atlas.owner(key)
         return region is not None and region.owner == self.host.name
 
@@ -839,7 +679,7 @@ class RingFabric:
         """Whether it was for the fabric alone, which has done with it."""
         match content:
             case Routed():
-                self._on_routed(origin, content)
+                self.routes.on_routed(origin, content)
             case Wanted():
                 self._on_wanted(origin, content)
             case Noted():
@@ -873,9 +713,9 @@ class RingFabric:
             case Unfit():
                 self.standins.on_unfit(origin, content)
             case Pass():
-                self._on_pass(content)
+                self.routes.on_pass(content)
             case Passed():
-                self._on_passed(content)
+                self.routes.on_passed(content)
             case Ceded():
                 self.membership.on_ceded(origin, content)
                 return False  # the broker keeps the home entries
@@ -896,7 +736,7 @@ class RingFabric:
         """It speaks from another disk."""
         self.statements.lost(broker)
         self.membership.reborn(broker)
-        self.passes.end(lambda one: one.via == broker)  # what it had to pass on is lost
+        self.routes.reborn(broker)
         self.replicas.reborn(broker)
         self.standins.reborn(broker)
         self.on_change()
@@ -959,8 +799,7 @@ class RingFabric:
                 elif message.by != self.host.name:
                     self._heard(message.by)
                     self._take(message, message.by, sender)
-                    if self.trails.look():
-                        self.changed()
+                    self.routes.confirmed()
             case _:
                 raise RemoteError(f"{type(message).__name__} is nothing that brokers of a ring say to one another")
 

@@ -209,7 +209,7 @@ class Membership:
             fabric.replicas.restore()
         fabric.inherit(ceded.region, ceded.book)
         if fresh and not ceded.again:
-            fabric.wait_for(ceded.region)
+            fabric.routes.wait_for(ceded.region)
         if fresh:
             self.host.trace(Record("joined", peer=origin, note=ceded.region.prefix))
         fabric.on_change()  # at once: what is to be matched follows in the same stream
@@ -366,7 +366,7 @@ class Membership:
         fabric.inherit(given, fabric.standins.assumed(owner))
         fabric.statements.late(owner)
         fabric.send(sorted({*division.asked, owner} - {self.host.name}), Divided(division.ticket, (given,)))
-        fabric.wait_for(given)
+        fabric.routes.wait_for(given)
         self.host.trace(Record("assumed", peer=owner, note=given.prefix))
         fabric.on_change()
         fabric.on_rehome(given.cell)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+from godwit.protocols.broker.fabric.ring.custody import Trails
 from godwit.protocols.broker.fabric.ring.targets import Targets
-from godwit.protocols.broker.fabric.ring.trails import Trails
 from godwit.protocols.broker.messages import Content, Dealt, Hello, Region, Share
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Disk, MemoryStore
