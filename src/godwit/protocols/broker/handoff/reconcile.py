@@ -17,7 +17,7 @@ from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.messages import Carried, Line, Mark, Memory, Name, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS, State
-from godwit.protocols.broker.session.memory import had_without, is_same, lines_of, note
+from godwit.protocols.broker.session.memory import born_of_session, had_without, is_same, lines_of, note
 from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
@@ -121,8 +121,8 @@ class Reunion:
             memory.lines |= memory.continued
             memory.original, memory.stays = None, False
         else:
-            session.carried.memory, session.standing.crossings = None, self.fabric.crossings
             session.carried.age = memory.original
+            self._forget(session)
 
     def _memory(self, session: Session, source: NodeId, since: int) -> Memory:
         # Marks are far below every epoch, and none is used twice.
@@ -274,9 +274,16 @@ class Reunion:
         # Of what is under way from a broker that has not answered for a subscription, an older one has had a part.
         keys, sources = _keys(session), self.fabric.sources(filters_of(session.subscriptions.values()))
         if all(keys <= memory.firsts.get(broker, {}).keys() for broker in sources):
-            session.carried.memory, session.standing.crossings = None, self.fabric.crossings
+            self._forget(session)
             self.switch.audiences.changed()
             self._write(session)
+
+    def _forget(self, session: Session) -> None:
+        """Nothing need be remembered any longer. What it has asked of the past it has asked as the session that it is
+        known as from now on: what it keeps is not taken for an older one's."""
+        session.carried.memory, session.standing.crossings = None, self.fabric.crossings
+        for replay in session.carried.replays.values():
+            replay.born = born_of_session(session.carried)
 
     def ask_sources(self, session: Session) -> None:
         """Whoever may send something now and was not asked: in a ring that changes with the cells."""
