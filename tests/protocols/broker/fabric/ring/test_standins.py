@@ -149,6 +149,25 @@ def test_a_broker_leaves_in_order_and_serves_its_clients_on() -> None:
     assert payloads(newcomer) == [b"retained"]
 
 
+def test_a_broker_that_has_left_and_is_stopped_for_good_keeps_no_newcomer_out() -> None:
+    ring = Ring(4, late=1)
+    run = ring.cluster.run
+    guest = ring.client("guest", "b2")
+    for level in "abcdefgh":
+        guest.subscribe(f"{level}/#", qos=1)
+    run(5)
+    guest.drop(expiry_s=0.0)
+    run(5)
+    ring.fabric("b2").leave()
+    run(10)
+    assert not ring.fabric("b2").regions
+    assert any("b2" in ring.fabric(name).interests for name in ("b1", "b3", "b4")), "books know that it wants nothing"
+    ring.cluster.crash("b2")
+    ring.cluster.start("b5")
+    run(15)
+    assert ring.fabric("b5").regions
+
+
 def test_who_claims_a_cell_of_a_broker_that_is_there_is_refused_counted_and_named() -> None:
     case = Case()
     ring, run = case.ring, case.ring.cluster.run

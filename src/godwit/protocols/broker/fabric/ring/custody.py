@@ -22,7 +22,7 @@ from godwit.protocols.broker.fabric.ring.targets import Targets
 from godwit.protocols.broker.messages import Content, Dealt, Pass, Region, Routed
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.store import Store
-from godwit.protocols.broker.streams.outbox import Lane, Outbox
+from godwit.protocols.broker.streams.outbox import Outbox
 from godwit.protocols.gathering.areas import Keyed, Spot, meets
 from godwit.protocols.host import Host, NodeId
 from godwit.protocols.topology.pastry.keys import padded
@@ -244,10 +244,14 @@ class Trails:
             self.store.delete(TABLE, TRAILS + prefix, 0)
 
     def _unconfirmed(self, region: Region) -> dict[NodeId, int]:
-        found = ((name, self._last(lane, region)) for name, lane in self.outbox.lanes.items())
+        found = ((name, self.last(name, region)) for name in self.outbox.lanes)
         return {name: number for name, number in found if number}
 
-    def _last(self, lane: Lane, region: Region) -> int:
+    def last(self, broker: NodeId, region: Region) -> int:
+        """The number of the last publication for the cell that it has not confirmed; 0 where there is none."""
+        lane = self.outbox.lanes.get(broker)
+        if lane is None:
+            return 0
         bodies = ((number, lane.parcels[number].body) for number in reversed(lane.parcels))
         return next((number for number, body in bodies if self._is_of(_decode(body), region)), 0)
 

@@ -263,7 +263,7 @@ class Membership:
         except LocalError as error:
             self.fabric.send((enter.by,), Barred(str(error), final=True), durable=False)
             return
-        asked = {*self._concerned(), enter.by}
+        asked = {*self._concerned(region), enter.by}
         self._ask(Division(self._next_ticket(), region, given, kept, set(asked), set(asked)))
 
     def _next_ticket(self) -> int:
@@ -311,7 +311,7 @@ class Membership:
         # Who kept its book, and is there, knows most of it.
         near = sorted(others, key=lambda name: self.fabric.standins.silent_s(name) > self.fabric.options.absent_s)
         given = Region(own[0].cell, near[0], own[0].term + 1)
-        asked = {*self._concerned(), near[0]}
+        asked = {*self._concerned(own[0]), near[0]}
         self._ask(Division(self._next_ticket(), own[0], given, None, set(asked), set(asked), leaves=True))
 
     def _halves(self, region: Region, enter: Enter) -> tuple[Region, Region | None]:
@@ -323,8 +323,10 @@ class Membership:
         given = Region(region.cell.append(cut, "1"), enter.by, term)
         return given, Region(region.cell.append(cut.opposite(), "0"), self.host.name, term)
 
-    def _concerned(self) -> set[NodeId]:
-        return {self.host.name, *self.fabric.interests}
+    def _concerned(self, region: Region) -> set[NodeId]:
+        """Who wants nothing any more, and has confirmed what was sent to it for the cell, may have left for good."""
+        trails, book = self.fabric.routes.trails, self.fabric.interests.items()
+        return {self.host.name, *(name for name, filters in book if filters or trails.last(name, region))}
 
     def joins(self, broker: NodeId) -> None:
         """It has said that it wants something while a cell is being divided: it must agree like the others."""
