@@ -47,6 +47,10 @@ class Interval(msgspec.Struct, frozen=True):
             return True
         return None if self.overlaps(low, high) else False
 
+    def scaled(self, by: float) -> Interval:
+        """In another unit; `by` is above zero."""
+        return Interval(self.mean * by, self.half * by, self.runs)
+
     def overlaps(self, low: float, high: float) -> bool:
         return self.low <= high and low <= self.high
 

@@ -10,10 +10,11 @@ from tests.lab.adhoc.made import PLAN, as_published, evidence, result
 
 from godwit.lab.adhoc.claims import CLAIMS
 from godwit.lab.adhoc.evidence import Evidence
-from godwit.lab.adhoc.readings import over
+from godwit.lab.adhoc.readings import NO_SLOTS, TEXTS, over
 from godwit.lab.adhoc.runs import Configuration, Result
 from godwit.lab.adhoc.verdicts import JUDGES, findings, judge
 from godwit.lab.claims import Verdict
+from godwit.lab.results import Row
 
 pytestmark = pytest.mark.feature("manet-cbr F20", "manet-cbr F23")
 
@@ -91,10 +92,16 @@ def test_an_effect_that_is_nil_in_many_worlds_is_refuted() -> None:
 
 @pytest.mark.parametrize("name", JUDGES)
 def test_a_claim_that_holds_under_one_reading_only_depends_on_the_air(name: str) -> None:
-    found = over(name, {"slots": evidence(), "no slots": evidence(FALSE[name])})
-    assert found.told == "depends on how neighbors share the air: holds with slots"
+    found = over(name, {TEXTS: [evidence()], NO_SLOTS: [evidence(FALSE[name])]})
+    assert found.told == "depends on how neighbors share the air: holds with 802.11 slots"
     assert found.depends is not None
     assert [point.holds for point in found.depends.curve] == [True, False]
+
+
+def test_credits_are_not_cheaper_than_a_gossip_that_was_not_run() -> None:
+    proximity = {s: as_published(s) for s in PLAN.cells() if s.protocol == "proximity"}
+    rows = [Row(structs.replace(s, seed=seed), found) for s, found in proximity.items() for seed in (1, 2, 3, 4)]
+    assert judge("E2d", Evidence(PLAN, rows)).verdict is Verdict.NOT_DECIDABLE
 
 
 def test_a_model_in_which_distance_falls_with_time_is_not_that_of_the_text(
@@ -105,4 +112,4 @@ def test_a_model_in_which_distance_falls_with_time_is_not_that_of_the_text(
 
 
 def test_the_model_s_arithmetic_does_not_hang_on_a_reading() -> None:
-    assert over("A1", {"slots": evidence(), "no slots": evidence()}).verdict is Verdict.ARITHMETIC
+    assert over("A1", {TEXTS: [evidence()], NO_SLOTS: [evidence()]}).verdict is Verdict.ARITHMETIC

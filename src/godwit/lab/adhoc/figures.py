@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from matplotlib.axes import Axes
 
 from godwit.lab.adhoc.evidence import Evidence, Quantity, delivery, overhead
 from godwit.lab.adhoc.model import expected_distances, torus_of
 from godwit.lab.adhoc.plan import CREDITS, PERIODS_S, SUBSCRIBER_CREDITS
+from godwit.lab.adhoc.readings import Known
 from godwit.lab.adhoc.runs import Configuration
+from godwit.lab.adhoc.waits import draw_curves, draw_margins
 from godwit.lab.pages import crossed, line, picture
 
 Line = tuple[str, Sequence[float], Sequence[Configuration]]
@@ -65,6 +68,20 @@ def drawn(evidence: Evidence) -> dict[str, bytes]:
         "A1: expected distance since the link broke": _distances,
     }
     return {caption: picture(draw) for caption, draw in plots.items()}
+
+
+SWEPT: Mapping[str, Sequence[str]] = {
+    "E1 and E2 along gossip's longest wait; above zero a claim is true": ("E1a", "E1c", "E2b", "E2c", "E2d", "E2e"),
+    "E3c and E7a along gossip's longest wait; above zero a claim is true": ("E3c", "E7a"),
+    "E4b and E7b along gossip's longest wait; above zero a claim is true": ("E4b", "E7b"),
+}
+
+
+def swept(known: Known) -> dict[str, bytes]:
+    """Caption and picture of what was swept besides: how long gossip waits, and which radio it has."""
+    margins = {caption: picture(partial(draw_margins, known=known, names=names)) for caption, names in SWEPT.items()}
+    curves = {"E1: gossip's delivery by probability, for its waits": picture(partial(draw_curves, known=known))}
+    return {**curves, **margins}
 
 
 def _lines(axes: Axes, evidence: Evidence, lines: Sequence[Line], quantity: Quantity, unit: str) -> None:

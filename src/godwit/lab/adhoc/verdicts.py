@@ -153,7 +153,7 @@ def _e2d(evidence: Evidence) -> Parts:
     for count in CREDITS:
         own = evidence.by_seed(plan.cell(credits=count))
         saved = curve.each(partial(_cheaper, curve, own))
-        if saved is not None or not own:
+        if saved is not None or not own or not curve.seeds:
             yield Part(f"Cr {count}: three quarters of gossip's packets less its own", saved)
 
 

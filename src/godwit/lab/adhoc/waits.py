@@ -1,0 +1,93 @@
+"""Where each claim holds along gossip's longest wait, which the text does not report: a table, and figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from godwit.lab.adhoc.evidence import delivery
+from godwit.lab.adhoc.readings import NO_SLOTS, SLOTS, WAITS, Known, at
+from godwit.lab.adhoc.verdicts import GossipCurve
+from godwit.lab.claims import Finding, Margin, Verdict
+from godwit.lab.pages import Table, line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WITHOUT_GOSSIP = ("E2a", "E3a", "E3b", "E4a", "E4c", "E5")
+"""They compare proximity-driven routing with itself: whatever gossip waits, their runs are the same."""
+WITH_GOSSIP = ("E1a", "E1b", "E1c", "E2b", "E2c", "E2d", "E2e", "E3c", "E4b", "E6", "E7a", "E7b", "E7c")
+
+HEADER = ("claim", "closest part", *(name.removeprefix(SLOTS) for name in WAITS), "no slots, 10 ms")
+NOTE = (
+    "Does a claim hold, and by how much in the part that is closest to failing or fails most; a part of another name is"
+    " named. Where E6 and E7c fail by proximity-driven routing alone, gossip was not run. "
+    f"{', '.join(WITHOUT_GOSSIP)} have no gossip in them."
+)
+HELD = {Verdict.REPRODUCED: "holds", Verdict.NOT_REPRODUCED: "fails", Verdict.NOT_DECIDABLE: "open"}
+
+
+def table(known: Known) -> Table:
+    rows = [
+        (name, *_row(name, known)) for name in WITH_GOSSIP if any(at(name, own)[0].margins for own in known.values())
+    ]
+    return Table("How long gossip waits (E1 to E7)", NOTE, HEADER, rows)
+
+
+def _row(name: str, known: Known) -> list[str]:
+    readings = [reading for reading in (*WAITS, NO_SLOTS) if reading in known]
+    found = [at(name, known[reading]) for reading in readings]
+    part = closest([finding for finding, _ in found])
+    smaller = [evidence is not known[reading][0] for reading, (_, evidence) in zip(readings, found, strict=True)]
+    return [part, *(_cell(finding, part, short) for (finding, _), short in zip(found, smaller, strict=True))]
+
+
+def _cell(finding: Finding, part: str, is_short: bool) -> str:
+    own = next((margin for margin in finding.margins if margin.of == part), None)
+    if own is None and finding.margins:
+        own = min(finding.margins, key=_room)
+    if own is None:
+        return "not run"
+    named = "" if own.of == part else f" ({own.of})"
+    size = " of size short" if is_short else ""
+    return f"{HELD[finding.verdict]}: {own.by}{named}, {own.by.runs} worlds{size}"
+
+
+def closest(found: Sequence[Finding]) -> str:
+    """The part of the first of these that comes closest to failing in any, or fails the most."""
+    names = {margin.of for margin in found[0].margins} if found else set()
+    every = [margin for finding in found for margin in finding.margins if margin.of in names or not names]
+    return min(every, key=_room).of if every else ""
+
+
+def _room(margin: Margin) -> float:
+    """In intervals, since parts have units of their own; without an interval there is all the room."""
+    if not margin.by.half:
+        return math.copysign(math.inf, margin.by.mean)
+    return margin.by.mean / margin.by.half if math.isfinite(margin.by.half) else math.inf
+
+
+def draw_margins(axes: Axes, known: Known, names: Sequence[str]) -> None:
+    """Of each claim the part of the table, as a share of its largest margin; above zero the claim is true."""
+    for name in names:
+        found = {wait_s * 1e3: at(name, known[reading])[0] for reading, wait_s in WAITS.items() if reading in known}
+        part = closest(list(found.values()))
+        drawn = [(x, m.by) for x, finding in found.items() for m in finding.margins if m.of == part]
+        largest = max((abs(by.mean) for _, by in drawn), default=0.0) or 1.0
+        line(axes, [(x, by.scaled(1 / largest)) for x, by in drawn], f"{name}: {part}")
+    axes.axhline(0, color="#b3261e", linewidth=1)
+    axes.set_xlabel("gossip waits up to, ms")
+    axes.set_ylabel("margin, of the largest")
+
+
+def draw_curves(axes: Axes, known: Known) -> None:
+    """Gossip's delivery over its probability, a line for each reading."""
+    for reading, sizes in known.items():
+        evidence = next((own for own in sizes if GossipCurve(own).seeds), None)
+        if evidence is not None:
+            settings = {p: evidence.plan.gossip(p) for p in evidence.plan.probabilities}
+            found = [(p, evidence.mean(delivery, setting)) for p, setting in settings.items()]
+            line(axes, found, reading.replace("gossip waits ", ""), ms=3)
+    axes.set_xlabel("probability")
+    axes.set_ylabel("delivery")
