@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,14 @@ CHOSEN = Configuration(seed=2, estimate=Estimate.RESIDENCE, radio="ideal disc")
 
 def kept(path: Path, code: str = "1") -> Results[Configuration, Result]:
     return Results(path, Configuration, Result, Provenance(code=code, commit="c" + code, machine="test"))
+
+
+def test_how_long_a_run_took_is_kept_to_the_millisecond_and_all_else_to_the_last_digit(tmp_path: Path) -> None:
+    exact = msgspec.structs.replace(result(0.5, 2.0), wall_s=1.23456789, cpu_s=0.00049, delay_mean_s=0.123456789012)
+    kept(tmp_path / "results.parquet").add(PLAIN, exact)
+    again = kept(tmp_path / "results.parquet")
+    assert again.rows[0].result == msgspec.structs.replace(exact, wall_s=1.235, cpu_s=0.0)
+    assert again.is_equal("1", PLAIN, exact)
 
 
 @pytest.mark.feature("manet-cbr F20")
