@@ -40,6 +40,9 @@ PLANS: Mapping[str, Plan] = {
 }
 
 
+BESIDE = " What was not run at this size in a reading is shown there as the size short has it, which is then named."
+
+
 def outcome(rows: Sequence[AdhocRow], size: str) -> Outcome:
     plan = PLANS[size]
     known = readings.known(plan, rows)
@@ -51,8 +54,8 @@ def outcome(rows: Sequence[AdhocRow], size: str) -> Outcome:
             f" {plan.measure_s:g} s measured after {plan.warm_s:g} s, {len(seeds)} seeds; settings with more than"
             f" {plan.heavy:g} receptions a second {plan.heavy_s:g} s and up to {plan.heavy_seeds} seeds. Published are"
             " numbers without the length of a run; the spec suggests 300 s and ten seeds. Each claim is judged on the"
-            " radio with 802.11's slots, for four longest waits of gossip, and on one that senses at once. Where one of"
-            " the last four was not run at the published size, the size short speaks for it."
+            " radio with 802.11's slots, for four longest waits of gossip, and on one that senses at once."
+            f"{BESIDE if size == 'published' else ''}"
         ),
         findings=readings.findings(plan, rows),
         tables=[waits.table(known), _gossip(known), _headline(known)],
