@@ -90,6 +90,7 @@ def test_the_sweep_has_a_figure_of_every_claim_with_gossip_that_it_can_turn() ->
     figures = swept({at: [evidence()] for at in WAITS})
     assert all(png.startswith(b"\x89PNG") for png in figures.values())
     assert len(figures) == len(SWEPT) + 1
+    assert len(swept({TEXTS: [evidence()]})) == 1, "one wait is no sweep"
 
 
 def test_the_sweep_comes_right_after_the_text_s_own_reading_and_has_as_many_worlds() -> None:

@@ -7,12 +7,12 @@ from functools import partial
 
 from matplotlib.axes import Axes
 
+from godwit.lab.adhoc import waits
 from godwit.lab.adhoc.evidence import Evidence, Quantity, delivery, overhead
 from godwit.lab.adhoc.model import expected_distances, torus_of
 from godwit.lab.adhoc.plan import CREDITS, PERIODS_S, SUBSCRIBER_CREDITS
 from godwit.lab.adhoc.readings import Known
 from godwit.lab.adhoc.runs import Configuration
-from godwit.lab.adhoc.waits import draw_curves, draw_margins
 from godwit.lab.pages import crossed, line, picture
 
 Line = tuple[str, Sequence[float], Sequence[Configuration]]
@@ -79,9 +79,10 @@ SWEPT: Mapping[str, Sequence[str]] = {
 
 def swept(known: Known) -> dict[str, bytes]:
     """Caption and picture of what was swept besides: how long gossip waits, and which radio it has."""
-    margins = {caption: picture(partial(draw_margins, known=known, names=names)) for caption, names in SWEPT.items()}
-    curves = {"E1: gossip's delivery by probability, for its waits": picture(partial(draw_curves, known=known))}
-    return {**curves, **margins}
+    curves = {"E1: gossip's delivery by probability, for its waits": picture(partial(waits.draw_curves, known=known))}
+    every = {caption: waits.swept(known, names) for caption, names in SWEPT.items()}
+    drawn = {caption: picture(partial(waits.draw_margins, found=found)) for caption, found in every.items() if found}
+    return {**curves, **drawn}
 
 
 def _lines(axes: Axes, evidence: Evidence, lines: Sequence[Line], quantity: Quantity, unit: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from godwit.lab.adhoc.evidence import delivery
@@ -68,17 +68,38 @@ def _room(margin: Margin) -> float:
     return margin.by.mean / margin.by.half if math.isfinite(margin.by.half) else math.inf
 
 
-def draw_margins(axes: Axes, known: Known, names: Sequence[str]) -> None:
-    """Of each claim the part of the table, as a share of its largest margin; above zero the claim is true."""
+def swept(known: Known, names: Sequence[str]) -> dict[str, dict[float, Margin]]:
+    """Of these claims those that were run at more than one wait: the part of the table, by the wait in milliseconds."""
+    found: dict[str, dict[float, Margin]] = {}
     for name in names:
-        found = {wait_s * 1e3: at(name, known[reading])[0] for reading, wait_s in WAITS.items() if reading in known}
-        part = closest(list(found.values()))
-        drawn = [(x, m.by) for x, finding in found.items() for m in finding.margins if m.of == part]
-        largest = max((abs(by.mean) for _, by in drawn), default=0.0) or 1.0
-        line(axes, [(x, by.scaled(1 / largest)) for x, by in drawn], f"{name}: {part}")
+        each = {reading: at(name, known[reading])[0] for reading in (*WAITS, NO_SLOTS) if reading in known}
+        part = closest(list(each.values()))
+        found[name] = {
+            WAITS[reading] * 1e3: margin
+            for reading, finding in each.items()
+            for margin in finding.margins
+            if reading in WAITS and margin.of == part
+        }
+    return {name: own for name, own in found.items() if len(own) > 1}
+
+
+def draw_margins(axes: Axes, found: Mapping[str, Mapping[float, Margin]]) -> None:
+    """Of each claim its margins, as shares of the largest; above zero the claim is true.
+
+    Claims stand a little beside one another, so that their intervals can be told apart.
+    """
+    for place, (name, by_wait) in enumerate(found.items()):
+        largest = max(abs(margin.by.mean) for margin in by_wait.values()) or 1.0
+        drawn = [(x + place * BESIDE_MS, margin.by.scaled(1 / largest)) for x, margin in by_wait.items()]
+        line(axes, drawn, f"{name}: {next(iter(by_wait.values())).of}", ms=3)
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, -CUT), min(high, CUT))
     axes.axhline(0, color="#b3261e", linewidth=1)
     axes.set_xlabel("gossip waits up to, ms")
-    axes.set_ylabel("margin, of the largest")
+    axes.set_ylabel(f"margin, of the largest; cut at {CUT:g}")
+
+
+BESIDE_MS, CUT = 0.001, 3.0
 
 
 def draw_curves(axes: Axes, known: Known) -> None:
