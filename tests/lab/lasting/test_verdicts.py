@@ -8,7 +8,7 @@ import pytest
 
 from godwit.lab.claims import Verdict
 from godwit.lab.lasting.runs import Configuration, Result
-from godwit.lab.lasting.study import PLANS, outcome
+from godwit.lab.lasting.study import PLANS, STUDY, outcome
 from godwit.lab.lasting.verdicts import Rows, judge
 from godwit.lab.results import Row
 from godwit.tables.double import Effort, Sense
@@ -97,6 +97,11 @@ def test_a_single_run_decides_nothing_about_costs() -> None:
     assert verdicts(alone)["C21"] is Verdict.NOT_DECIDABLE
     assert verdicts(alone)["C22"] is Verdict.NOT_DECIDABLE
     assert verdicts(alone)["C23"] is Verdict.NOT_DECIDABLE
+
+
+def test_runs_that_count_what_earlier_ones_did_not_are_vouched_for_by_themselves() -> None:
+    strands = {STUDY.strand(one): one.varied for one in PLANS["published"].runs() if one.varied in ("both", "random")}
+    assert strands == {"": "both", "random preloading": "random"}
 
 
 def test_a_quick_plan_refutes_nothing() -> None:
