@@ -11,7 +11,7 @@ from godwit.lab.adhoc.evidence import Evidence
 from godwit.lab.adhoc.figures import SWEPT, swept
 from godwit.lab.adhoc.readings import NO_SLOTS, PUBLISHED, SLOTS, TEXTS, WAITS, over, runs
 from godwit.lab.adhoc.verdicts import JUDGES, judge
-from godwit.lab.adhoc.waits import WITH_GOSSIP, WITHOUT_GOSSIP, table
+from godwit.lab.adhoc.waits import WITH_GOSSIP, WITHOUT_GOSSIP, published, table
 from godwit.lab.claims import Verdict
 from godwit.lab.results import Row
 
@@ -101,3 +101,11 @@ def test_the_sweep_comes_right_after_the_text_s_own_reading_and_has_as_many_worl
     assert {run.seed for run in curve} == set(range(301, 341))
     assert {run.probability for run in curve} == set(PUBLISHED.probabilities)
     assert every.index(curve[-1]) < min(i for i, run in enumerate(every) if run.seed > 310 and run.nodes == 300)
+
+
+def test_what_the_text_has_in_numbers_stands_beside_ours_in_each_reading() -> None:
+    rows = {row[0]: row[1:] for row in published({TEXTS: [evidence()], SLOTS + "0.1 ms": [NOTHING, evidence()]}).rows}
+    assert rows["its packets per delivery"][:2] == ("2.5", "2.49 ± 0.0073, 4 worlds")
+    assert rows["gossip's delivery at 2.5 packets per delivery"][0] == "0.30"
+    assert {cells[2] for cells in rows.values()} == {"not run"}
+    assert all(cells[4].endswith("4 worlds of size short") for cells in rows.values())

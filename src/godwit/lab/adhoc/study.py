@@ -58,7 +58,7 @@ def outcome(rows: Sequence[AdhocRow], size: str) -> Outcome:
             f"{BESIDE if size == 'published' else ''}"
         ),
         findings=readings.findings(plan, rows),
-        tables=[waits.table(known), _gossip(known), _headline(known)],
+        tables=[waits.published(known), waits.table(known), _gossip(known), _headline(known)],
         parameters=PARAMETERS,
         seeds=spanned(seeds),
         figures=partial(_figures, known),

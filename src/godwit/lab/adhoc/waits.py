@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from godwit.lab.adhoc.evidence import delivery
+from godwit.lab.adhoc.evidence import Evidence, delivery, overhead
 from godwit.lab.adhoc.readings import NO_SLOTS, SLOTS, WAITS, Known, at
 from godwit.lab.adhoc.verdicts import GossipCurve
 from godwit.lab.claims import Finding, Margin, Verdict
+from godwit.lab.intervals import Interval
 from godwit.lab.pages import Table, line
 
 if TYPE_CHECKING:
@@ -66,6 +68,46 @@ def _room(margin: Margin) -> float:
     if not margin.by.half:
         return math.copysign(math.inf, margin.by.mean)
     return margin.by.mean / margin.by.half if math.isfinite(margin.by.half) else math.inf
+
+
+NUMBERS: Mapping[str, tuple[str, Callable[[Evidence], Interval | None]]] = {
+    "proximity-driven routing without credits: delivery": ("0.70", lambda e: e.mean(delivery, e.plan.cell())),
+    "its packets per delivery": ("2.5", lambda e: e.mean(overhead, e.plan.cell())),
+    "gossip's packets per delivery at a delivery of 0.70": ("5.5", lambda e: _packets_at(e, 0.7)),
+    "gossip's packets per delivery at a delivery of 0.50": ("5 or more", lambda e: _packets_at(e, 0.5)),
+    "gossip's delivery at 2.5 packets per delivery": ("0.30", lambda e: _delivery_at(e, 2.5)),
+}
+"""All numbers of the text that were measured (E1c, E2a to E2c), and how they are measured again."""
+
+
+def _packets_at(evidence: Evidence, wanted: float) -> Interval | None:
+    curve = GossipCurve(evidence)
+    return curve.each(partial(curve.overhead_at, wanted))
+
+
+def _delivery_at(evidence: Evidence, packets: float) -> Interval | None:
+    curve = GossipCurve(evidence)
+    return curve.each(partial(curve.delivery_at, packets))
+
+
+def published(known: Known) -> Table:
+    """What the text has in numbers beside ours, reading by reading."""
+    rows = []
+    for what, (told, measured) in NUMBERS.items():
+        cells = []
+        for reading in (*WAITS, NO_SLOTS):
+            found = [(measured(own), own) for own in known.get(reading, ())]
+            mean, evidence = next((both for both in found if both[0] is not None), (None, None))
+            size = " of size short" if evidence is not None and evidence is not known[reading][0] else ""
+            cells.append(f"{mean}, {mean.runs} worlds{size}" if mean is not None else "not run")
+        rows.append((what, told, *cells))
+    return Table("Published numbers beside ours (E1, E2)", PUBLISHED_NOTE, ("what", "published", *HEADER[2:]), rows)
+
+
+PUBLISHED_NOTE = (
+    "In the default scenario, by the longest wait of gossip; gossip's are read off the line through its probabilities,"
+    " world by world. The text's other statements on these experiments are in words and figures."
+)
 
 
 def swept(known: Known, names: Sequence[str]) -> dict[str, dict[float, Margin]]:
