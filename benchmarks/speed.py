@@ -45,6 +45,7 @@ OUT = HERE.parent / "docs" / "results"
 LOAD_S, SETTLE_S = 240.0, 1.0
 WHY = "\n## Why\n"
 """From here on the page is written by people."""
+NATS = ("nats", "nats, JetStream in files")
 COLORS = 64
 """Of the picture: lines, letters, and what is between them and white."""
 QUICK = 4
@@ -79,8 +80,9 @@ class Row(NamedTuple):
 
 
 def command_of(system: str, port: int, folder: Path, durable: bool) -> list[str]:
-    if system == "nats":
-        return [str(nats_server()), "-a", "127.0.0.1", "-p", str(port)]
+    if system in NATS:
+        kept = ["-js", "-sd", str(folder / "kept")] if durable else []
+        return [str(nats_server()), "-a", "127.0.0.1", "-p", str(port), *kept]
     if system == "mosquitto":
         persistence = "true" if durable else "false"
         (folder / "conf").write_text(MOSQUITTO.format(port=port, folder=folder, persistence=persistence))
@@ -99,7 +101,7 @@ def loaded(load: str, durable: bool, system: str, words: str, fewer: int) -> dic
     given = words.split()
     at = given.index("--count") + 1
     given[at] = str(int(given[at]) // fewer)
-    if system == "nats":
+    if system in NATS:
         given += ["--version", "0"]
     port = brokers.free_port()
     with tempfile.TemporaryDirectory(prefix="godwit-bench-") as name:
@@ -227,7 +229,7 @@ ROWS = [
         ("64 B", "stored --payload 64 --count 60000 --version 4"),
         ("256 B", "stored --payload 256 --count 60000 --version 4"),
         ("1,024 B", "stored --payload 1024 --count 40000 --version 4"),
-    ), ("godwit", "godwit, power", "mosquitto"), STORED),
+    ), ("godwit", "godwit, power", "mosquitto", "nats, JetStream in files"), STORED),
     Row("connected", "QoS 1 to a connected client", "msg/s", "200,000 at 1,000 topics", sizes(
         ("10 topics", "connected --topics 10 --count 200000"),
         ("1,000 topics", "connected --topics 1000 --count 200000"),
@@ -279,7 +281,7 @@ def can(system: str) -> bool:
     if system == "mosquitto":
         return shutil.which("mosquitto") is not None
     try:
-        return system != "nats" or nats_server().exists()
+        return system not in NATS or nats_server().exists()
     except (MissingError, subprocess.SubprocessError):
         return False
 

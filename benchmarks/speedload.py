@@ -18,6 +18,7 @@ from mqttload import ANSWER_S, CONNECT_FIVE, GIVEN_UP_S, PAYLOAD_B, Client, Spen
 
 NATS = 0
 """Given instead of a version of MQTT."""
+ANSWERS = b"answers"
 NATS_MORE_B = 2
 """A message that arrives names the subscription beside its subject."""
 
@@ -49,6 +50,14 @@ class NatsClient:
     def packet(self) -> tuple[int, bytes]:
         head = self.file.readline()
         return head[0], self.file.read(int(head.split()[-1]) + 2)
+
+    def asked(self, subject: str, question: bytes) -> bytes:
+        """What is answered at ANSWERS, to which this client listens."""
+        self.socket.sendall(b"PUB %b %b %d\r\n%b\r\n" % (subject.encode(), ANSWERS, len(question), question))
+        answer = self.packet()[1]
+        if b'"error"' in answer:
+            raise SystemExit(f"NATS, {subject}: {answer.decode()}")
+        return answer[:-2]
 
 
 def peer(port: int, name: str, version: int) -> Client | NatsClient:
@@ -128,6 +137,25 @@ def stored(port: int, version: int, payload_b: int, count: int, window: int, nam
     out = b"".join(packets[n % len(packets)] for n in range(count))
     taken_s, got = pumped(publisher.socket, out, [publisher.socket], answer_b * count, window * len(packets[0]))
     return {"per_s": got / answer_b / taken_s, "arrived": got / answer_b / count}
+
+
+def stored_by_nats(port: int, payload_b: int, count: int, window: int, name: str) -> dict[str, float]:
+    """The same with JetStream: a stream in files and a durable consumer that is away; each message is acknowledged."""
+    publisher = NatsClient(port, "p")
+    publisher.subscribe(ANSWERS.decode())
+    stream = {"name": name, "subjects": [f"{name}.>"], "storage": "file", "retention": "limits", "discard": "old"}
+    publisher.asked(f"$JS.API.STREAM.CREATE.{name}", json.dumps(stream).encode())
+    away = {"stream_name": name, "config": {"durable_name": "away", "ack_policy": "explicit"}}
+    publisher.asked(f"$JS.API.CONSUMER.DURABLE.CREATE.{name}.away", json.dumps(away).encode())
+    first = publisher.asked(f"{name}.topic", bytes(payload_b))
+    if json.loads(first)["seq"] != 1:
+        raise SystemExit(f"NATS keeps it, but says {first.decode()}")
+    # The answers differ in the number of the message alone.
+    sizes = [len(first) - 1 + len(str(number)) for number in range(2, count + 2)]
+    expected_b = sum(len(b"MSG %b 1 %d\r\n" % (ANSWERS, size)) + size + 2 for size in sizes)
+    one = b"PUB %b.topic %b %d\r\n%b\r\n" % (name.encode(), ANSWERS, payload_b, bytes(payload_b))
+    taken_s, got = pumped(publisher.socket, one * count, [publisher.socket], expected_b, window * len(one))
+    return {"per_s": got / expected_b * count / taken_s, "arrived": got / expected_b}
 
 
 class Receipts:
@@ -281,6 +309,8 @@ def main() -> None:
             result = crowd(port, version, given.clients, given.topics, count, 4000)
         case "round-trips":
             result = round_trips(port, version, given.payload, count)
+        case "stored" if version == NATS:
+            result = stored_by_nats(port, given.payload, count, 1000, given.session)
         case "stored":
             result = stored(port, version, given.payload, count, 1000, given.session)
         case "connected":
