@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from array import array
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from godwit.filters.filters import Filter, FilterSet, attribute, filter_of
 from godwit.filters.predicates import Kind, Outside, Text, TextOp, Within, equ, gr, like, neq, rng
 from godwit.filters.text import parse
 from godwit.tables.matching.batch import Batch
-from godwit.tables.matching.index import GROUPED_MAX, Groups, Index, Matches
+from godwit.tables.matching.index import Index, Matches
 
 Wanted = Filter | FilterSet
 matching = pytest.mark.feature("content-routing F4")
@@ -109,27 +110,27 @@ def test_few_events_that_reach_little_go_one_after_the_other_and_many_that_reach
         assert [sorted(ids.tolist()) for ids in matches] == [expected(wanted, event) for event in stream]
 
 
-@given(st.lists(st.lists(st.lists(st.integers(0, 40), unique=True), min_size=1), min_size=1), st.integers(1, 7))
-def test_matches_by_group_are_those_by_event(batches: list[list[list[int]]], groups: int) -> None:
-    """A group comes once, with what any of its ids wants, in order, and whatever was asked before."""
-    known = Groups(lambda numbers: [number % groups for number in numbers])
-    for found in batches:
-        counts = np.array([0, *map(len, found)], np.int64)
-        ids = np.array([number for numbers in found for number in numbers], np.int64)
-        wanted: dict[int, dict[int, None]] = {}
-        for at, numbers in enumerate(found):
-            for number in numbers:
-                wanted.setdefault(number % groups, {})[at] = None
-        parted = known.parted(Matches(np.cumsum(counts), ids))
-        assert parted is not None
-        assert {group: list(events) for group, events in wanted.items()} == dict(parted)
-        assert len(parted) == len(wanted)
+@given(st.lists(st.lists(st.integers(0, 40), unique=True), min_size=1), st.integers(1, 7))
+def test_matches_by_group_are_those_by_event(found: list[list[int]], groups: int) -> None:
+    """A group comes once, with what any of its ids wants, in order."""
+    wanted: dict[int, dict[int, None]] = {}
+    for at, numbers in enumerate(found):
+        for number in numbers:
+            wanted.setdefault(number % groups, {})[at] = None
+    parted = matches_of(found).parted(array("i", (number % groups for number in range(41))))
+    assert parted is not None
+    assert {group: list(events) for group, events in wanted.items()} == dict(parted)
+    assert len(parted) == len(wanted)
 
 
-def test_ids_that_are_too_high_or_below_zero_have_no_groups() -> None:
-    for number in (GROUPED_MAX + 1, -1):
-        known = Groups(lambda numbers: [0] * len(numbers))
-        assert known.parted(Matches(np.array([0, 1]), np.array([number]))) is None
+@pytest.mark.parametrize("number", [-1, 1, 2])
+def test_ids_without_a_group_cannot_be_told_by_group(number: int) -> None:
+    assert matches_of([[0], [number]]).parted(array("i", [0, -1])) is None
+
+
+def matches_of(found: list[list[int]]) -> Matches:
+    ids = np.array([number for numbers in found for number in numbers], np.int64)
+    return Matches(np.cumsum([0, *map(len, found)]), ids)
 
 
 @matching

@@ -12,7 +12,8 @@ works.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -77,42 +78,25 @@ class Matches:
     def counts(self) -> Ints:
         return np.diff(self.offsets)
 
-
-GROUPED_MAX = 1 << 22
-"""Ids up to it are put into groups: each takes four bytes, whether it is in use or not."""
-
-
-class Groups:
-    """Which ids belong together, as those of one receiver do: `groups_of` tells the groups of ids, counted from 0, and
-    is asked once for each."""
-
-    def __init__(self, groups_of: Callable[[Sequence[int]], Sequence[int]]) -> None:
-        self._groups_of = groups_of
-        self._of = np.full(1, -1, np.int32)
-
-    def parted(self, matches: Matches) -> list[tuple[int, list[int]]] | None:
+    def parted(self, groups: array[int]) -> list[tuple[int, list[int]]] | None:
         """By group instead of by event: each that wants one of the events, with all that it wants, in order and each
-        once. None where ids are too high to be kept so."""
-        ids, events = matches.ids, len(matches)
+        once. Of each id `groups` tells its group, or one below zero; None where an id that wants something has none."""
+        ids, events, of = self.ids, len(self), np.frombuffer(groups, np.int32) if groups else np.zeros(0, np.int32)
         if not len(ids):
             return []
-        top = int(ids.max())
-        if top > GROUPED_MAX or ids.min() < 0:
+        if ids.min() < 0 or ids.max() >= len(of):
             return None
-        if top >= len(self._of):
-            more = np.full(top + 1, -1, np.int32)
-            self._of = np.concatenate([self._of, more])
-        new = np.unique(ids[self._of[ids] < 0])
-        if len(new):
-            self._of[new] = self._groups_of(new.tolist())
-        keys = self._of[ids].astype(np.int64) * events + np.repeat(np.arange(events), matches.counts)
+        found = of[ids].astype(np.int64)
+        if found.min() < 0:
+            return None
+        keys = found * events + np.repeat(np.arange(events), self.counts)
         keys.sort()
-        groups, wanted = np.divmod(keys[np.flatnonzero(np.diff(keys, prepend=-1))], events)
-        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        numbers, wanted = np.divmod(keys[np.flatnonzero(np.diff(keys, prepend=-1))], events)
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         order, ends = wanted.tolist(), [*starts[1:].tolist(), len(wanted)]
         return [
-            (group, order[begin:end])
-            for group, begin, end in zip(groups[starts].tolist(), starts.tolist(), ends, strict=True)
+            (number, order[begin:end])
+            for number, begin, end in zip(numbers[starts].tolist(), starts.tolist(), ends, strict=True)
         ]
 
 

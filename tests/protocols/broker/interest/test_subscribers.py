@@ -112,10 +112,55 @@ def test_events_of_a_turn_are_parted_by_who_takes_them_as_they_are() -> None:
     assert by_event[20] == {*outlets, None}
 
 
+steps = st.lists(
+    st.tuples(st.sampled_from(["add", "remove", "leave", "come", "tell"]), st.integers(0, 99)), max_size=12
+)
+
+
+@given(steps)
+def test_who_takes_a_batch_is_found_whatever_changed_between_two(steps: list[tuple[str, int]]) -> None:
+    """Clients come, go, subscribe and unsubscribe; what is kept of one batch for the next is never out of date."""
+    audiences, outlets = Audiences(), list[Any](Outlet() for _ in range(4))
+    sessions = [Session(f"c{number}", 1) for number in range(4)]
+    for session in sessions:
+        session.become(Cause.OPENED)
+        session.become(Cause.ADMITTED)
+    lows = {asked(audiences, sessions[number % 4], between(number)): number for number in range(70)}
+    number = len(lows)
+    for what, which in [("tell", 0), *steps, ("tell", 0)]:
+        session = sessions[which % 4]
+        if what == "add":
+            lows[asked(audiences, session, between(number))] = number
+            number += 1
+        elif what == "remove" and lows:
+            gone = list(lows)[which % len(lows)]
+            audiences.remove(gone)
+            del lows[gone]
+        elif what in ("leave", "come"):
+            session.outlet = outlets[which % 4] if what == "come" else None
+            audiences.changed()
+        elif what == "tell" and audiences.audience("a").asking:
+            events = [{"x": at % 90} for at in range(which, which + 40)]
+            told = audiences.outlets(audiences.audience("a").asking, events, outlets)
+            assert isinstance(told, dict)
+            wanted: dict[Any, dict[int, None]] = {}
+            for at, event in enumerate(events):
+                for sub, low in lows.items():
+                    if sub.session.outlet is not None and low <= event["x"] < low + 4:
+                        wanted.setdefault(sub.session.outlet, {})[at] = None
+            assert told == {outlet: list(found) for outlet, found in wanted.items()}
+
+
+def between(low: int) -> str:
+    return f"x >= {low} AND x < {low + 4}"
+
+
 class Outlet:
     """Stands for a client's connection."""
 
 
-def asked(audiences: Audiences, session: Session, condition: str, **more: Any) -> None:
+def asked(audiences: Audiences, session: Session, condition: str, **more: Any) -> Sub:
     wanted = Subscription(condition, "#", condition, **more)
-    audiences.add(Sub(session, wanted, understood(wanted, Limits()), 1))
+    sub = Sub(session, wanted, understood(wanted, Limits()), 1)
+    audiences.add(sub)
+    return sub

@@ -80,9 +80,9 @@ class Conditions(Generic[T]):
     def asked_by(self, number: int) -> T:
         return self._asked_by[number]
 
-    def all_asking(self, numbers: Iterable[int]) -> list[T]:
-        """Who asked for each of these."""
-        return list(map(self._asked_by.__getitem__, numbers))
+    def all_asked(self) -> Iterable[tuple[int, T]]:
+        """Who asked for each, by its number."""
+        return self._asked_by.items()
 
     def numbers(self, events: Sequence[Mapping[str, Value]]) -> list[list[int]]:
         """For each event the conditions that it meets, by the numbers under which they were filed."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from godwit.events import Value
 from godwit.filters.filters import Filter, FilterSet
 from godwit.protocols.broker.api import Outlet
-from godwit.protocols.broker.interest.conditions import Conditions
+from godwit.protocols.broker.interest.conditions import FEW, Conditions
+from godwit.protocols.broker.interest.owners import NUMBERED_MAX, Owners
 from godwit.protocols.broker.interest.remote import Others
 from godwit.protocols.broker.interest.shares import group_of, key_of, opened, parted
 from godwit.protocols.broker.publication import Publication
@@ -18,7 +19,7 @@ from godwit.protocols.broker.topics import Trie, meaning, problem_of_name
 from godwit.protocols.host import NodeId
 
 if TYPE_CHECKING:
-    from godwit.tables.matching.index import Groups, Matches
+    from godwit.tables.matching.index import Matches
 
 CACHED_MAX, CACHED_LENGTH_MAX = 65_536, 256
 """Topics whose audience is remembered; beyond it all are forgotten, which costs one lookup each. Longer ones are not:
@@ -148,58 +149,43 @@ Parted = dict[Outlet, list[int]]
 
 
 class _Outlets(dict[int, Outlet | _Beyond | None]):
-    """To whom what meets a condition goes as it is, by the condition's number; None: its client is not connected."""
+    """To whom what meets a condition goes as it is: by the number of its owner, or by its own where there are no
+    owners. None: its client is not connected. Good until anybody comes, goes or subscribes."""
 
-    def __init__(self, conditions: Asking, taking: Container[Outlet]) -> None:
+    def __init__(self, conditions: Asking, owners: Owners | None, taking: Container[Outlet]) -> None:
         self._conditions = conditions
+        self._owners = owners
         self._taking = taking
-        self._groups: Groups | None = None
-        self._of_group: dict[Outlet | _Beyond | None, int] = {}
-        self._of_session: dict[Session, int] = {}
-        """The group of those of its subscriptions for which nothing but their session counts."""
 
     def parted(self, matches: Matches) -> Parted | None:
-        """Who wants what, where nobody is beyond and numbers are not too high."""
-        if self._groups is None:
-            from godwit.tables.matching.index import Groups
-
-            self._groups = Groups(self._groups_of)
-        found = self._groups.parted(matches)
+        """Who wants what, where conditions have owners and nobody is beyond."""
+        found = matches.parted(self._owners.of) if self._owners is not None else None
         if found is None:
             return None
-        outlets = list(self._of_group)
-        by_outlet = {outlets[group]: events for group, events in found}
+        by_outlet: dict[Outlet | _Beyond | None, list[int]] = {self[owner]: events for owner, events in found}
         by_outlet.pop(None, None)
         return None if BEYOND in by_outlet else cast("Parted", by_outlet)
 
-    def _groups_of(self, numbers: Sequence[int]) -> list[int]:
-        """With few steps for each number: all are asked for again whenever somebody comes, goes or subscribes."""
-        of_session, found = self._of_session, list[int]()
-        for one in self._conditions.all_asking(numbers):
-            if isinstance(one, Group) or one.wanted.no_local or one.wanted.identifier:
-                found.append(self._group_of(one))
-                continue
-            group = of_session.get(one.session)
-            if group is None:
-                group = of_session[one.session] = self._group_of(one)
-            found.append(group)
-        return found
-
-    def _group_of(self, asked_by: Sub | Group) -> int:
-        return self._of_group.setdefault(self._found(asked_by), len(self._of_group))
+    def wanting(self, numbers: Iterable[int]) -> Wanting:
+        """To whom what meets these conditions goes."""
+        if self._owners is None:
+            return {self[number] for number in numbers}
+        of = self._owners.of
+        return {self[of[number]] for number in numbers}
 
     def __missing__(self, number: int) -> Outlet | _Beyond | None:
-        found = self[number] = self._found(self._conditions.asked_by(number))
+        asker = self._conditions.asked_by(number) if self._owners is None else self._owners[number]
+        found = self[number] = self._found(asker)
         return found
 
-    def _found(self, asked_by: Sub | Group) -> Outlet | _Beyond | None:
-        if isinstance(asked_by, Group):
+    def _found(self, asker: Session | Sub | Group) -> Outlet | _Beyond | None:
+        if isinstance(asker, Group):
             return BEYOND
-        wanted, session = asked_by.wanted, asked_by.session
+        session = asker.session if isinstance(asker, Sub) else asker
         if session.outlet is None:
             return None
-        is_plain = not wanted.no_local and not wanted.identifier and session.plain and session.outlet in self._taking
-        return session.outlet if is_plain else BEYOND
+        is_alike = isinstance(asker, Session) or not (asker.wanted.no_local or asker.wanted.identifier)
+        return session.outlet if is_alike and session.plain and session.outlet in self._taking else BEYOND
 
 
 class Found:
@@ -263,6 +249,7 @@ class Audiences:
         self._alike: dict[object, Audience] = {}
         """By all who want a topic: those who want thousands of topics by a wildcard are looked at once."""
         self._outlets: dict[Asking, _Outlets] = {}
+        self._owners: dict[Asking, Owners] = {}
 
     def prepare_with(self, prepared: Callable[[], bool]) -> None:
         """See `Conditions.prepared`."""
@@ -374,13 +361,13 @@ class Audiences:
         for conditions in asking:
             known = self._outlets.get(conditions)
             if known is None:
-                known = self._outlets[conditions] = _Outlets(conditions, taking)
+                known = self._outlets[conditions] = _Outlets(conditions, self._owners.get(conditions), taking)
             matches = conditions.matches(events)
             by_outlet = known.parted(matches) if matches is not None and len(asking) == 1 else None
             if by_outlet is not None:
                 return by_outlet
             met = conditions.numbers(events) if matches is None else [numbers.tolist() for numbers in matches]
-            one = [{known[number] for number in numbers} for numbers in met]
+            one = [known.wanting(numbers) for numbers in met]
             found = [mine | more for mine, more in zip(found, one, strict=True)] if found else one
         return found
 
@@ -426,12 +413,22 @@ class Audiences:
             conditions = self._conditions[topics] = Conditions()
             conditions.prepared = self._prepared
             self._asking.add(topics, topics, conditions)
-        return conditions.add(_content(topics, filters), asked_by)
+        number, owners = conditions.add(_content(topics, filters), asked_by), self._owners.get(conditions)
+        if number > NUMBERED_MAX:
+            self._owners.pop(conditions, None)
+        elif owners is not None:
+            owners.add(number, asked_by)
+        elif len(conditions) > FEW:
+            self._owners[conditions] = Owners(conditions.all_asked())
+        return number
 
     def _ask_no_more(self, topics: str, number: int) -> None:
         conditions = self._conditions[topics]
         conditions.remove(number)
+        if conditions in self._owners:
+            self._owners[conditions].remove(number)
         if not conditions:
+            self._owners.pop(conditions, None)
             del self._conditions[topics]
             self._asking.remove(topics, topics)
 
