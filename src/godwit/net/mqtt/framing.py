@@ -163,16 +163,32 @@ def _like(
 ) -> int:
     """Add those that follow this packet and have its size, the length of its topic, and the route; where that ends."""
     start, body, name_end, payload, stop, _ = one
-    header, step, has_properties = data[start:body], stop - start, payload > name_end + 2
-    startswith, last = data.startswith, end - step
-    while len(found) < most and stop <= last and startswith(header, stop):
-        start, body, name_end, payload = stop, body + step, name_end + step, payload + step
-        number = data[name_end] << 8 | data[name_end + 1]
-        if not number or (has_properties and data[payload - 1]) or find(data[body:name_end]) is not route:
-            break
-        stop += step
-        found.append((start, body, name_end, payload, stop, number))
-    return stop
+    step, has_properties = stop - start, payload > name_end + 2
+    count = min(most - len(found), (end - stop) // step)
+
+    def every(place: int) -> bytes:
+        """The byte at this place of each packet."""
+        return data[place + step : place + step + count * step : step]
+
+    # Each byte is looked at in all packets at once, as far as those before it are alike: a loop takes twice as long.
+    for place in range(start, body):
+        count = _leading(every(place), data[place : place + 1])
+    if has_properties:
+        count = _leading(every(payload - 1), b"\0")
+    numbers = [high << 8 | low for high, low in zip(every(name_end), every(name_end + 1), strict=True)]
+    if 0 in numbers:
+        count = numbers.index(0)
+    alike, begin, finish = 0, body + step, name_end + step
+    while alike < count and find(data[begin:finish]) is route:
+        alike, begin, finish = alike + 1, begin + step, finish + step
+    ways = (range(place + step, place + step + alike * step, step) for place in (start, body, name_end, payload, stop))
+    found += zip(*ways, numbers[:alike], strict=True)
+    return stop + alike * step
+
+
+def _leading(values: bytes, wanted: bytes) -> int:
+    """How many of them are `wanted` before the first that is not."""
+    return len(values) - len(values.lstrip(wanted))
 
 
 ANSWERS = frozenset({0x40, 0x50, 0x62, 0x70})
