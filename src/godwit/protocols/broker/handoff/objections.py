@@ -111,6 +111,7 @@ class Objections:
             self._undisputed = claim
             claim.then()
             self._undisputed = None
+            self.moves.settled(client)  # another session may be here by now, which waited for this to be decided
             return
         note = f"claims the session of {client}, whose client has shown elsewhere that it is not there"
         self.moves.refuse(claim.by, claim.message, note)
