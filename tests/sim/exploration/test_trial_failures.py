@@ -31,6 +31,8 @@ CURED = {
     " stands in for it behind a publisher's `Pass`. It answered at once, and what the other matched next came first.",
     "ring-claim-decided-while-another-session-waits": "A session came while another of the same client was claimed. The"
     " other went into it when that was decided, and nobody told the one that it need not remember any longer.",
+    "dht-copy-without-a-line-of-its-own": "A broker could not write for seconds, and took up a copy that its source had"
+    " dropped and given to another. The two met twice, and what a client had had in the copy came again.",
     "ring-own-publications-behind-what-it-had-matched": "A broker heard that another stands in for it while what its"
     " own client had published was still on its way. What the client published next went by the other, and came first.",
     "ring-second-ring-of-one-that-left": "A broker left the ring, lost its disk, began a ring of its own, and did not"
