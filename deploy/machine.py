@@ -12,6 +12,7 @@ compiles them when they are first used.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -77,7 +78,8 @@ def has_linker() -> bool:
 
 
 def compiled(folder: str) -> Path:
-    """The extension module `machine`, in this folder."""
+    """The extension module `machine`, in this folder. Python looks for no garbage meanwhile: all of it is needed."""
+    gc.disable()
     sys.path.insert(0, str(ROOT / "src"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numba names no successor of pycc yet

@@ -29,7 +29,15 @@ source_at, event_at, search_at = opener(L.Source), opener(L.SingleEvent), opener
 _entry = njit(cache=True, error_model="numpy")
 
 
+Doors = tuple[Callable[..., Any], ...]
+
+
 def made(digest: int) -> Kernels:
+    doors = (*_changes(digest), *_tables(digest), *_batches(digest), *_events(digest))
+    return Kernels(*(checks.watched(name, kernel) for name, kernel in zip(Kernels._fields, doors, strict=True)))
+
+
+def _changes(digest: int) -> Doors:
     @_entry
     def add(state: int, program: int, begin: int) -> tuple[int, int]:
         digest  # noqa: B018
@@ -64,6 +72,10 @@ def made(digest: int) -> Kernels:
         s.heads[L.OUTERS] -= 1
         free_term(s, term)
 
+    return add, remove, is_known, first, new_outer, drop_outer
+
+
+def _tables(digest: int) -> Doors:
     @_entry
     def rehash_points(state: int, table: Any) -> int:
         digest  # noqa: B018
@@ -89,6 +101,10 @@ def made(digest: int) -> Kernels:
         digest  # noqa: B018
         return unreadable(schema)
 
+    return rehash_points, rehash_texts, rehash_compounds, rehash_ids, first_unreadable
+
+
+def _batches(digest: int) -> Doors:
     @_entry
     def match_slice(
         state: int, scratch: int, source: int, schema: int, array: int, start: int, n: int, length: int, out: Any
@@ -122,19 +138,10 @@ def made(digest: int) -> Kernels:
             lent(counts)[event] = w.ends[event]
         return counts
 
-    @_entry
-    def match_event(state: int, scratch: int, event: int, out: Any) -> Any:
-        digest  # noqa: B018
-        s, w, e = state_at(state), scratch_at(scratch), event_at(event)
-        begin_slice(w, 1)
-        take_event(s, w, e)
-        count = 0
-        if not w.counters[L.OVERFLOW]:
-            count, out = walk_event(s, w, 0, out)
-        end_slice(s, w)
-        forget_event(w, e)
-        return copied(out, count, count), out
+    return match_slice, count_slice
 
+
+def _events(digest: int) -> Doors:
     @_entry
     def match_few(
         state: int, scratch: int, source: int, schema: int, array: int, start: int, n: int, length: int, out: Any
@@ -156,17 +163,25 @@ def made(digest: int) -> Kernels:
         return copied(out, count, count), counts, out
 
     @_entry
+    def match_event(state: int, scratch: int, event: int, out: Any) -> Any:
+        digest  # noqa: B018
+        s, w, e = state_at(state), scratch_at(scratch), event_at(event)
+        begin_slice(w, 1)
+        take_event(s, w, e)
+        count = 0
+        if not w.counters[L.OVERFLOW]:
+            count, out = walk_event(s, w, 0, out)
+        end_slice(s, w)
+        forget_event(w, e)
+        return copied(out, count, count), out
+
+    @_entry
     def rows_between(search: int, words: int, out: Any) -> Any:
         digest  # noqa: B018
         count = columns.rows_between(search_at(search), words, lent(out))
         return copied(out, count, count)
 
-    doors: tuple[Callable[..., Any], ...] = (
-        *(add, remove, is_known, first, new_outer, drop_outer),
-        *(rehash_points, rehash_texts, rehash_compounds, rehash_ids),
-        *(first_unreadable, match_slice, count_slice, match_few, match_event, rows_between),
-    )
-    return Kernels(*(checks.watched(name, kernel) for name, kernel in zip(Kernels._fields, doors, strict=True)))
+    return match_few, match_event, rows_between
 
 
 NATIVE: dict[Any, Any] = {int: types.int64, Longs: types.int64[::1], Ints: types.int32[::1]}

@@ -12,7 +12,7 @@ import numpy as np
 from godwit.tables.compiled import layout as L
 from godwit.tables.compiled.books import Vector
 from godwit.tables.compiled.layout import Program, State
-from godwit.tables.compiled.memory import address_of, compiled, inlined, whole
+from godwit.tables.compiled.memory import address_of, compiled, whole
 from godwit.tables.compiled.terms import (
     allocate,
     compound_hash,
@@ -165,7 +165,7 @@ def free_blocks(s: State, enough: int) -> int:
     return count
 
 
-@inlined
+@compiled
 def add_from(s: State, p: Program, begin: int) -> tuple[int, int]:
     """Add subscriptions from `begin` on; returns how far it came and why it stopped."""
     for which in range(begin, len(p.ids)):
@@ -176,7 +176,7 @@ def add_from(s: State, p: Program, begin: int) -> tuple[int, int]:
     return len(p.ids), L.DONE
 
 
-@inlined
+@compiled
 def add_one(s: State, p: Program, which: int) -> None:
     number, flags, slot = p.ids[which], 0, L.NO_SLOT
     first, last = p.alternatives[which], p.alternatives[which + 1]
@@ -190,7 +190,7 @@ def add_one(s: State, p: Program, which: int) -> None:
     s.heads[L.SUBSCRIPTIONS] += 1
 
 
-@inlined
+@compiled
 def add_alternative(s: State, p: Program, alternative: int, flags: int, number: int, chain: int) -> int:
     """File the postings of one alternative, each with a slot in front of the chain."""
     k, posts, area = run(s, p, p.starts[alternative], p.starts[alternative + 1])
@@ -243,7 +243,7 @@ def run(s: State, p: Program, begin: int, end: int) -> tuple[int, int, int]:
     return k, posts, area
 
 
-@inlined
+@compiled
 def run_simple(s: State, p: Program, i: int) -> tuple[int, int]:
     step = p.code[i]
     op, attr, count = step.op, step.attr, step.count
@@ -264,7 +264,7 @@ def run_simple(s: State, p: Program, i: int) -> tuple[int, int]:
     return count, L.NEVER
 
 
-@inlined
+@compiled
 def run_compound(s: State, p: Program, i: int, k: int) -> int:
     """Make a compound of the predicates on the stack from the k-th on."""
     step = p.code[i]

@@ -24,7 +24,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba._dynfunc import make_function
 from numba.core import cgutils
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
 from numba.extending import intrinsic, models, register_model
@@ -42,9 +45,38 @@ ROW_BYTES = 8 * WORDS
 """One bit for each of 256 events."""
 
 
+class PartLibrary(JITCodeLibrary):
+    """The code of a function that only compiled code calls, as it was lowered: whoever calls it optimizes it.
+
+    numba would optimize it, with all that it calls, and make machine code of it, at each level of calls anew.
+    """
+
+    def _optimize_final_module(self) -> None: ...
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class PartCompiler(Compiler):
+    def define_pipelines(self) -> Any:
+        self.state.library = PartLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.flags.no_compile = True
+        return super().define_pipelines()
+
+    def compile_extra(self, function: Callable[..., Any]) -> Any:
+        made = super().compile_extra(function)
+        # What other functions know it by; there is no machine code behind it that Python could call.
+        name = make_function(made.fndesc.lookup_module(), function.__name__, "", 0, made.environment, (made.library,))
+        self.state.targetctx.insert_user_function(name, made.fndesc, [made.library])
+        return made._replace(entry_point=name)
+
+
 def compiled(function: F) -> F:
     """For functions that only compiled code calls; those that Python calls are in `kernels`."""
-    made = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    made = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler)(
+        function
+    )
     resolve = made.get_call_template
 
     # Constants as arguments have types of their own in numba; the same code would be compiled for each of them.
@@ -55,11 +87,6 @@ def compiled(function: F) -> F:
 def native(function: Callable[..., Any]) -> Callable[..., Any]:
     """For functions that say themselves what machine code a call of theirs becomes."""
     return cast(Callable[..., Any], intrinsic(function))
-
-
-def inlined(function: F) -> F:
-    """The same for large functions that are called in one place: each level of calls is optimised anew otherwise."""
-    return cast(F, njit(inline="always")(function))
 
 
 class VectorType(types.Type):

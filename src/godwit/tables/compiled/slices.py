@@ -32,7 +32,6 @@ from godwit.tables.compiled.memory import (
     address_of,
     clear_bit,
     compiled,
-    inlined,
     load_f4,
     load_f8,
     load_i1,
@@ -535,7 +534,7 @@ def same_text(w: Scratch, event: int, other: int) -> bool:
     return same_bytes(w.addresses[event], w.addresses[other], w.sizes[event])
 
 
-@inlined
+@compiled
 def evaluate_text(s: State, w: Scratch, attr: int, address: int, size: int, mask: int) -> None:
     base, hashes = np.uint64(HASH_BASE), w.text_hashes
     hashes[0] = np.uint64(0)
@@ -718,7 +717,7 @@ def number_of(w: Scratch, event: int) -> float:
     return unordered(w.keys[event]) if w.kinds[event] == L.NUMBER else math.nan
 
 
-@inlined
+@compiled
 def take_places(s: State, w: Scratch, q: Source, which: int, schema: int, array: int, start: int, n: int) -> None:
     """Read the places of a slice from the columns of its latitudes and of its longitudes."""
     clear_kinds(w, n)
@@ -733,7 +732,7 @@ def take_places(s: State, w: Scratch, q: Source, which: int, schema: int, array:
         take_place(w, s.attrs[q.places[which, 4]].place, event, w.lats[event], number_of(w, event))
 
 
-@inlined
+@compiled
 def prepare(
     s: State, w: Scratch, q: Source, schema: int, array: int, start: int, n: int, length: int, single: bool
 ) -> None:

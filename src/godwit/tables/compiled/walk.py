@@ -30,7 +30,6 @@ from godwit.tables.compiled.memory import (
     between,
     compiled,
     conjunction,
-    inlined,
     lent,
     load_u8,
     lowest_bit,
@@ -208,7 +207,7 @@ def widened(w: Scratch, n: int, out: Any) -> Any:
     return moved
 
 
-@inlined
+@compiled
 def walk_slice(s: State, w: Scratch, n: int, out: Any, counting: bool) -> Any:
     """Visit the postings of every node that some event reaches."""
     out = walk_tree(s, w, n, L.ROOT, L.ROW_ALL, out, counting)
@@ -266,7 +265,7 @@ def visit_bucket(s: State, w: Scratch, bucket: int, n: int, depth: int, out: Any
     return out
 
 
-@inlined
+@compiled
 def finish_sums(s: State, w: Scratch, n: int, out: Any, counting: bool) -> Any:
     for begin in range(0, w.counters[L.RAISED], L.CHUNK):
         size = min(L.CHUNK, w.counters[L.RAISED] - begin)
@@ -323,7 +322,7 @@ def holds(s: State, w: Scratch, term: int) -> bool:
     return answer
 
 
-@inlined
+@compiled
 def take_event(s: State, w: Scratch, e: SingleEvent) -> None:
     """Decide every term but cuts and compounds for one event."""
     text = address_of(e.text, 0)

@@ -44,8 +44,9 @@ class Owners:
 
     def add(self, number: int, asked_by: Sub | Group) -> None:
         """A condition, by its number, which is at most NUMBERED_MAX."""
-        is_alike = isinstance(asked_by, Sub) and not asked_by.wanted.no_local and not asked_by.wanted.identifier
-        mine = asked_by.session if is_alike else asked_by
+        mine: Session | Sub | Group = asked_by
+        if isinstance(asked_by, Sub) and not asked_by.wanted.no_local and not asked_by.wanted.identifier:
+            mine = asked_by.session
         owner = self._known.get(mine)
         if owner is None:
             owner = self._known[mine] = self._free.pop() if self._free else self._made()
