@@ -18,11 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 from tests.brokers import own_ports
+from tests.seeds import few
+from tests.spark.classes import kept
 
-from godwit.pipeline import classes
 from godwit.pipeline.errors import PipelineError
-from godwit.pipeline.session import QUIET, Options, java, make_java_ready, start, workers_python
+from godwit.pipeline.session import QUIET, Options, make_java_ready, start, workers_python
 
 ROOT = Path(__file__).resolve().parents[2] / "src" / "godwit" / "pipeline"
 SETTINGS = Path(__file__).resolve().parents[1] / "spark" / "spark-defaults.conf"
@@ -83,6 +85,23 @@ def server(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
+def beside(spark: SparkSession) -> Iterator[str]:
+    """A Spark Connect server in the Java of this session, which is warm; its address."""
+    context = spark.sparkContext
+    java = context._jvm
+    assert java is not None
+    # The service itself has methods that name classes which are nowhere: who looks through all of them finds that out.
+    plugin = java.org.apache.spark.sql.connect.SparkConnectPlugin().driverPlugin()
+    with own_ports(1) as [port]:
+        context._jsc.sc().conf().set("spark.connect.grpc.binding.port", str(port))
+        plugin.init(context._jsc.sc(), None)
+        try:
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            plugin.shutdown()
+
+
+@contextmanager
 def connected(folder: Path, port: int) -> Iterator[str]:
     home, paths = (
         Path(pyspark.__file__).parent,
@@ -95,7 +114,7 @@ def connected(folder: Path, port: int) -> Iterator[str]:
         "--driver-memory",
         "512m",
         "--driver-java-options",
-        f"{QUIET} -XX:+UseSerialGC {kept_classes()}",
+        f"{QUIET} -XX:+UseSerialGC {kept()}",
         "--conf",
         f"spark.connect.grpc.binding.port={port}",
         # Of these few rows Spark's 200 parts would be two thousand tasks.
@@ -122,19 +141,14 @@ def connected(folder: Path, port: int) -> Iterator[str]:
         running.wait()
 
 
-def kept_classes() -> str:
-    """Those of Spark that another Java has left. This one is killed, and leaves none."""
-    taken = java()
-    told = "" if taken is None else classes.option(taken)
-    return told if told.startswith(classes.TAKING) else ""
-
-
 def _listens(port: int) -> bool:
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_jobs_run_through_spark_connect(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", few(1, ["beside the session of all tests", "a server of its own"]))
+def test_jobs_run_through_spark_connect(spark: SparkSession, tmp_path: Path, place: str) -> None:
+    """A server of its own is half a minute of the processor until it is warm, and is the same service."""
     rows = {"id": [1, 2, 3], "subscriber": ["c"] * 3, "time_s": [0.0, 60.0, 120.0], "lat": [0.0, 1.0, 1.0]}
     pq.write_table(pa.table(rows | {"lon": rows["lat"]}), tmp_path / "events.parquet")
     named = {"publisher": ["p"] * 3, "sequence": [1, 2, 2], "time_s": rows["time_s"]}
@@ -144,7 +158,7 @@ def test_jobs_run_through_spark_connect(tmp_path: Path) -> None:
     wishes = [{"id": "north", "filter": "lat > 0.5"}, {"id": "all", "filter": "TRUE"}, {"id": "bad", "filter": "lat >"}]
     (tmp_path / "wishes.jsonl").write_text("\n".join(map(json.dumps, wishes)))
     (tmp_path / "sites.csv").write_text("site,lat,lon\na,0,0\nb,1,1\n")
-    with server(tmp_path) as address:
+    with server(tmp_path) if place == "a server of its own" else beside(spark) as address:
         command = [sys.executable, "-c", WORK, str(tmp_path), address]
         done = subprocess.run(
             command, env=os.environ | {"PYTHONPATH": str(ROOT.parents[1])}, capture_output=True, text=True

@@ -21,6 +21,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from tests.brokers import own_ports
+from tests.spark.classes import kept
 
 from godwit.lab.mft.runs import Configuration, run
 from godwit.pipeline.match.job import MatchOptions
@@ -43,12 +44,12 @@ from godwit.pipeline.match import job as match_job
 from godwit.pipeline.mobility import job as mobility_job
 from godwit.pipeline.sweep import runs as sweep
 from godwit.pipeline.session import QUIET, Options, start
-master, match, mobility, runs = sys.argv[1:]
+master, classes, match, mobility, runs = sys.argv[1:]
 settings = {
     "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "512m",
     "spark.executor.cores": "1", "spark.sql.shuffle.partitions": "4", "spark.task.maxFailures": "8",
     "spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {classes}",
     "spark.sql.files.maxPartitionBytes": "4k",
 }
 spark = start(Options(master=master, memory="512m", ship="godwit", settings=settings))
@@ -122,7 +123,7 @@ def spark_class(folder: Path, own: dict[str, str], name: str, *words: str) -> su
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder / f"local-{name}"),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {kept()}",
         **own,
     }
     with (folder / f"{name}.log").open("wb") as log:
@@ -193,7 +194,7 @@ def submitted(spark: SparkSession, cluster: Cluster, tmp_path: Path, python: str
         rules=mobility.Rules(utc_offset_h=-7),
     )
     runs = [Configuration(size=4, speed_mps=8.0, seed=seed, publish_s=20.0, drain_s=8.0) for seed in range(24)]
-    words = [cluster.master, *(msgspec.json.encode(one).decode() for one in (match, learn, runs))]
+    words = [cluster.master, kept(), *(msgspec.json.encode(one).decode() for one in (match, learn, runs))]
     command = [sys.executable, "-c", SUBMIT, *words]
     environment = {**os.environ, "PYSPARK_PYTHON": python}
     driver = subprocess.Popen(
