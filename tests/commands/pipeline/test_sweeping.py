@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +22,9 @@ from godwit.commands.console import InputError
 from godwit.commands.pipeline import sweeping
 from godwit.commands.pipeline.sweeping import Where, in_order, opened, swept
 from godwit.lab.results import Results
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Where(spark=False)
@@ -164,27 +168,18 @@ def test_a_summary_does_not_outlive_its_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "summary.parquet").exists()
 
 
-def test_a_sweep_on_spark_goes_on_after_ctrl_c_and_runs_nothing_twice(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
+def test_a_sweep_on_spark_goes_on_after_ctrl_c_and_runs_nothing_twice(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is interrupted as people do it, with the Java of its own. What it goes on in is the session of all tests."""
     marks, out, grid = tmp_path / "marks", tmp_path / "out", tmp_path / "grid.toml"
     marks.mkdir()
     grid.write_text(
         f'experiment = "tests.toys:play"\nseeds = 6\n[grid]\nsize = [2, 3]\n'
         f'[fixed]\nmarks = "{marks}"\ntakes_s = 0.2\nfails = true\n'
     )
-    command = [
-        sys.executable,
-        "-m",
-        "godwit",
-        "pipeline",
-        "sweep",
-        str(grid),
-        "--out",
-        str(out),
-        "--master",
-        "local[2]",
-    ]
-
+    words = ["pipeline", "sweep", str(grid), "--out", str(out), "--master", "local[2]"]
+    command = [sys.executable, "-m", "godwit", *words]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while finished(out) < 2 and process.poll() is None:
         time.sleep(0.05)
@@ -196,8 +191,10 @@ def test_a_sweep_on_spark_goes_on_after_ctrl_c_and_runs_nothing_twice(tmp_path: 
     before = {(row.configuration.size, row.configuration.seed) for row in kept(out / "results.parquet").rows}
     assert 2 <= len(before) < 10
     so_far = marked(marks)
-    last = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert last.returncode == 1
+    monkeypatch.setattr(sweeping, "started", lambda *_: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    last = CliRunner().invoke(app, words)
+    assert last.exit_code == 1
     assert last.stderr.count("RuntimeError: no luck with 2") == 2
     assert {run: marked(marks)[run] for run in before} == {run: so_far[run] for run in before}
     rows = pq.read_table(out / "results.parquet").to_pylist()
