@@ -51,7 +51,8 @@ zygote.use()
 
 # For every Spark that tests start, also by commands in processes of their own. With SPARK_CONF_DIR no Java could take
 # Spark's classes from an archive (`godwit.pipeline.classes`).
-SETTINGS = Path(__file__).with_name("spark") / "spark-defaults.conf"
+ROOT = Path(__file__).resolve().parents[1]
+SETTINGS = ROOT / "tests" / "spark" / "spark-defaults.conf"
 os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file '{SETTINGS}' pyspark-shell"
 direct_files.use()
 
@@ -127,6 +128,8 @@ def spark() -> Iterator[SparkSession]:
         yield connected
         connected.stop()
         return
+    if Path.cwd() == ROOT:
+        quick["spark.python.daemon.module"] = "tools.daemon"
     # A task may fail three times, as on a cluster.
     running = start(Options(master="local[2,4]", name="tests", memory="1g", settings=quick))
     # Java looks for a short name in all its jars, each time that a column is named.
