@@ -4,7 +4,8 @@ Numba keeps machine code on disk for the processes that come after. Without this
 compile the same functions in the middle of some test. So would Python with modules, and pytest with tests, whose
 assertions it rewrites: half of the time in which a worker finds its tests. Java keeps Spark's classes
 (`godwit.pipeline.classes`); some twenty Javas are started by tests, and each saves half of its start. What sets
-modes of files for Hadoop is compiled (`tools.direct_files`).
+modes of files for Hadoop is compiled (`tools.direct_files`). Hypothesis keeps which characters there are, and which
+constants stand in all modules of ours.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from tools import direct_files
 
 CHECKED = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1"}
 """Every access is checked: a mode with machine code of its own, for `tests/tables/compiled/test_checks.py`."""
+SETTINGS = Path(__file__).resolve().parents[1] / "tests" / "spark" / "spark-defaults.conf"
+"""What Spark is told in tests."""
 MANY = 3_000
 """Enough subscriptions for every table of the index to grow once."""
 
@@ -35,7 +38,8 @@ def main() -> int:
         subprocess.run([sys.executable, "deploy/machine.py"], check=False)
         compileall.compile_dir("src", quiet=2)
         direct_files.make()
-        subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q"], stdout=subprocess.DEVNULL, check=False)
+        found = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "tools.warm"]
+        subprocess.run(found, stdout=subprocess.DEVNULL, check=False)
     make()
     keep_classes()
     if CHECKED.items() <= os.environ.items():
@@ -62,6 +66,19 @@ def make() -> None:
     assert MANY not in index
 
 
+def pytest_collection_finish() -> None:
+    """With all modules loaded: the first text that hypothesis draws has it look through all of them."""
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
+
+    @settings(max_examples=5, database=None)
+    @given(st.text())
+    def drawn(text: str) -> None:
+        pass
+
+    drawn()
+
+
 def keep_classes() -> None:
     """Run a small stream and a small batch in a session, and wait for what its Java leaves at its end."""
     try:
@@ -78,6 +95,8 @@ def keep_classes() -> None:
     from godwit.pipeline.session import QUIET, Options, java, make_java_ready, start
     from godwit.pipeline.streaming.queries import Pace
 
+    # As tests have it: what Spark would generate and compile for each query is most of the work otherwise.
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--properties-file '{SETTINGS}' pyspark-shell")
     make_java_ready()
     taken = java()
     if taken is None or not classes.option(taken).startswith(classes.LEAVING):
