@@ -319,6 +319,8 @@ CURED = {
     " session at one that was cut off. The newer session got later what it had got there, and gave it out once more.",
     "begun-anew-as-it-came": "A client knocked at two brokers. The session that came to the first began anew as it"
     " came, and so counted as newer than the one at the second, where the client had been let in meanwhile.",
+    "begun-anew-and-begun-at-one-moment": "A client knocked at two brokers at one moment. Its session began anew for"
+    " one, moved, and so counted as newer than what the other had begun: the client was let into it in place of that.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

@@ -273,7 +273,9 @@ class Moves:
         if session.inflow.is_unconfirmed and carried.memory is not None:
             carried.memory.stays = True  # it began at this knock, and others hear of it when its source has spoken
             return
-        epoch = max((epoch or self.new_epoch(opening), *(one.epoch + 1 for one in claims)))
+        # However often it moves it stays below one that another broker began for a knock at the same moment.
+        least, knock = self.next_epoch(opening.client) + EPOCHS_MAX, epoch or self.new_epoch(opening)
+        epoch = max((least, knock - EPOCHS_MAX, *(one.epoch + 1 for one in claims)))
         session.standing.epoch, session.standing.announced = epoch, False
         self.registry.reunion.begin_again(session)
 
