@@ -15,7 +15,7 @@ import msgspec
 from godwit.protocols.broker.api import UNSURE, Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
-from godwit.protocols.broker.messages import Carried, Line, Mark, Memory, Name, Turn, Turned
+from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Name, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS, State
 from godwit.protocols.broker.session.memory import born_of_session, had_without, is_same, lines_of, note
 from godwit.protocols.broker.session.parse import filters_of
@@ -95,7 +95,7 @@ class Reunion:
         Of brokers whose catch-up has come through, all that the source kept is in it or comes to it."""
         carried, before = session.carried, session.carried.memory
         memory = self._memory(session, copy.source, copy.epoch)
-        memory.continued = lines_of(before)  # brokers have turned to the copy under these
+        memory.continued = {FIRST}  # brokers have turned to the copy under this
         memory.original, memory.last = carried.age, carried.last
         memory.shown = bool(token) and token.removeprefix(UNSURE) == memory.last
         carried.memory, carried.age = memory, memory.born
@@ -106,6 +106,7 @@ class Reunion:
                 memory.firsts[origin] = dict.fromkeys(keys, 0 if gate.through else gate.number)
         memory.had = names
         if before is not None:
+            memory.continued = lines_of(before)  # or under these
             memory.stays, memory.had, memory.united = True, before.had, before.united
             memory.awaited.update(before.awaited)
             for origin, firsts in before.firsts.items():
