@@ -321,6 +321,9 @@ CURED = {
     " came, and so counted as newer than the one at the second, where the client had been let in meanwhile.",
     "begun-anew-and-begun-at-one-moment": "A client knocked at two brokers at one moment. Its session began anew for"
     " one, moved, and so counted as newer than what the other had begun: the client was let into it in place of that.",
+    "let-in-before-the-session-it-was-in-last": "Two sessions began at brokers that were cut off from one another, and"
+    " the one that the client was in ranked as older, by a calendar that was behind. It left for the other, which came"
+    " by then: the client was let into that at once, and got again what it had had.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
 }

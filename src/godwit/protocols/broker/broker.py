@@ -269,6 +269,8 @@ class Broker:
             session = None  # perhaps: that one says it
         if session is not None:
             self._take_over(session, opening, ends=ends)
+            if not ends and self._moves.waits_for_former(session, opening, outlet):
+                return
             if not ends:
                 self._moves.return_to(session, opening)
                 self._registry.attach(session, opening, outlet, present=True)

@@ -18,6 +18,7 @@ from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
 from godwit.protocols.broker.messages import Ceded, Claim, Fetch, Heard, HomeEntry, Nothing, Place, Placed
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import OURS, State
+from godwit.protocols.broker.session.memory import tokens_of
 from godwit.protocols.broker.session.proofs import is_proven, proof_of
 from godwit.protocols.broker.session.state import Copy, Session
 from godwit.protocols.host import NodeId, Record, Timer
@@ -163,6 +164,7 @@ class Moves:
             self.stop_waiting(client)
             self.abroad.late(waiting.outlet)
         else:
+            self._give_way_to_former(client)
             self._new_session(client)
 
     def _is_abroad(self, waiting: Waiting) -> bool:
@@ -278,6 +280,53 @@ class Moves:
         epoch = max((least, knock - EPOCHS_MAX, *(one.epoch + 1 for one in claims)))
         session.standing.epoch, session.standing.announced = epoch, False
         self.registry.reunion.begin_again(session)
+
+    def waits_for_former(self, session: Session, opening: Opening, outlet: Outlet) -> bool:
+        """Whether the client first waits for another session, in which it was last, and which has not come into this
+        one yet: what this one has beside that the client may have had there."""
+        waiting, former = self.waiting.get(opening.client), self._former(session, opening)
+        if former is None:
+            self._refuse_waiting(self.stop_waiting(opening.client))
+            return False
+        if waiting is not None:
+            return self._replace_waiting(opening, outlet)
+        if session.expiry_timer is None:
+            session.standing.left = self.switch.steady()
+            self.registry.rest(session)
+        self._wait(opening, outlet, former)
+        proof = "" if self.directory.complete else proof_of(opening.token)
+        self.fabric.send((former.broker,), Fetch(opening.client, self.next_epoch(opening.client), proof=proof))
+        return True
+
+    def _former(self, session: Session, opening: Opening) -> At | None:
+        """From where the session that the client shows comes into this one, which ranks as newer. None where none does,
+        as far as is known, or where it has been waited for in vain and the client was not there again."""
+        memory, shown = session.carried.memory, self._told(opening)
+        if memory is None or memory.original is not None or shown is None or not self.follows:
+            return None
+        united = tokens_of(session.carried)
+        if opening.token.removeprefix(UNSURE) in united.values():
+            return None
+        if shown.broker == self.name:
+            shadows = self.registry.shadows.get(opening.client, {}).values()
+            left = [
+                At(one.standing.next_epoch, one.standing.moved_to) for one in shadows if one.carried.age not in united
+            ]
+            shown = max(left, default=NOWHERE)
+        source = shown.broker
+        if is_abroad(source) or not self.fabric.is_known(source) or source in memory.answered:
+            return None
+        return shown if memory.awaited.get(source, 0) < shown.epoch else None
+
+    def _give_way_to_former(self, client: str) -> None:
+        """Where the session that the client shows does not come in time, this one goes there, and the client gets a new
+        one: what it had there is known when both have come into that."""
+        session, waiting = self.registry.sessions.get(client), self.waiting.get(client)
+        if session is None or waiting is None or waiting.outlet is None or session.standing.arriving:
+            return
+        former = self._former(session, waiting.opening)
+        if former is not None and waiting.wanted_by is None:
+            self.leaving.transfer(session, former.broker)
 
     def send_after(self, session: Session, opening: Opening) -> None:
         """To where its client was let in since, so that the newer session there is the one that goes on; unless nobody,
@@ -555,6 +604,9 @@ class Moves:
             session.outlive(waiting.opening.expiry_s or session.carried.expiry_s)
         if waiting is None or waiting.outlet is None or waiting.wanted_by is not None:
             self.announce(session)
+        elif self.waits_for_former(session, waiting.opening, waiting.outlet):
+            self.announce(session)
+            return
         self.let_in(session, waiting, present=True)
         self.abroad.settled(session)
 
