@@ -72,6 +72,8 @@ CURED = {
     " as to what it had been before, which it did not take for its turn: all that came from there was kept back.",
     "dht-lost-the-disk-that-it-was-first-heard-from": "A broker was met, sent a session, and lost its disk before the"
     " other had noted which disk that was. So the other did not know of the loss, and waited for what was lost.",
+    "dht-given-a-cell-before-it-had-turned": "A broker that could not be reached had not turned to a session that"
+    " remembers when it got a cell. What it matched next was left to an older session, which had come long before.",
     "dht-subscribed-again-elsewhere": "A client gave up a subscription, moved, and took it up again. Who matches it had"
     " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
     "dht-claimed-while-its-client-was-back": "Another broker had a newer session of a client, and claimed the one that"

@@ -293,20 +293,26 @@ class Turning:
             self.progress(session, origin)
 
     def when_clear(self, owner: NodeId, heir: NodeId, then: Callable[[], None]) -> None:
-        """Call `then` when no session here waits any longer for this broker that waits for it now. Whoever begins to
-        wait for it from now on waits for the heir too, or its place before does not agree yet."""
-        waiting = [one for one in self._moving() if _depends(one, owner, heir)]
+        """Call `then` when no session here waits any longer for this broker that waits for it now, and the heir has
+        turned to all that remember. Whoever begins to wait for it from now on waits for the heir too, or its place
+        before does not agree yet."""
+        registry = self.registry
+        remember = [one for one in registry.sessions.values() if one.carried.memory is not None]
+        self._look_again(owner, heir, list(dict.fromkeys((*self._moving(), *remember))), then)
+
+    def _look_again(self, owner: NodeId, heir: NodeId, waiting: list[Session], then: Callable[[], None]) -> None:
+        waiting = [one for one in waiting if one.standing.state is not State.ENDED and self._waits(one, owner, heir)]
         if waiting:
             self.switch.host.after(CLEAR_S, partial(self._look_again, owner, heir, waiting, then))
         else:
             then()
 
-    def _look_again(self, owner: NodeId, heir: NodeId, waiting: list[Session], then: Callable[[], None]) -> None:
-        waiting = [one for one in waiting if one.standing.state is not State.ENDED and _depends(one, owner, heir)]
-        if waiting:
-            self.switch.host.after(CLEAR_S, partial(self._look_again, owner, heir, waiting, then))
-        else:
-            then()
+    def _waits(self, session: Session, owner: NodeId, heir: NodeId) -> bool:
+        """For the owner and not for the heir; or for the heir to turn to it under a mark, where it remembers. What that
+        matches before, no older session need have."""
+        return _depends(session, owner, heir) or (
+            session.copy is None and self.registry.reunion.is_unturned(session, heir)
+        )
 
     def forget(self, session: Session) -> None:
         """It is here no longer, and nobody is to be asked for it."""

@@ -297,6 +297,16 @@ class Reunion:
             if missing:
                 self.ask(session, (broker,), missing)
 
+    def is_unturned(self, session: Session, broker: NodeId) -> bool:
+        """Whether something that the session wants may come from this broker before that has turned to it under a mark.
+        What stays of it takes the same as it did."""
+        memory, shadow = session.carried.memory, session.standing.state is State.SHADOW
+        if memory is None or broker == self.switch.name or (shadow and broker not in session.standing.open_origins):
+            return False
+        if _keys(session) <= memory.firsts.get(broker, {}).keys():
+            return False
+        return broker in self.fabric.sources(filters_of(session.subscriptions.values()))
+
     def must_wait(self, session: Session, item: Item, born: Line) -> bool:
         """Whether a newer session than the one that began at this epoch may have had what that kept. The newest is
         waited for first: the one for which this session was too hasty, the one for which that was, and so on, and all
