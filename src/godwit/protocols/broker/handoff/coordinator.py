@@ -606,6 +606,7 @@ class Moves:
             self.announce(session)
         elif self.waits_for_former(session, waiting.opening, waiting.outlet):
             self.announce(session)
+            self.abroad.settled(session)
             return
         self.let_in(session, waiting, present=True)
         self.abroad.settled(session)
