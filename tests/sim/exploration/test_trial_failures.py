@@ -74,6 +74,8 @@ CURED = {
     " other had noted which disk that was. So the other did not know of the loss, and waited for what was lost.",
     "dht-given-a-cell-before-it-had-turned": "A broker that could not be reached had not turned to a session that"
     " remembers when it got a cell. What it matched next was left to an older session, which had come long before.",
+    "dht-came-to-whoever-gives-its-cell-away": "A session that remembers came to a broker which was giving half of its"
+    " cell away. The heir was asked to turn to it only when it had the cell: what it matched first, nobody took.",
     "dht-subscribed-again-elsewhere": "A client gave up a subscription, moved, and took it up again. Who matches it had"
     " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
     "dht-claimed-while-its-client-was-back": "Another broker had a newer session of a client, and claimed the one that"

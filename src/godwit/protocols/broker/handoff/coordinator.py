@@ -446,7 +446,7 @@ class Moves:
                 self.abroad.claimed(session.client, at)
             if session.carried.memory is not None:
                 others = self.fabric.sources(ANYTHING)
-                self._ask_everybody(session, others, ())
+                self._ask_everybody(session, others)
                 if not others:  # nobody answers, so that it would never be found settled
                     self.switch.host.after(0.0, partial(self.settled, session.client))
         elif clean and (known is not None or not self.directory.complete):
@@ -789,13 +789,14 @@ class Moves:
         for session in self.registry.sessions.values():
             if session.standing.announced and to:
                 self.directory.greet(to, self._place(session))
-                self._ask_everybody(session, to, session.subscriptions)
+                self._ask_everybody(session, to)
 
-    def _ask_everybody(self, session: Session, to: Iterable[NodeId], keys: Iterable[str]) -> None:
-        """About older sessions. Who is asked must know of this one by then: homes tell it later, or not at all."""
+    def _ask_everybody(self, session: Session, to: Iterable[NodeId]) -> None:
+        """About older sessions, and to turn to all that it wants: one that is to get a cell may not have been known
+        where it was before. Who is asked must know of this one by then: homes tell it later, or not at all."""
         if session.carried.memory is not None and not self.directory.complete:
             self.fabric.send(sorted(to), self._place(session))
-        self.registry.reunion.ask(session, to, keys)
+        self.registry.reunion.ask(session, to, session.subscriptions)
 
     def rehome(self, is_home: Callable[[str], bool]) -> None:
         """Where these clients are at home others are to be told where their sessions are."""
