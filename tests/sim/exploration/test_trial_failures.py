@@ -76,6 +76,9 @@ CURED = {
     " remembers when it got a cell. What it matched next was left to an older session, which had come long before.",
     "dht-came-to-whoever-gives-its-cell-away": "A session that remembers came to a broker which was giving half of its"
     " cell away. The heir was asked to turn to it only when it had the cell: what it matched first, nobody took.",
+    "dht-took-its-new-session-for-the-lost-one": "A broker lost its disk. A client of it came without its token, got a"
+    " new session and did not hear so. It came with its token, was told that its session is present, and subscribed to"
+    " nothing.",
     "dht-subscribed-again-elsewhere": "A client gave up a subscription, moved, and took it up again. Who matches it had"
     " not been asked to turn, so what it had sent before came late to the new place, and the client had had it.",
     "dht-claimed-while-its-client-was-back": "Another broker had a newer session of a client, and claimed the one that"

@@ -259,6 +259,9 @@ class Carried(msgspec.Struct, array_like=True):
     of which nobody here has heard yet."""
     stays: tuple[Stay, ...] = ()
     """The sites where it was before, the last one last."""
+    unshown: bool = False
+    """It began for a client that showed no token, and that has shown none of it since. Who shows an older one then has
+    not heard of it, and takes it for another."""
 
 
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):

@@ -85,6 +85,7 @@ class Registry:
         session.carried.age = (epoch, self.switch.name)
         # Whoever shows a token had a session, and takes this one for it until it has heard otherwise.
         session.carried.strange = bool(opening.token) and not clean
+        session.carried.unshown = not opening.token and not clean
         session.outlive(opening.expiry_s)
         self.add(session)
         self.switch.ledger.put_session(session)
@@ -112,6 +113,7 @@ class Registry:
         strayed = bool(opening.token) and opening.token.removeprefix(UNSURE) != carried.last
         strange = carried.strange or (strayed and self.moves.is_of_another(session, opening))
         carried.strange = strange and (not opening.token or opening.token != carried.token)
+        carried.unshown = carried.unshown and (strayed or not opening.token)
         if present and carried.strange:
             present = False
             self._forget_incoming(session)

@@ -247,6 +247,9 @@ class Roamer(Client):
         self._away_s = inf
         """Since when no broker takes it to be in."""
         self._tokens: list[str] = []
+        self._new_unheard_s = inf
+        """Since when it has a new session of which it has not heard."""
+        self._shows_nothing = False
         self._here: dict[Connection, Counter[int]] = {}
         self._server: NodeId = ""
         self.engine.after(RETRY_S, self._retry)
@@ -318,6 +321,7 @@ class Roamer(Client):
 
     def _knock(self, at: NodeId, token: Token) -> None:
         shown = {"own": self.token, "none": "", "old": self._tokens[-2] if len(self._tokens) > 1 else self.token}[token]
+        self._shows_nothing = not shown
         if token == "none":
             self._blind = self._is_unheard_of()
         elif token == "old":
@@ -384,6 +388,8 @@ class Roamer(Client):
         token = connection.session.carried.token
         now_s, away_s = self.engine.now, self._away_since()
         self._opened.add(connection)
+        if not present:
+            self._new_unheard_s = min(self._new_unheard_s, now_s)
         self.hear_safely(connection, partial(self._on_admitted, connection, present, token, now_s, away_s))
 
     def _on_admitted(self, connection: Connection, present: bool, token: str, opened_s: float, away_s: float) -> None:
@@ -410,8 +416,9 @@ class Roamer(Client):
             self.forfeited_s = now_s if self._lied else self.forfeited_s
             self._start_anew(clean=clean)
         else:
+            self._take_for_older()
             self._ask_again()
-        self._lied = False
+        self._lied, self._new_unheard_s = False, inf
         if self._asked_anew:
             self._count_anew()  # over a connection that broke before anything could come
         connection.resumed = True
@@ -437,6 +444,12 @@ class Roamer(Client):
         bond.ungranted = dict(self.wishes)
         since_s = self.clean_s if clean else self.engine.now
         bond.gaps += [Gap(key, since_s, clean=clean) for key in self.wishes]
+
+    def _take_for_older(self) -> None:
+        """It has not heard that its session is new, shows nothing that would tell, and is told that it is present, as
+        MQTT demands. Had it heard so, and only its first words been lost, the broker would see the same."""
+        if self._shows_nothing and self._new_unheard_s < inf:
+            self.bond.gaps += [Gap(key, self._new_unheard_s) for key in self.wishes]
 
     def _ask_again(self) -> None:
         """Whether what lasts is told of the same as before. Of the past it wants nothing again."""

@@ -245,6 +245,23 @@ def test_a_client_at_two_brokers_at_once_ends_with_one_session() -> None:
     nothing_is_left(world)
 
 
+@pytest.mark.parametrize("back_at", ["b2", "b3"])
+def test_a_client_that_never_heard_of_its_new_session_does_not_take_it_for_the_lost_one(back_at: str) -> None:
+    """It knocked once without its token, by which its broker could have known that it had another session before."""
+    world, subscriber, _ = settled_world()
+    subscriber.keeps_token = True
+    subscriber.drop().connect("b2")
+    world.run()
+    assert world.sites["b2"].broker.end_session("s", "its disk is lost")
+    world.run()
+    lost = subscriber.token
+    subscriber.drop().connect("b2", token="").drop()
+    world.run(1)
+    subscriber.connect(back_at, token=f"?{lost}")
+    world.run(20)
+    assert subscriber.presents == [False, True, False, False]
+
+
 def test_where_the_old_broker_is_away_the_client_gets_a_new_session_and_later_what_the_old_one_kept() -> None:
     world, subscriber, publisher = settled_world()
     subscriber.drop()

@@ -18,7 +18,7 @@ from godwit.protocols.broker.handoff.transfer import Arriving, Leaving
 from godwit.protocols.broker.messages import Ceded, Claim, Fetch, Heard, HomeEntry, Nothing, Place, Placed
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import OURS, State
-from godwit.protocols.broker.session.memory import tokens_of
+from godwit.protocols.broker.session.memory import ages_of, tokens_of
 from godwit.protocols.broker.session.proofs import is_proven, proof_of
 from godwit.protocols.broker.session.state import Copy, Session
 from godwit.protocols.host import NodeId, Record, Timer
@@ -249,6 +249,8 @@ class Moves:
         shown, carried = self._told(opening), session.carried
         if shown is None or not self.follows:
             return False
+        if carried.unshown and shown < At(*min(ages_of(carried))):
+            return True
         born = At(*carried.age) if carried.age[0] == carried.started else At(carried.started, "")
         return shown > At(session.standing.epoch, self.name) or (carried.started > 0 and shown < born)
 

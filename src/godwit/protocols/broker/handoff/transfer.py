@@ -325,6 +325,7 @@ class Arriving:
         # Which of the two the client was in last only the client knows: packet identifiers that it used in the one may
         # be others' in the other. Unless it shows that it was in this one it is told to begin anew.
         session.carried.strange = session.carried.strange or bool(session.queue.incoming or moved.incoming)
+        session.carried.unshown = session.carried.unshown and moved.carried.unshown
         # What is under way there counts as had, but this session begins deliveries anew: it is yet to come.
         again = {kept.publication.passage for kept in moved.kept if not kept.received}
         had = dict.fromkeys(one for one in moved.carried.passages if one not in again)

@@ -72,6 +72,14 @@ def tokens_of(carried: Carried) -> dict[Line, str]:
     return {**(carried.memory.united if carried.memory is not None else {}), carried.age: carried.last}
 
 
+def ages_of(carried: Carried) -> set[Line]:
+    """Of the session itself, of what it was a copy of, and of those that have gone into it: every token that was given
+    in any of them has an epoch as high as these."""
+    memory = carried.memory
+    original = {memory.original} if memory is not None and memory.original is not None else set[Line]()
+    return {*tokens_of(carried), *original}
+
+
 def is_forsaken(memory: Memory | None, other: Carried) -> bool:
     """Whether this began as a copy, and its client was let in since where that was made: into the other session, or one
     that has gone into the other. All that waits in the copy came there too, and waits there or was had.
