@@ -309,6 +309,9 @@ CURED = {
     "dht-two-who-pass-wait-for-each-other": "A cell went from its owner to one that stood in, and on to a broker that"
     " had sent publications to the owner. Its `Pass` waited at the owner for the owner's own, which waited at the new"
     " owner behind what that kept back until its `Pass` was answered: a minute long nothing was matched.",
+    "dht-two-who-pass-were-each-the-owner": "Two brokers had owned a cell one after the other, and each had sent the"
+    " other publications for it. Both heard of a third owner, and the `Pass` of each waited at the other for that one's"
+    " own: a minute long nothing was matched.",
     "sites-dht-knock-while-its-session-comes": "A client knocked at a gateway, which asked the homes where its session"
     " is. Meanwhile that came from the other site, for a broker where the client had knocked before. When the homes had"
     " answered, a new session took its place, and what it had was lost.",

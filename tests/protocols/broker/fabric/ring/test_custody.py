@@ -16,8 +16,8 @@ def custody(disk: Disk) -> Custody:
     return Custody(MemoryStore(disk, lambda call: call()), Targets())
 
 
-def routed(number: int, topic: str, qos: int = 1) -> Routed:
-    return Routed(Publication("p", number, topic, qos=qos))
+def routed(number: int, topic: str, qos: int = 1, hops: int = 0) -> Routed:
+    return Routed(Publication("p", number, topic, qos=qos), hops=hops)
 
 
 def kept(of: Custody) -> list[int]:
@@ -63,21 +63,37 @@ SPACE, HIGH = Region(WHOLE, "o", 1), Region(WHOLE.append(CUT, "1"), "x", 2)
 
 
 def passed(ticket: int) -> Pass:
-    return Pass("n", ticket, "x", region=HIGH)
+    return Pass("n", ticket, "x", hops=1, region=HIGH)
 
 
-def test_what_is_passed_waits_behind_all_that_is_kept_for_its_cell() -> None:
+def test_what_is_passed_waits_behind_all_that_others_sent_for_its_cell() -> None:
     disk: Disk = {}
     one = custody(disk)
-    one.add(routed(0, "b/x"), of_level("b"))
-    one.add(passed(1), way_of(HIGH))
-    one.add(routed(2, "a/x"), of_level("a"))
-    one.add(passed(3), way_of(HIGH))
+    said_here, sent_here = routed(1, "a/x"), routed(3, "a/x", hops=1)
+    for content in (routed(0, "b/x", hops=1), said_here, passed(2), sent_here, passed(4)):
+        one.add(content, way_of(HIGH) if isinstance(content, Pass) else of_level(content.publication.topic[0]))
     one.store.settled(lambda: None)
     one = custody(disk)
-    assert one.has_for(HIGH)
+    assert one.has_for_others(HIGH)
     one.release(lambda item: isinstance(item.content, Pass))
-    assert [one.content for one in one.kept.values()] == [routed(0, "b/x"), routed(2, "a/x"), passed(3)]
+    assert [one.content for one in one.kept.values()] == [routed(0, "b/x", hops=1), said_here, sent_here, passed(4)]
+
+
+def test_what_clients_say_here_keeps_nothing_back_that_others_pass() -> None:
+    one = custody({})
+    one.add(routed(0, "a/x"), of_level("a"))
+    assert not one.has_for_others(HIGH)
+    one.add(passed(1), way_of(HIGH))
+    assert one.has_for_others(HIGH)
+
+
+def test_what_others_pass_goes_where_that_went_for_which_this_one_waits_itself() -> None:
+    one = Passes(MemoryStore({}, lambda call: call()))
+    assert one.way(HIGH) == ""
+    one.sends(SPACE)
+    one.begin(HIGH, 1)
+    assert one.way(HIGH) == "o"
+    assert one.way(SPACE) == "", "what others sent for the rest of it may have gone elsewhere"
 
 
 def test_a_cell_that_changes_hands_again_is_passed_the_way_that_publications_went() -> None:

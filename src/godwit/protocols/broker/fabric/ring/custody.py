@@ -80,9 +80,9 @@ class Custody:
             return any(one.target == target for one in self.kept.values())
         return any(isinstance(one.target, Spot) for one in self.kept.values())
 
-    def has_for(self, region: Region) -> bool:
-        """Whether something is kept for the cell."""
-        return any(meets(region.cell, one.target) for one in self.kept.values())
+    def has_for_others(self, region: Region) -> bool:
+        """Whether something is kept for the cell that other brokers have sent here."""
+        return any(meets(region.cell, one.target) for one in self.kept.values() if one.content.hops)
 
     def has_passed_on(self, target: Keyed | Spot) -> bool:
         """Whether something is kept that others have passed on, and that must go before what comes now."""
@@ -100,7 +100,7 @@ class Custody:
 
     def release(self, may_go: Callable[[Kept], bool]) -> None:
         """`may_go` takes what it can, from the oldest on; what stays keeps back all of its kind, and what is passed
-        behind it."""
+        behind it: that says that what others sent here is there, and nothing of what clients of this broker said."""
         waiting: dict[Keyed | str, list[Keyed | Spot]] = {}
         for number, one in list(self.kept.items()):
             kind = one.target if isinstance(one.target, Keyed) else "spot"
@@ -109,7 +109,7 @@ class Custody:
                 if one.is_durable:
                     self.store.delete(TABLE, ROWS, number)
             else:
-                waiting.setdefault(kind, []).append(one.target)
+                waiting.setdefault(kind, []).extend([one.target] if one.content.hops else ())
 
     @staticmethod
     def _is_behind(one: Kept, kind: Keyed | str, waiting: dict[Keyed | str, list[Keyed | Spot]]) -> bool:
@@ -155,6 +155,14 @@ class Passes:
 
     def closes(self, region: Region) -> bool:
         return any(True for _ in self._sharing(region))
+
+    def way(self, region: Region) -> NodeId:
+        """To whom all that others have sent here for this cell went from here, while that is still to be answered:
+        there their `Pass` goes too. Empty where that is nobody, or several."""
+        found = list(self._sharing(region))
+        ways = {one.via for one in found}
+        is_whole = all(region.prefix.startswith(one.region.prefix) for one in found)
+        return ways.pop() if is_whole and len(ways) == 1 else ""
 
     def _sharing(self, region: Region) -> Iterable[Passing]:
         prefix = region.prefix

@@ -157,7 +157,7 @@ class Routes:
             self._answer_pass(message)  # it has been round: what waits here waits for this
         elif message.hops and self._has_matched(region):
             self._answer_pass(message)
-        elif self.custody.has_for(region) or not self._passes_on(on):
+        elif self.custody.has_for_others(region) or not self._passes_on(on):
             self.custody.add(on, way_of(region))
             self.fabric.search.soon()
 
@@ -174,10 +174,16 @@ class Routes:
 
     def _passes_on(self, message: Pass) -> bool:
         assert message.region is not None, "kept are those that name the cell"
-        owner = self._open_owner(way_of(message.region))
-        if owner:
-            self._pass_on(message, owner)
-        return bool(owner)
+        to = self._way_behind(message.region) or self._open_owner(way_of(message.region))
+        if to:
+            self._pass_on(message, to)
+        return bool(to)
+
+    def _way_behind(self, region: Region) -> NodeId:
+        """Where what was passed on from here for the cell has gone, if this broker waits for that itself. Were the
+        `Pass` of another to wait for its own, each might wait for the other."""
+        is_closed = self.fabric.membership.closes(way_of(region)) or self.trails.closes(region)
+        return "" if is_closed or self.fabric.replicas.restoring else self.passes.way(region)
 
     def _pass_on(self, message: Pass, to: NodeId) -> None:
         if to == self.host.name or message.hops >= HOPS_MAX:
