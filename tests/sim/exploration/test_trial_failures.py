@@ -336,6 +336,9 @@ CURED = {
     " by then: the client was let into that at once, and got again what it had had.",
     "asked-again-while-the-disk-is-slow": "A client asked for the past again while something at QoS 0, read for its"
     " older session, waited for a slow disk: that came, and came again out of the archive.",
+    "ring-gave-away-a-part-after-another-stood-in": "A broker that was cut off gave half of its cell away before it"
+    " heard that another stands in for it. The holders of its book had confirmed that, though they knew that the cell"
+    " was another's: it had two owners under one term, and neither gave way.",
 }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.protocols.broker.fabric.ring.worlds import Ring
 
-from godwit.protocols.broker.messages import Dividing, Owned, Region
+from godwit.protocols.broker.messages import Dividing, Owned, Region, Replica
+from godwit.protocols.gathering.space import cut_between
 from godwit.protocols.host import NodeId
 
 
@@ -210,3 +211,19 @@ def test_a_holder_takes_from_the_owner_again_once_the_other_has_one_of_its_two_c
     standins.review()
     assert list(held.regions) == [region]
     assert held.fenced_by == ("" if first_has_it else first)
+
+
+@pytest.mark.parametrize("cuts", [0, 1])
+def test_a_holder_keeps_nothing_of_a_cell_in_which_another_has_stood_in(cuts: int) -> None:
+    """The owner has yet to hear of that, and would give a part of the cell away once it is confirmed."""
+    case = Case()
+    ring, first, second = case.ring, *case.holders
+    standins, atlas = ring.fabric(second).standins, ring.fabric(second).atlas
+    (region,) = standins.held[case.matching].regions
+    atlas.put(Region(region.cell, first, region.term + 1))
+    standins.review()
+    half = region.cell.append(cut_between((0.0, 0.0), (1.0, 0.0)), "0")
+    left = Region(half if cuts else region.cell, case.matching, region.term + cuts)
+    standins.on_replica(case.matching, Replica(case.matching, 10**15, (left,), case.holders, ()))
+    assert case.matching not in standins.held
+    assert atlas.regions[region.prefix].owner == first

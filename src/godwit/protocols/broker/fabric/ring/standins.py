@@ -80,7 +80,14 @@ class Standins:
             self._on_joined(origin, replica)
         elif not self._is_fenced(origin):
             self.fabric.learn(replica.regions, said_by=origin)
-            self._keep_whole(replica)
+            if not self._is_overruled(replica):
+                self._keep_whole(replica)
+
+    def _is_overruled(self, replica: Replica) -> bool:
+        """Whether it names a cell that is another's by now, or a part of one: somebody has stood in for its owner,
+        which has not heard of it. Once this is confirmed the owner grants something there, or gives a part away."""
+        rivals = (one for region in replica.regions for one in self.fabric.atlas.rivals(region))
+        return any(one.owner != replica.owner for one in rivals)
 
     def _is_fenced(self, owner: NodeId) -> bool:
         held = self.held.get(owner)
