@@ -201,6 +201,9 @@ class Memory(msgspec.Struct, array_like=True):
     """By age: the sessions that have gone into it, each with the token that was given last in it."""
     shown: bool = False
     """It began as a copy, and its client showed the last token that is in it when it was let in."""
+    unmet: set[NodeId] = msgspec.field(default_factory=set)
+    """Brokers where the client was since, as it has shown, and of which nobody has heard here: as soon as one is met it
+    is asked."""
 
 
 class Stay(msgspec.Struct, frozen=True, array_like=True):

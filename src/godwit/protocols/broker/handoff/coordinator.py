@@ -247,7 +247,7 @@ class Moves:
         started this one clean and has not heard so, or the other one is no more. Sessions that stay are each by
         themselves."""
         shown, carried = self._told(opening), session.carried
-        if shown is None or not self.follows:
+        if shown is None or not self.follows or opening.token.removeprefix(UNSURE) == carried.last:
             return False
         if carried.unshown and shown < At(*min(ages_of(carried))):
             return True
@@ -277,11 +277,21 @@ class Moves:
         if session.inflow.is_unconfirmed and carried.memory is not None:
             carried.memory.stays = True  # it began at this knock, and others hear of it when its source has spoken
             return
+        carried.strange = carried.strange or self.is_of_another(session, opening)
+        unmet = self._unmet(session, opening)
         # However often it moves it stays below one that another broker began for a knock at the same moment.
         least, knock = self.next_epoch(opening.client) + EPOCHS_MAX, epoch or self.new_epoch(opening)
         epoch = max((least, knock - EPOCHS_MAX, *(one.epoch + 1 for one in claims)))
         session.standing.epoch, session.standing.announced = epoch, False
-        self.registry.reunion.begin_again(session)
+        self.registry.reunion.begin_again(session, unmet)
+
+    def _unmet(self, session: Session, opening: Opening) -> set[NodeId]:
+        """Where the client was since it was here, if that is a broker of which nobody has heard here. It is not taken for
+        known by that: a client may name any, and whoever is known is waited for by all sessions that remember."""
+        shown = self._told(opening)
+        if shown is None or shown < At(session.standing.epoch, self.name) or is_abroad(shown.broker):
+            return set()
+        return {shown.broker} if shown.broker != self.name and not self.fabric.is_known(shown.broker) else set()
 
     def waits_for_former(self, session: Session, opening: Opening, outlet: Outlet) -> bool:
         """Whether the client first waits for another session, in which it was last, and which has not come into this

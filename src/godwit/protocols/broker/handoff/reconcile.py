@@ -54,7 +54,7 @@ class Reunion:
         session.queue.count_from(session.standing.epoch)
         self._write(session)
 
-    def begin_again(self, session: Session) -> None:
+    def begin_again(self, session: Session, unmet: Iterable[NodeId]) -> None:
         """From now on it remembers what it has: another session of the client may turn up of which nobody has heard
         here. It is as old as its epoch, of which the others are to be told next."""
         before = session.line
@@ -66,6 +66,7 @@ class Reunion:
         session.queue.count_from(session.standing.epoch)
         for broker in self.fabric.sources(ANYTHING):
             self._doubt(memory, broker)
+        memory.unmet.update(unmet)
         self._write(session)
 
     def remember(self, session: Session) -> Memory:
@@ -175,6 +176,7 @@ class Reunion:
         asked = _keys(session) if keys is None else _keys(session).intersection(keys)
         before = memory.marks.get(mark)
         memory.marks[mark] = Mark(asked, announced, {*to, *(before.to if before is not None else ())})
+        memory.unmet.difference_update(to)
         own = memory.firsts.setdefault(self.switch.name, {})
         for key in asked:
             own.setdefault(key, self.fabric.sent)
@@ -270,7 +272,7 @@ class Reunion:
             return
         if session.standing.state is State.SHADOW:
             return  # where it went it is known by the line that it left under
-        if any(others & mark.to for mark in memory.marks.values()):
+        if memory.unmet or any(others & mark.to for mark in memory.marks.values()):
             return
         # Of what is under way from a broker that has not answered for a subscription, an older one has had a part.
         keys, sources = _keys(session), self.fabric.sources(filters_of(session.subscriptions.values()))

@@ -63,6 +63,7 @@ def merge(memory: Memory, carried: Carried) -> None:
     memory.united |= tokens_of(carried)
     if other is not None:
         note(memory, other.had)
+        memory.unmet |= other.unmet
         for broker, since in other.awaited.items():
             memory.awaited[broker] = max(since, memory.awaited.get(broker, 0))
 
