@@ -309,9 +309,9 @@ CURED = {
     "dht-two-who-pass-wait-for-each-other": "A cell went from its owner to one that stood in, and on to a broker that"
     " had sent publications to the owner. Its `Pass` waited at the owner for the owner's own, which waited at the new"
     " owner behind what that kept back until its `Pass` was answered: a minute long nothing was matched.",
-    "dht-came-back-from-a-broker-nobody-had-met": "A client was in a newer session at a broker that its old one had never"
-    " met, and came back with a question mark. The older session began anew, and forgot at once what it had, since there"
-    " was nobody to ask: what it had given out came again out of the newer.",
+    "dht-came-back-from-a-broker-nobody-had-met": "A client was in a newer session at a broker that nobody had met at"
+    " the old one, and came back with a question mark. The older session began anew, and forgot at once what it had,"
+    " since there was nobody to ask: what it had given out came again out of the newer.",
     "dht-two-who-pass-were-each-the-owner": "Two brokers had owned a cell one after the other, and each had sent the"
     " other publications for it. Both heard of a third owner, and the `Pass` of each waited at the other for that one's"
     " own: a minute long nothing was matched.",
@@ -342,6 +342,8 @@ CURED = {
     "ring-gave-away-a-part-after-another-stood-in": "A broker that was cut off gave half of its cell away before it"
     " heard that another stands in for it. The holders of its book had confirmed that, though they knew that the cell"
     " was another's: it had two owners under one term, and neither gave way.",
+    "ring-fenced-by-one-that-has-given-the-cell-back": "A holder crashed before its disk knew that the other one stands"
+    " in, and heard so again only after that had given the cell back. It took nothing of the book ever after.",
 }
 
 

@@ -732,6 +732,8 @@ class Divided(msgspec.Struct, frozen=True, tag="divided", array_like=True):
 
     ticket: Count
     regions: tuple[Region, ...]
+    owner: NodeId = ""
+    """Whose the cell was, where that was not me: I stand in for it now."""
 
 
 class BookEntry(msgspec.Struct, frozen=True, array_like=True):

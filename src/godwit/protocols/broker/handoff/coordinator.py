@@ -286,8 +286,8 @@ class Moves:
         self.registry.reunion.begin_again(session, unmet)
 
     def _unmet(self, session: Session, opening: Opening) -> set[NodeId]:
-        """Where the client was since it was here, if that is a broker of which nobody has heard here. It is not taken for
-        known by that: a client may name any, and whoever is known is waited for by all sessions that remember."""
+        """Where the client was since it was here, if that is a broker that nobody has met here. It counts as known only
+        when it is met: a client may name any, and who is known is waited for by all sessions that remember."""
         shown = self._told(opening)
         if shown is None or shown < At(session.standing.epoch, self.name) or is_abroad(shown.broker):
             return set()

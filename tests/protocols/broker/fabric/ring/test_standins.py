@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.protocols.broker.fabric.ring.worlds import Ring
 
-from godwit.protocols.broker.messages import Dividing, Owned, Region, Replica
+from godwit.protocols.broker.messages import Divided, Dividing, Owned, Region, Replica
 from godwit.protocols.gathering.space import cut_between
 from godwit.protocols.host import NodeId
 
@@ -196,21 +196,25 @@ def test_nobody_agrees_that_somebody_stands_in_for_a_broker_that_it_hears() -> N
     assert liar not in {one.owner for one in ring.fabric(case.here).membership.heirs.values()}
 
 
-@pytest.mark.parametrize("first_has_it", [True, False])
-def test_a_holder_takes_from_the_owner_again_once_the_other_has_one_of_its_two_cells(first_has_it: bool) -> None:
-    """Else an owner that came back with the cell that was left granted nothing any more."""
+@pytest.mark.parametrize("is_back", [False, True])
+def test_a_holder_takes_from_the_owner_again_once_the_other_says_that_it_stands_in(is_back: bool) -> None:
+    """Else an owner that came back granted nothing any more: with the cell that was left, or with the same one before
+    the holder had heard that it was ever another's."""
     case = Case(6)
     ring, first, second = case.ring, *case.holders
-    standins = ring.fabric(second).standins
-    held = standins.held[case.matching]
+    fabric = ring.fabric(second)
+    held = fabric.standins.held[case.matching]
     (region,) = held.regions
-    other = ring.fabric(second).regions[0]
-    held.regions = (Region(other.cell, case.matching, other.term + 1), region)
+    other = fabric.regions[0]
+    lost, assumed = Region(other.cell, case.matching, other.term + 1), Region(other.cell, first, other.term + 2)
+    held.regions = (lost, region)
     held.fenced_by = first
-    ring.fabric(second).atlas.put(Region(other.cell, first if first_has_it else case.there, other.term + 2))
-    standins.review()
-    assert list(held.regions) == [region]
-    assert held.fenced_by == ("" if first_has_it else first)
+    fabric.atlas.put(Region(other.cell, case.matching, other.term + 3) if is_back else assumed)
+    fabric.membership.on_divided(case.there, Divided(7, (assumed,), case.matching))
+    assert held.fenced_by == first, "only who has asked for the replica"
+    fabric.membership.on_divided(first, Divided(7, (assumed,), case.matching))
+    assert list(held.regions) == ([lost, region] if is_back else [region])
+    assert held.fenced_by == ""
 
 
 @pytest.mark.parametrize("cuts", [0, 1])

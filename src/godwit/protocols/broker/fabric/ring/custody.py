@@ -100,7 +100,7 @@ class Custody:
 
     def release(self, may_go: Callable[[Kept], bool]) -> None:
         """`may_go` takes what it can, from the oldest on; what stays keeps back all of its kind, and what is passed
-        behind it: that says that what others sent here is there, and nothing of what clients of this broker said."""
+        behind it. A `Pass` says that what others sent here is there. It says nothing of what clients here have said."""
         waiting: dict[Keyed | str, list[Keyed | Spot]] = {}
         for number, one in list(self.kept.items()):
             kind = one.target if isinstance(one.target, Keyed) else "spot"

@@ -367,7 +367,7 @@ class Membership:
         fabric.store.put(TABLE, ASSUMED + given.prefix, 0, msgspec.msgpack.encode(given))
         fabric.inherit(given, fabric.standins.assumed(owner))
         fabric.statements.late(owner)
-        fabric.send(sorted({*division.asked, owner} - {self.host.name}), Divided(division.ticket, (given,)))
+        fabric.send(sorted({*division.asked, owner} - {self.host.name}), Divided(division.ticket, (given,), owner))
         fabric.routes.wait_for(given)
         self.host.trace(Record("assumed", peer=owner, note=given.prefix))
         fabric.on_change()
@@ -465,6 +465,8 @@ class Membership:
     def on_divided(self, origin: NodeId, divided: Divided) -> None:
         self.fabric.learn(divided.regions, behind=origin)
         self._drop_heir(origin, divided.ticket)
+        if divided.owner:
+            self.fabric.standins.succeeded(divided.owner, origin)
         self.fabric.statements.settled(origin)
 
     def _expected(self, region: Region) -> dict[str, Region]:

@@ -149,9 +149,6 @@ class Standins:
             if not left:
                 self._drop(held.owner)
             elif left != held.regions:
-                gone = [self.fabric.atlas.regions[one.prefix].owner for one in held.regions if one not in left]
-                if held.fenced_by in gone:
-                    held.fenced_by = ""  # it stands in there; for what is left it asks again
                 held.regions = left
                 self._keep(held)
 
@@ -285,6 +282,12 @@ class Standins:
         if held is not None and held.fenced_by == by:
             held.fenced_by = ""
             self._keep(held)
+
+    def succeeded(self, owner: NodeId, by: NodeId) -> None:
+        """Another stands in for the owner by its own word, and for what else that has it asks again. The word may be so
+        late that the owner has the cell back. So what is known of the cell does not tell when the fence has to go."""
+        self.review()  # first: nothing more is taken from the owner for a cell that the other has
+        self.unfence(owner, by)
 
     def reborn(self, broker: NodeId) -> None:
         """It has lost its disk, and does not know for whom it was to stand in."""
