@@ -789,6 +789,9 @@ class Replica(msgspec.Struct, frozen=True, tag="replica", array_like=True):
     holders: tuple[NodeId, ...]
     """Who else keeps one: only together can they tell what the owner has granted."""
     book: tuple[BookEntry, ...]
+    cells: tuple[Region, ...] = ()
+    """What the owner has, where it says so itself. In `regions` others may stand in for it: that is less while it is
+    about to give something away."""
 
 
 class Amended(msgspec.Struct, frozen=True, tag="amended", array_like=True):

@@ -250,9 +250,9 @@ def _problem_of(content: Content) -> str:
         case Ceded(region, book, contacts=contacts):
             wanted = (one for entry in book for one in entry.filters)
             return _problem_of_filters(wanted) or _problem_of_regions((region, *contacts))
-        case Replica(regions=regions, book=book):
+        case Replica(regions=regions, book=book, cells=cells):
             wanted = (one for entry in book for one in entry.filters)
-            return _problem_of_filters(wanted) or _problem_of_regions(regions)
+            return _problem_of_filters(wanted) or _problem_of_regions((*regions, *cells))
         case Amended(entry=entry):
             return _problem_of_filters(entry.filters)
         case Noted(regions=regions) | Owned(regions=regions) | Divided(regions=regions):

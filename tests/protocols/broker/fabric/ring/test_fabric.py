@@ -467,6 +467,7 @@ WRONG = [
     Routed(Publication("p", 1, "a/#")),
     Replica("b9", 1, (Region(Cell("01", (CUT,)), "b9", 9),), (), ()),
     Replica("b9", 1, (), (), (BookEntry("b8", 1, (NO_FILTER,)),)),
+    Replica("b9", 1, (), (), (), (Region(Cell("01", (CUT,)), "b9", 9),)),
     Amended(1, BookEntry("b8", 1, (NO_FILTER,))),
 ]
 

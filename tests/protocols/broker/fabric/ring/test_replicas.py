@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.protocols.broker.fabric.ring.worlds import Ring
 
 from godwit.protocols.broker.fabric.ring.standins import WATCHES_MAX
-from godwit.protocols.broker.messages import Amended, Awake, Ceded, Noted, Region, Watched
+from godwit.protocols.broker.messages import Amended, Awake, Ceded, Noted, Region, Replica, Watched
 from godwit.sim.brokers.options import RING
 
 
@@ -110,6 +110,44 @@ def test_a_lost_disk_gets_its_book_and_its_retained_publications_back_before_any
     newcomer.subscribe("t/kept", qos=1)
     ring.cluster.run(4)
     assert [one.publication.payload for one in newcomer.got] == [b"retained"]
+
+
+def test_a_cut_that_a_crash_prevents_leaves_nobody_without_an_owner() -> None:
+    """Who keeps the book had heard that its owner is about to keep less."""
+    ring = Ring(4, late=1)
+    newcomer = ring.names[-1]
+    ring.heard.clear()
+    ring.cluster.start(newcomer)
+    while not (said := ring.said(Replica)):
+        ring.cluster.run(0.0005)
+    owner, holder = said[0]
+    assert ring.fabric(owner).membership.division is not None
+    ring.cluster.crash(newcomer)
+    ring.cluster.crash(owner)
+    ring.cluster.run(0.5)
+    ring.cluster.start(owner)
+    ring.cluster.run(5)
+    subscriber = ring.client("s", holder)
+    subscriber.subscribe("#", qos=1)
+    assert subscriber.session is not None
+    answers: list[bool] = []
+    broker = ring.cluster.sites[holder].broker
+    broker.in_place(subscriber.session, [*subscriber.session.subscriptions], answers.append)
+    ring.cluster.run(12)
+    assert answers == [True]
+
+
+def test_who_keeps_a_book_hears_of_a_cut_though_it_wants_nothing() -> None:
+    """It gives the owner back what that has, should it lose its disk: no more than that."""
+    ring = Ring(5, late=1)
+    newcomer = ring.names[-1]
+    ring.cluster.start(newcomer)
+    ring.cluster.run(5)
+    (giver,) = [name for name in ring.names if newcomer in {one.owner for one in ring.fabric(name).given.values()}]
+    (cell,) = ring.fabric(giver).regions
+    for holder in ring.fabric(giver).replicas.holders:
+        assert holder not in ring.fabric(giver).interests
+        assert cell in ring.fabric(holder).atlas.regions.values()
 
 
 def test_two_brokers_alone_wait_for_nobody() -> None:

@@ -188,12 +188,12 @@ def test_who_claims_a_cell_of_a_broker_that_is_there_is_refused_counted_and_name
 def test_nobody_agrees_that_somebody_stands_in_for_a_broker_that_it_hears() -> None:
     case = Case()
     ring, run = case.ring, case.ring.cluster.run
-    liar = case.there
+    hearer, liar = case.holders[0], case.there
     region = ring.fabric(case.matching).regions[0]
     claim = Region(region.cell, liar, region.term + 1)
-    ring.fabric(liar).send((case.here,), Dividing(7, claim, case.matching))
+    ring.fabric(liar).send((hearer,), Dividing(7, claim, case.matching))
     run(5)
-    assert liar not in {one.owner for one in ring.fabric(case.here).membership.heirs.values()}
+    assert liar not in {one.owner for one in ring.fabric(hearer).membership.heirs.values()}
 
 
 @pytest.mark.parametrize("is_back", [False, True])

@@ -181,8 +181,8 @@ class Membership:
             self._come_in(origin, ceded)
 
     def _is_part_of_own(self, region: Region) -> bool:
-        """Whether it is a part of a cell that this broker is about to cut, and the holders of its book have heard of
-        that already: it is given back what it has, and must not forget the rest."""
+        """Whether it is a part of a cell of this broker. That was to be cut, and others have heard so, but a crash came
+        before it was on the disk: it is given back what it has, and must not forget the rest."""
         if self.fabric.replicas.was_lost:
             return False
         return any(region.prefix.startswith(one.prefix) for one in self.atlas.own)
@@ -395,7 +395,8 @@ class Membership:
         fabric.on_cede(given.owner, given.cell)
         homes = tuple(fabric.on_give(partial(fabric.is_home, given.cell)))
         fabric.send((given.owner,), Ceded(given, book, homes, contacts))
-        fabric.send(sorted(division.asked - {self.host.name, given.owner}), Divided(division.ticket, halves))
+        told = division.asked.union(fabric.replicas.holders) - {self.host.name, given.owner}
+        fabric.send(sorted(told), Divided(division.ticket, halves))
         fabric.gave(given)
         self.host.trace(Record("divided", peer=given.owner, note=given.prefix))
         fabric.changed()

@@ -203,7 +203,7 @@ class Replicas:
 
     def _whole(self) -> Replica:
         book = tuple(self.fabric.membership.entries(None))
-        return Replica(self.host.name, self.version, self._row.regions, self.holders, book)
+        return Replica(self.host.name, self.version, self._row.regions, self.holders, book, tuple(self.atlas.own))
 
     def _put(
         self, version: int, holders: tuple[NodeId, ...] | None = None, regions: tuple[Region, ...] | None = None

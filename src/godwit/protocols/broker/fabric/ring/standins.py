@@ -79,7 +79,7 @@ class Standins:
         elif replica.owner != origin:
             self._on_joined(origin, replica)
         elif not self._is_fenced(origin):
-            self.fabric.learn(replica.regions, said_by=origin)
+            self.fabric.learn(replica.cells, said_by=origin)
             if not self._is_overruled(replica):
                 self._keep_whole(replica)
 
