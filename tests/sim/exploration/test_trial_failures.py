@@ -347,6 +347,9 @@ CURED = {
     " was another's: it had two owners under one term, and neither gave way.",
     "ring-fenced-by-one-that-has-given-the-cell-back": "A holder crashed before its disk knew that the other one stands"
     " in, and heard so again only after that had given the cell back. It took nothing of the book ever after.",
+    "dht-kept-by-a-broker-that-its-publisher-had-left": "A broker kept a publication since the one that matches it was"
+    " down. The publisher moved to that one as it came back, and was heard there at once: what it had said before was"
+    " matched after that, and was what is retained.",
 }
 
 

@@ -129,6 +129,9 @@ class Broker:
             ring.on_give = self._moves.homes_in
             ring.on_asked = self._tell_retained
             ring.on_cede = self._cede_retained
+            ring.routes.on_released = self._switch.released
+            ring.routes.loops.on_back = self._moves.on_back
+            self._switch.follow = ring.routes.follow
             self._switch.keepers = lambda: ring.replicas.holders
             ring.on_rehome = self._rehome
             self._switch.archives_matched = self._switch.recollection.is_foreseen = True

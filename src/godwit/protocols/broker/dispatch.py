@@ -82,6 +82,9 @@ class Switch:
         """The gateway of another site that has brought what is being spread; none where it came from our own."""
         self.said_to: dict[str, set[NodeId]] = {}
         """By publisher: the brokers to which something that it said here was sent."""
+        self.follow: Callable[[str], Iterable[int]] = lambda publisher: ()
+        """Sends questions behind what the fabric still keeps of this publisher, and says their numbers: `Moves.on_back`
+        follows with each when what is before it is matched."""
         self.on_published: Callable[[Publication], None] | None = None
         self.site = ""
         """Where this broker is, if there are several sites."""
@@ -219,8 +222,7 @@ class Switch:
                 continue
             self.counts.forwarded += 1
             self.ledger.writes += one.qos > 0
-            if to:
-                self._said(one.publisher, (to,))
+            self._said(one.publisher, (to,) if to else ())
         if here:
             if self.archives_matched:
                 for one in here:
@@ -239,6 +241,11 @@ class Switch:
         self._archive(publication)
         self.spread(self.name, (publication,))
         self._foreign = False
+
+    def released(self, publication: Publication, to: NodeId) -> None:
+        """The fabric had kept it, and has sent it now. Whoever has left meanwhile has asked after it (`follow`)."""
+        if publication.publisher in self.said_to:
+            self._said(publication.publisher, (to,))
 
     def _said(self, publisher: str, to: Iterable[NodeId]) -> None:
         said_to = self.said_to.get(publisher)

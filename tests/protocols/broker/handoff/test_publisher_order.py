@@ -6,8 +6,10 @@ from collections import defaultdict
 
 import msgspec
 import pytest
+from tests.protocols.broker.fabric.ring.worlds import Ring
 from tests.protocols.broker.resting import SlowWorld
 
+from godwit.protocols.broker.fabric.ring.loops import FOLLOWING
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.chaos import Chaos
 from godwit.sim.brokers.client import Client
@@ -97,6 +99,40 @@ def test_a_client_that_has_said_nothing_waits_for_nobody() -> None:
     silent.publish("a/x", b"first", qos=1)
     world.run(1)
     assert not silent.outgoing
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("sent", [False, True])
+def test_in_a_ring_what_the_old_broker_had_to_keep_is_matched_first(sent: bool, crash: bool) -> None:
+    """The matching broker was down; what was kept for it is still at the old broker, or sent and not there yet."""
+    ring = Ring(3)
+    matcher = ring.owner("b")
+    old, new = ring.others(matcher)
+    publisher = ring.client("p", old)
+    ring.cluster.crash(matcher)
+    ring.cluster.run(0.5)
+    publisher.publish("b/y", b"first", qos=2, retain=True)
+    ring.cluster.run(0.5)
+    assert len(ring.fabric(old).routes.custody) == 1
+    ring.cluster.start(matcher)
+    while sent and ring.fabric(old).routes.custody:
+        ring.cluster.run(0.001)
+    ring.cluster.cables.stall(old, matcher, ring.cluster.engine.now + 4.0)
+    publisher.drop(notice_s=0.0).connect(new)
+    while not publisher.inside:
+        ring.cluster.run(0.1)
+    if crash:
+        ring.cluster.crash(old)
+        ring.cluster.start(old)
+    publisher.publish("b/y", b"second", qos=2, retain=True)
+    ring.cluster.run(30.0)
+    kept = ring.cluster.sites[matcher].broker.shelf.get("b/y")
+    assert kept is not None
+    assert kept.payload == b"second"
+    assert ring.cluster.sites[new].broker.counts.overtaken == 0
+    assert not publisher.outgoing
+    assert not any(site.broker.unfinished["shadows"] for site in ring.cluster.sites.values())
+    assert not any(row for row in ring.cluster.sites[old].node.disk["disk"]["ring"] if row[0] == FOLLOWING)
 
 
 class Wandering(Chaos):

@@ -693,6 +693,12 @@ class Moves:
         elsewhere = waiting.source if waiting is not None else at.broker if at is not None else None
         self.speaking.on_heard(heard, self.registry.sessions.get(heard.client), elsewhere)
 
+    def on_back(self, number: int) -> None:
+        """What a client said that has left, and was still kept here, is matched."""
+        for shadow in [one for some in self.registry.shadows.values() for one in some.values()]:
+            if self.speaking.heard_for(shadow, {(number, self.switch.name)}):
+                self.turning.end_if_done(shadow)
+
     # Places, and brokers that come and go
 
     def on_place(self, origin: NodeId, place: Place) -> None:

@@ -15,6 +15,8 @@ from godwit.protocols.broker.session.state import Session
 from godwit.protocols.host import NodeId
 
 Offered = Sequence[tuple[Publication, int]]
+Unheard = frozenset[tuple[int, NodeId]]
+"""As in `Carried`. In a shadow also its own broker, by the number of each question behind what is kept there."""
 
 KEPT_BACK_MAX = 10_000
 """So many publications of one client may wait; when there are more, its order is given up."""
@@ -34,23 +36,30 @@ class Speaking:
         self.wait_s = wait_s
         self.publish = publish
 
-    def leave(self, session: Session, to: NodeId, epoch: int) -> tuple[tuple[int, NodeId], ...]:
+    def leave(self, session: Session, to: NodeId, epoch: int) -> tuple[tuple[tuple[int, NodeId], ...], Unheard]:
         """The client goes on at another broker: whoever may still get something that it said here tells that one when
-        it has all; these, and those whom this broker still waits for."""
-        hearers = self._hearers(session, to)
+        it has all; these, and those whom this broker still waits for. And what its shadow here waits for, which tells
+        that one too."""
+        hearers, kept = self._hearers(session, to), self._kept(session)
         self.switch.fabric.send(sorted(hearers), Said(session.client, epoch, to))
-        return tuple(sorted(session.carried.unheard.union((epoch, hearer) for hearer in hearers)))
+        if kept:
+            hearers.add(self.switch.name)
+        return tuple(sorted(session.carried.unheard.union((epoch, hearer) for hearer in hearers))), kept
 
-    def leave_copy(self, session: Session, to: NodeId, copied: int) -> frozenset[tuple[int, NodeId]]:
+    def leave_copy(self, session: Session, to: NodeId, copied: int) -> Unheard:
         """The same where the session is not sent: they tell this broker, and this one tells the other when all have.
         So it does not matter where the client is by then, nor whom it has let in before it could know of them."""
         hearers = self._hearers(session, to)
         self.switch.fabric.send(sorted(hearers), Said(session.client, copied, self.switch.name))
-        return session.carried.unheard.union((copied, hearer) for hearer in hearers)
+        return session.carried.unheard.union(((copied, hearer) for hearer in hearers), self._kept(session))
 
     def _hearers(self, session: Session, to: NodeId) -> set[NodeId]:
         said_to = self.switch.said_to.pop(session.client, set())
         return {one for one in said_to if one != to and self.switch.fabric.is_known(one)}
+
+    def _kept(self, session: Session) -> Unheard:
+        """Questions behind what it said here and was sent to nobody yet: none of the others can tell of that."""
+        return frozenset((number, self.switch.name) for number in self.switch.follow(session.client))
 
     def tell_if_heard(self, shadow: Session) -> None:
         standing = shadow.standing

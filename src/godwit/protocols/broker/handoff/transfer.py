@@ -89,7 +89,7 @@ class Leaving:
         if self.registry.moves.abroad.defer(session, to):
             return
         epoch = self._begin(session, to, 0)
-        unheard = self.speaking.leave(session, to, epoch)
+        unheard, kept = self.speaking.leave(session, to, epoch)
         chain = {one for way in session.inflow.upstreams for one in (*way.chain, way.source)} - {to}
         origins = self._origins(session, to).union(*(way.origins for way in session.inflow.upstreams))
         # Whoever has made a copy and not confirmed it is waited for last of all.
@@ -101,6 +101,7 @@ class Leaving:
         if session.standing.in_vain:
             luggage = Luggage(msgspec.structs.replace(luggage.moved, subscriptions=()), [])
         self._leave(session, to, epoch, origins)
+        session.carried.unheard = kept
         self.places.put(client, At(epoch, to))
         self._send(session, to, luggage)
         self._pass_on(session)

@@ -57,6 +57,14 @@ def test_a_crash_leaves_what_is_durable_in_its_order() -> None:
     assert kept(custody(disk)) == [0, 2]
 
 
+def test_it_knows_what_is_kept_of_a_publisher() -> None:
+    one = custody({})
+    one.add(routed(0, "a/x"), of_level("a"))
+    one.add(Routed(Publication("q", 0, "a/x", qos=1)), of_level("a"))
+    one.add(passed(1), way_of(HIGH))
+    assert [(said.publisher, said.sequence) for said in one.said_by("p")] == [("p", 0)]
+
+
 CUT = cut_between((-90.0, 0.0), (90.0, 0.0))
 SPACE, HIGH = Region(WHOLE, "o", 1), Region(WHOLE.append(CUT, "1"), "x", 2)
 """The topics that begin with `a` are in it, and those with `b` are not."""

@@ -86,6 +86,36 @@ def test_after_a_crash_what_was_under_way_is_waited_for_again() -> None:
     assert not disk.get("ring")
 
 
+def test_what_a_client_said_that_has_left_is_followed_to_each_target_and_a_cut_does_not_wait_for_that() -> None:
+    ways, back = Ways({}), list[int]()
+    ways.loops.on_back = back.append
+    tickets = ways.loops.follow([said("a/x"), said("a/y"), said("b/x")])
+    assert [one.publication.topic.partition("/")[0] for one in ways.sent] == ["a", "b"]
+    assert tickets == [one.probe for one in ways.sent]
+    ways.loops.flush(ways.when_back("cut"))
+    assert ways.back == ["cut"]
+    for ticket in (*tickets, *tickets):
+        ways.loops.passed(ticket)
+    assert back == tickets
+
+
+def test_what_follows_is_on_the_disk_and_is_sent_again_where_another_disk_is_lost() -> None:
+    disk: Disk = {}
+    ways = Ways(disk)
+    (ticket,) = ways.loops.follow([said("a/x")])
+    ways.loops.store.settled(lambda: None)
+    ways.engine.run(1.0)
+    again, back = Ways(disk), list[int]()
+    again.loops.on_back = back.append
+    assert again.sent == [], "the probe itself is on the disk, wherever it is kept"
+    again.loops.again()
+    assert again.sent == ways.sent
+    again.loops.passed(ticket)
+    again.loops.again()
+    assert back == [ticket]
+    assert again.sent == ways.sent, "it is back"
+
+
 def test_many_targets_are_probed_meanwhile_so_that_their_number_is_bounded() -> None:
     ways = Ways({})
     for number in range(USED_MAX + 1):

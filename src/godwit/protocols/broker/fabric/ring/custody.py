@@ -95,6 +95,11 @@ class Custody:
     def _passed_on(self) -> Iterable[Kept]:
         return (one for one in self.kept.values() if isinstance(one.content, Routed) and one.content.hops > 1)
 
+    def said_by(self, publisher: str) -> list[Publication]:
+        """What is kept of what this one said."""
+        routed = (one.content for one in self.kept.values() if isinstance(one.content, Routed))
+        return [one.publication for one in routed if one.publication.publisher == publisher]
+
     def targets(self) -> Iterable[Keyed | Spot]:
         return dict.fromkeys(one.target for one in self.kept.values())
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from godwit.protocols.broker.fabric.ring.custody import Custody, Kept, Passes, T
 from godwit.protocols.broker.fabric.ring.loops import Loops
 from godwit.protocols.broker.fabric.ring.ways import HOPS_MAX
 from godwit.protocols.broker.messages import Owned, Pass, Passed, Region, Routed
+from godwit.protocols.broker.publication import Publication
 from godwit.protocols.gathering.areas import Keyed, Spot
 from godwit.protocols.host import NodeId
 
@@ -32,6 +34,8 @@ class Routes:
         self.trails = Trails(self.host, store, outbox, self.targets, fabric.options.pass_s)
         self.loops = Loops(self.host, store, self.targets, self._probe)
         self._passages = Passages(store, self.host.now())
+        self.on_released: Callable[[Publication, NodeId], None] = lambda publication, owner: None
+        """A publication that was kept here is sent to this broker."""
 
     def start(self) -> None:
         for one in self.passes.waiting.values():
@@ -51,6 +55,7 @@ class Routes:
     def reborn(self, broker: NodeId) -> None:
         """It has lost its disk, and with it what it had to pass on."""
         self.passes.end(lambda one: one.via == broker)
+        self.loops.again()
 
     def _probe(self, routed: Routed) -> None:
         if self.route(routed) is None:
@@ -121,6 +126,11 @@ class Routes:
         if region is not None and region.owner != self.host.name:
             self.fabric.send((origin,), Owned(0, (region,)), durable=False)
 
+    def follow(self, publisher: str) -> list[int]:
+        """Sends probes behind what is kept here of what this one said: their numbers, by which `loops.on_back` tells
+        when what is before them is matched."""
+        return self.loops.follow(self.custody.said_by(publisher))
+
     def _is_awaited(self, routed: Routed, target: Keyed | Spot) -> bool:
         """Whether it goes before what waits here: it was passed on, by whatever way, to this broker as the new owner of
         a cell. What comes straight from whoever took it was sent later."""
@@ -142,6 +152,7 @@ class Routes:
             self.match(kept.content)
         elif owner:
             self._send_routed(owner, kept.content, kept.target)
+            self.on_released(kept.content.publication, owner)
         return bool(owner)
 
     def on_pass(self, message: Pass) -> None:
