@@ -327,6 +327,9 @@ CURED = {
     "dht-told-of-a-cut-before-it-was-made": "A broker was about to cut its cell, and the holders of its book had heard"
     " so. One of them left, gave it the cell beside, and named the half that it was to keep as its own: it forgot the"
     " other half, which was nobody's then.",
+    "dht-stood-in-for-half-of-a-cell": "A broker crashed just before it cut its cell, when the holders of its book knew"
+    " that it keeps less. One of them stood in for the half that it was to keep. The broker did not believe that a"
+    " part of its cell is another's, and nobody knew any more whose the other half was.",
     "copy-that-moved-beside-its-original": "A copy was taken up and moved on while its source was cut off. Brokers"
     " turned to it, and away from the session itself, in which its client was by then: what came next was lost.",
     "given-after-another-copy-went-into-it": "Two copies of a session were taken up, and one went into the other. Then"

@@ -75,6 +75,10 @@ class Cell(msgspec.Struct, frozen=True):
     def sibling_prefix(self, level: int) -> str:
         return self.prefix[:level] + ("1" if self.prefix[level] == "0" else "0")
 
+    def beyond(self, level: int) -> Cell:
+        """All that lies on the other side of the cut at this level."""
+        return Cell(self.sibling_prefix(level), (*self.boundaries[:level], self.boundaries[level].opposite()))
+
     def first_not_owned(self, point: Point, level: int = 0) -> int | None:
         """The first cut from this level on whose other side the point is; None where the point is in this box."""
         boundaries = self.boundaries

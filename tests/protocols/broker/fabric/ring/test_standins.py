@@ -6,6 +6,7 @@ import pytest
 from tests.protocols.broker.fabric.ring.worlds import Ring
 
 from godwit.protocols.broker.messages import Divided, Dividing, Owned, Region, Replica
+from godwit.protocols.gathering.areas import Anywhere
 from godwit.protocols.gathering.space import cut_between
 from godwit.protocols.host import NodeId
 
@@ -121,6 +122,31 @@ def test_a_session_that_moves_while_somebody_stands_in_gets_all_once_and_in_orde
     run(90)
     for name, wanted in said.items():
         assert [one for one in payloads(case.subscriber) if one.startswith(name.encode())] == wanted
+
+
+def test_who_crashed_before_a_cut_keeps_the_half_in_which_nobody_stands_in_for_it() -> None:
+    """Its holders had heard in which half they may stand in for it, and nobody that the other was given away."""
+    ring = Ring(4, late=1)
+    run, newcomer = ring.cluster.run, ring.names[-1]
+    ring.heard.clear()
+    ring.cluster.start(newcomer)
+    while len(said := ring.said(Replica)) < 2:
+        run(0.0005)
+    owner, holders = said[0][0], [holder for _, holder in said]
+    (whole,) = ring.fabric(owner).atlas.own
+    ring.cluster.crash(owner)
+    run(15)
+    (half,) = [one for name in holders for one in ring.fabric(name).regions if one.prefix.startswith(whole.prefix)]
+    assert len(half.prefix) == len(whole.prefix) + 1, "one of them stands in there"
+    for holder in holders:
+        assert ring.fabric(holder).atlas.covers(Anywhere()), "the other half is the silent owner's"
+    ring.cluster.start(owner)
+    run(30)
+    assert ring.fabric(newcomer).regions, "it was let in where it stands"
+    assert not ring.fabric(owner).replicas.was_lost, "it knew by itself what it has"
+    for level in (chr(at) for at in range(ord("a"), ord("z"))):
+        assert len(ring.owners(level)) == 1
+    assert not any(ring.fabric(name).counts.refused for name in ring.names)
 
 
 def test_a_broker_leaves_in_order_and_serves_its_clients_on() -> None:

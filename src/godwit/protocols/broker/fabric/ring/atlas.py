@@ -32,6 +32,12 @@ def outranks(one: Region, other: Region) -> bool:
     return one.term > other.term
 
 
+def rest_of(whole: Region, part: Region) -> list[Region]:
+    """What is left of a cell once another has a part of it, cut by cut. Its term is old: others count more."""
+    levels = range(len(whole.cell), len(part.cell))
+    return [Region(part.cell.beyond(level), whole.owner, whole.term) for level in levels]
+
+
 class Atlas:
     """Of two owners of a place the one with the higher term is right. All of it is on the disk."""
 
@@ -56,13 +62,20 @@ class Atlas:
         return {region.owner for region in self.regions.values()}
 
     def put(self, region: Region) -> bool:
-        """Whether it is news. What it contains or is contained in, and is older, is forgotten."""
+        """Whether it is news. What it contains, and is older, is forgotten, and so is a cell of this broker of which it
+        is a part. Of such a cell of another's the rest stays with that one: nobody has said anything else of it."""
         if self.rivals(region):
             return False
         for one in self.sharing(region.prefix):
             self._drop(one.prefix)
+            for rest in rest_of(one, region) if one.owner != self.name else ():
+                self._keep(rest)
         self._keep(region)
         return True
+
+    def whole(self, prefix: str) -> Region | None:
+        """The known cell that is this one, or of which this one is a part."""
+        return next((one for one in self.sharing(prefix) if prefix.startswith(one.prefix)), None)
 
     def sharing(self, prefix: str) -> list[Region]:
         """The cells of which this one is a part, or that are parts of it."""

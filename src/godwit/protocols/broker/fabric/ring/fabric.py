@@ -10,7 +10,7 @@ import msgspec
 from godwit.filters.filters import Filter
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.fabric.passages import Passage, passage_of
-from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas, is_taken, outranks
+from godwit.protocols.broker.fabric.ring.atlas import TABLE, Atlas, is_taken, outranks, rest_of
 from godwit.protocols.broker.fabric.ring.book import Book
 from godwit.protocols.broker.fabric.ring.doubts import Doubts
 from godwit.protocols.broker.fabric.ring.membership import Clear, Membership, Stage
@@ -407,13 +407,13 @@ class RingFabric:
             if region.owner == self.host.name:
                 self.membership.regain(said_by, region)
                 continue
-            whole = self.atlas.regions.get(region.prefix)
+            whole = self.atlas.whole(region.prefix)
             if not self._may_lose(region, said_by) or not self.atlas.put(region):
                 continue
             news = True
             self.meet((region.owner,))
-            if whole is not None:
-                self._passed_whole(whole, region, behind)
+            if whole is not None and (whole.prefix == region.prefix or self._is_stood_in(whole, region)):
+                self._passed(whole, region, behind)
             self.routes.wait_for(region)
         if news:
             self.statements.review()  # at once: a session that leaves in this turn must count whoever has a cell now
@@ -432,14 +432,21 @@ class RingFabric:
         mine = [one for one in self.atlas.own if one.prefix.startswith(prefix) or prefix.startswith(one.prefix)]
         if not mine or not all(outranks(region, one) for one in mine):
             return True
-        holders = {*self.replicas.holders, *self.replicas.former}
-        stands_in = region.owner in holders and self.atlas.regions.get(prefix) in mine
+        stands_in = self._is_stood_in(mine[0], region)
         # Who told a broker without a disk what its cells are may not have known all of it. And one that is alone may
         # have begun a ring of its own for that reason. What was taken as nobody's is whoever's is known to have it.
         if stands_in or self.replicas.was_lost or not mine[0].prefix or all(map(is_taken, mine)):
             return True
         self.refuse(said_by, "Region", f"says that {region.owner} owns {prefix!r}, which is this broker's")
         return False
+
+    def _is_stood_in(self, whole: Region, region: Region) -> bool:
+        """Whether somebody has this cell who stands in for its owner, or for the owner of a cell of which it is a part:
+        that was about to give the rest away, and has told its holders so."""
+        if whole.owner != self.host.name:
+            return self.membership.is_to_stand_in(region)
+        holders = {*self.replicas.holders, *self.replicas.former}
+        return region.owner in holders and region.prefix.startswith(whole.prefix)
 
     def refuse(self, said_by: NodeId, message: str, note: str) -> None:
         """What another broker of the ring says cannot be true."""
@@ -450,15 +457,25 @@ class RingFabric:
         """Whether it has said something just now, or has confirmed all that it was sent."""
         return self.standins.silent_s(broker) < self.options.absent_s / 2
 
-    def _passed_whole(self, old: Region, new: Region, said_by: NodeId) -> None:
-        """A cell has another owner, and not by a cut. Where the old one has not said so, it may not know."""
+    def _passed(self, old: Region, new: Region, said_by: NodeId) -> None:
+        """A cell, or a part of it, has another owner, and not by a cut. Where the old one has not said so, it may not
+        know."""
         if old.owner == self.host.name:
             self.routes.trails.begin(new)
             self.on_cede(new.owner, new.cell)
-            self.send(sorted(self.interests.keys() - {new.owner}), Divided(0, (new,)))
+            rest = self._keep_rest(old, new)
+            self.send(sorted(self.interests.keys() - {new.owner}), Divided(0, (new, *rest)))
         elif old.owner not in (said_by, new.owner):
             self.statements.late(old.owner)
         self.on_rehome(new.cell)
+
+    def _keep_rest(self, old: Region, new: Region) -> list[Region]:
+        """A holder stands in for a part of this broker's cell: the cell is cut there, and the rest stays."""
+        rest = [] if self.replicas.was_lost else rest_of(old, new)
+        kept = [msgspec.structs.replace(one, term=one.term + at + 1) for at, one in enumerate(rest)]
+        for one in kept:
+            self.atlas.put(one)
+        return kept
 
     def gave(self, region: Region) -> None:
         """A cell of this broker is another's now."""

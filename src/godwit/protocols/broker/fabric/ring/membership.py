@@ -470,6 +470,10 @@ class Membership:
             self.fabric.standins.succeeded(divided.owner, origin)
         self.fabric.statements.settled(origin)
 
+    def is_to_stand_in(self, region: Region) -> bool:
+        """Whether its owner to be has asked for it itself, since another is silent."""
+        return any(one == region and name.rpartition(" ")[0] == one.owner for name, one in self.heirs.items())
+
     def _expected(self, region: Region) -> dict[str, Region]:
         return self.promised if region.owner == self.host.name else self.heirs
 

@@ -42,7 +42,7 @@ class Orphans:
     def _unknown(self) -> dict[str, Cell]:
         """What lies beyond cuts of this broker's cells and of which no owner is known, by prefix."""
         atlas = self.fabric.atlas
-        cells = (_beyond(one.cell, level) for one in atlas.own for level in range(len(one.cell)))
+        cells = (one.cell.beyond(level) for one in atlas.own for level in range(len(one.cell)))
         return {cell.prefix: cell for cell in cells if not atlas.sharing(cell.prefix)}
 
     def _ask(self, prefix: str) -> None:
@@ -59,8 +59,3 @@ class Orphans:
         fabric.atlas.put(Region(cell, fabric.host.name, 0))
         fabric.on_rehome(cell)
         fabric.changed()
-
-
-def _beyond(cell: Cell, level: int) -> Cell:
-    """All that lies on the other side of a cut."""
-    return Cell(cell.sibling_prefix(level), (*cell.boundaries[:level], cell.boundaries[level].opposite()))
