@@ -12,8 +12,10 @@ publications, nor a `Pass` by which others ask whether all of theirs is matched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
 
 import msgspec
 
@@ -33,6 +35,7 @@ _decode = msgspec.msgpack.Decoder(Content).decode
 
 
 class Kept(msgspec.Struct, frozen=True):
+    number: int
     content: Routed | Pass
     target: Keyed | Spot
 
@@ -53,75 +56,165 @@ def _target(content: Routed | Pass, targets: Targets) -> Keyed | Spot:
     return way_of(content.region)
 
 
+FROM_OTHERS, PASSED_ON = 1, 2
+"""Hops of what whoever took it has sent here, and of what another has passed on to here."""
+
+
+class Queue:
+    """What waits for one target, or for places in one cell, from the oldest on. Only the oldest leaves."""
+
+    def __init__(self) -> None:
+        self._far: tuple[deque[Kept], ...] = deque(), deque(), deque()
+        """By hops: what has come at least so far."""
+
+    def __bool__(self) -> bool:
+        return bool(self._far[0])
+
+    def __iter__(self) -> Iterator[Kept]:
+        return iter(self._far[0])
+
+    @property
+    def oldest(self) -> Kept:
+        return self._far[0][0]
+
+    def append(self, one: Kept) -> None:
+        for some in self._far[: one.content.hops + 1]:
+            some.append(one)
+
+    def drop_oldest(self) -> None:
+        for some in self._far[: self.oldest.content.hops + 1]:
+            some.popleft()
+
+    def after(self, hops: int) -> Iterator[Kept]:
+        """What has come at least so far. Where all has the same target the oldest tells all."""
+        some = self._far[hops]
+        return islice(some, 1) if some and isinstance(some[0].target, Keyed) else iter(some)
+
+
 class Custody:
-    def __init__(self, store: Store, targets: Targets) -> None:
+    """However much waits, what concerns another target is not slowed down by it."""
+
+    def __init__(self, store: Store, targets: Targets, cell_of: Callable[[Spot], str] = lambda spot: "") -> None:
         self.store = store
-        self.kept: dict[int, Kept] = {}
+        self.cell_of = cell_of
+        """The prefix of the cell that a place is in; empty where that is not known."""
+        self._queues: dict[Keyed | str, Queue] = {}
+        """By target. Publications with a place are kept by the prefix of their cell, as it was when they came."""
+        self._passes: dict[int, Kept] = {}
+        self._said: dict[str, dict[int, Publication]] = {}
+        """By publisher."""
         self._number = 0
-        for owner, number, row in store.load(TABLE):
-            if owner == ROWS:
-                content: Routed | Pass = msgspec.msgpack.decode(row, type=Routed | Pass)
-                self.kept[number] = Kept(content, _target(content, targets))
-                self._number = max(self._number, number)
-        self.kept = dict(sorted(self.kept.items()))
+        rows = ((number, row) for owner, number, row in store.load(TABLE) if owner == ROWS)
+        for number, row in sorted(rows):
+            content: Routed | Pass = msgspec.msgpack.decode(row, type=Routed | Pass)
+            self._keep(Kept(number, content, _target(content, targets)))
+            self._number = number
+
+    def __iter__(self) -> Iterator[Kept]:
+        """From the oldest on."""
+        return iter(sorted(chain(self._passes.values(), *self._queues.values()), key=lambda one: one.number))
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return sum(map(len, self._said.values())) + len(self._passes)
 
     def add(self, content: Routed | Pass, target: Keyed | Spot) -> None:
         self._number += 1
-        self.kept[self._number] = kept = Kept(content, target)
+        kept = Kept(self._number, content, target)
+        self._keep(kept)
         if kept.is_durable:
             self.store.put(TABLE, ROWS, self._number, msgspec.msgpack.encode(content))
 
+    def _keep(self, one: Kept) -> None:
+        if isinstance(one.content, Pass):
+            self._passes[one.number] = one
+            return
+        kind = one.target if isinstance(one.target, Keyed) else self.cell_of(one.target)
+        self._queues.setdefault(kind, Queue()).append(one)
+        publication = one.content.publication
+        self._said.setdefault(publication.publisher, {})[one.number] = publication
+
+    def _forget(self, one: Kept) -> None:
+        if isinstance(one.content, Routed):
+            publisher = one.content.publication.publisher
+            del self._said[publisher][one.number]
+            if not self._said[publisher]:
+                del self._said[publisher]
+        if one.is_durable:
+            self.store.delete(TABLE, ROWS, one.number)
+
+    def _before(self, target: Keyed | Spot) -> Iterable[Queue]:
+        """Where something may be kept that goes before what comes now for this target."""
+        if isinstance(target, Keyed):
+            return (self._queues[target],) if target in self._queues else ()
+        return self._related(self.cell_of(target)) if self._queues else ()
+
+    def _related(self, cell: str) -> Iterator[Queue]:
+        """Cells may have been cut since: queues of which this cell is a part, or that are of a part of it."""
+        found = ((kind, queue) for kind, queue in self._queues.items() if isinstance(kind, str))
+        return (queue for kind, queue in found if kind.startswith(cell) or cell.startswith(kind))
+
     def precedes(self, target: Keyed | Spot) -> bool:
         """Whether something is kept that must go before what comes now for this target."""
-        if isinstance(target, Keyed):
-            return any(one.target == target for one in self.kept.values())
-        return any(isinstance(one.target, Spot) for one in self.kept.values())
-
-    def has_for_others(self, region: Region) -> bool:
-        """Whether something is kept for the cell that other brokers have sent here."""
-        return any(meets(region.cell, one.target) for one in self.kept.values() if one.content.hops)
+        return any(self._before(target))
 
     def has_passed_on(self, target: Keyed | Spot) -> bool:
         """Whether something is kept that others have passed on, and that must go before what comes now."""
-        return any(one.target == target or not isinstance(target, Keyed) for one in self._passed_on())
+        return any(True for queue in self._before(target) for _ in queue.after(PASSED_ON))
 
     def has_passed_on_for(self, region: Region) -> bool:
         """The same for all that is kept for a cell."""
-        return any(meets(region.cell, one.target) for one in self._passed_on())
+        return self._has(region, PASSED_ON, self._number + 1)
 
-    def _passed_on(self) -> Iterable[Kept]:
-        return (one for one in self.kept.values() if isinstance(one.content, Routed) and one.content.hops > 1)
+    def has_for_others(self, region: Region) -> bool:
+        """Whether something is kept for the cell that other brokers have sent here."""
+        waits = self._has(region, FROM_OTHERS, self._number + 1)
+        return waits or any(meets(region.cell, one.target) for one in self._passes.values())
+
+    def _has(self, region: Region, hops: int, number: int) -> bool:
+        """Whether something that has come so far, and before this number, is kept for the cell."""
+        some = (one for queue in self._queues.values() for one in queue.after(hops))
+        return any(one.number < number and meets(region.cell, one.target) for one in some)
 
     def said_by(self, publisher: str) -> list[Publication]:
         """What is kept of what this one said."""
-        routed = (one.content for one in self.kept.values() if isinstance(one.content, Routed))
-        return [one.publication for one in routed if one.publication.publisher == publisher]
+        return list(self._said.get(publisher, {}).values())
 
     def targets(self) -> Iterable[Keyed | Spot]:
-        return dict.fromkeys(one.target for one in self.kept.values())
+        """What cannot go before its owner is known, or is there: of each queue the oldest, and all that is passed."""
+        waiting = [queue.oldest for queue in self._queues.values()]
+        return dict.fromkeys(one.target for one in (*waiting, *self._passes.values()))
 
     def release(self, may_go: Callable[[Kept], bool]) -> None:
         """`may_go` takes what it can, from the oldest on; what stays keeps back all of its kind, and what is passed
         behind it. A `Pass` says that what others sent here is there. It says nothing of what clients here have said."""
-        waiting: dict[Keyed | str, list[Keyed | Spot]] = {}
-        for number, one in list(self.kept.items()):
-            kind = one.target if isinstance(one.target, Keyed) else "spot"
-            if not self._is_behind(one, kind, waiting) and may_go(one):
-                del self.kept[number]
-                if one.is_durable:
-                    self.store.delete(TABLE, ROWS, number)
+        while sum(self._release(kind, queue, may_go) for kind, queue in list(self._queues.items())):
+            pass  # what was older in a cell that has been cut since may have kept something back
+        stays: list[Kept] = []
+        for one in list(self._passes.values()):
+            if not self._is_behind(one, stays) and may_go(one):
+                del self._passes[one.number]
+                self._forget(one)
             else:
-                waiting.setdefault(kind, []).extend([one.target] if one.content.hops else ())
+                stays.append(one)
 
-    @staticmethod
-    def _is_behind(one: Kept, kind: Keyed | str, waiting: dict[Keyed | str, list[Keyed | Spot]]) -> bool:
-        if isinstance(one.content, Routed):
-            return kind in waiting
+    def _release(self, kind: Keyed | str, queue: Queue, may_go: Callable[[Kept], bool]) -> bool:
+        has_gone = False
+        while queue and self._is_first(kind, queue.oldest) and may_go(queue.oldest):
+            self._forget(queue.oldest)
+            queue.drop_oldest()
+            has_gone = True
+        if not queue:
+            del self._queues[kind]
+        return has_gone
+
+    def _is_first(self, kind: Keyed | str, one: Kept) -> bool:
+        return isinstance(kind, Keyed) or all(other.oldest.number >= one.number for other in self._related(kind))
+
+    def _is_behind(self, one: Kept, stays: Iterable[Kept]) -> bool:
+        assert isinstance(one.content, Pass)
         region = one.content.region
-        return region is not None and any(meets(region.cell, at) for some in waiting.values() for at in some)
+        assert region is not None, "kept are those that name the cell"
+        return any(meets(region.cell, other.target) for other in stays) or self._has(region, FROM_OTHERS, one.number)
 
 
 class Passing(msgspec.Struct, frozen=True, array_like=True):

@@ -29,7 +29,7 @@ class Routes:
         self.atlas = fabric.atlas
         self.targets = fabric.targets
         store, outbox = fabric.store, fabric.streams.sender.outbox
-        self.custody = Custody(store, self.targets)
+        self.custody = Custody(store, self.targets, self._cell_of)
         self.passes = Passes(store)
         self.trails = Trails(self.host, store, outbox, self.targets, fabric.options.pass_s)
         self.loops = Loops(self.host, store, self.targets, self._probe)
@@ -41,6 +41,10 @@ class Routes:
         for one in self.passes.waiting.values():
             self.host.after(self.fabric.options.pass_s, partial(self.on_passed, Passed(one.ticket)))
         self.trails.start()
+
+    def _cell_of(self, spot: Spot) -> str:
+        region = self.atlas.owner(spot)
+        return "" if region is None else region.prefix
 
     def look(self) -> None:
         """Call it now and then: something may go that had to wait."""
@@ -141,8 +145,7 @@ class Routes:
         return self.passes.closes(region) and not is_closed
 
     def release(self) -> None:
-        if self.custody.kept:
-            self.custody.release(self._goes)
+        self.custody.release(self._goes)
 
     def _goes(self, kept: Kept) -> bool:
         if isinstance(kept.content, Pass):
