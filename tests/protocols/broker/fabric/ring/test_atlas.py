@@ -6,13 +6,15 @@ from itertools import permutations
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from godwit.protocols.broker.fabric.ring.atlas import Atlas, is_taken
 from godwit.protocols.broker.fabric.ring.targets import homes_of, of_level
 from godwit.protocols.broker.messages import Region
 from godwit.protocols.broker.store import MemoryStore
 from godwit.protocols.gathering.areas import Anywhere, Reach, Spot
-from godwit.protocols.gathering.space import WHOLE, Cell, cut_between
+from godwit.protocols.gathering.space import WHOLE, Cell, cut_between, leaves, partition
 
 CUT = cut_between((0.0, 0.0), (10.0, 0.0))
 CUT_2 = cut_between((0.0, 0.0), (0.0, 10.0))
@@ -65,6 +67,22 @@ def test_every_place_and_every_key_has_one_owner_when_all_cells_are_known() -> N
     targets += [*(of_level(str(n)) for n in range(100)), *homes_of("x", 3)]
     for target in targets:
         assert len(list(known.meeting(target))) == 1
+
+
+coordinates = st.floats(-10, 10)
+brokers = st.lists(st.tuples(coordinates, coordinates), min_size=1, max_size=12, unique=True)
+
+
+@given(brokers, st.sets(st.integers(0, 11)), st.lists(st.tuples(coordinates, coordinates), max_size=20))
+def test_a_place_is_found_along_the_cuts_as_by_looking_at_all_cells(
+    stand: list[tuple[float, float]], unknown: set[int], places: list[tuple[float, float]]
+) -> None:
+    known = atlas()
+    for at, leaf in enumerate(leaves(partition((f"b{at}", place) for at, place in enumerate(stand)))):
+        if at not in unknown:
+            known.put(Region(leaf.cell, leaf.name, len(leaf.cell) + 1))
+    for place in (*places, *stand):
+        assert known.owner(Spot(place)) == next(known.meeting(Spot(place)), None)
 
 
 def test_a_cell_that_nobody_has_spoken_of_is_missed() -> None:

@@ -12,8 +12,9 @@ import msgspec
 
 from godwit.protocols.broker.messages import Region
 from godwit.protocols.broker.store import Store
-from godwit.protocols.gathering.areas import Keyed, Reach, meets
+from godwit.protocols.gathering.areas import Keyed, Reach, Spot, meets
 from godwit.protocols.gathering.assurance import complete
+from godwit.protocols.gathering.space import Boundary
 from godwit.protocols.host import NodeId
 
 TABLE, ROWS = "ring", "region "
@@ -48,6 +49,8 @@ class Atlas:
         """By prefix; none contains another."""
         self.changes = 0
         self._owners: dict[Keyed, Region | None] = {}
+        self._cuts: dict[str, tuple[Boundary, str]] = {}
+        """By the prefix of all that is cut: the cut as it is seen from one side, and the bit of that side."""
         for owner, _, row in store.load(TABLE):
             if owner.startswith(ROWS):
                 region = msgspec.msgpack.decode(row, type=Region)
@@ -109,14 +112,30 @@ class Atlas:
     def _changed(self) -> None:
         self.changes += 1
         self._owners.clear()
+        self._cuts.clear()
 
     def owner(self, target: Reach) -> Region | None:
         """The one region that has it, if that is known; for what lies in one cell."""
+        if isinstance(target, Spot):
+            return self._around(target)
         if not isinstance(target, Keyed):
             return next(self.meeting(target), None)
         if target not in self._owners:
             self._owners[target] = next(self.meeting(target), None)
         return self._owners[target]
+
+    def _around(self, spot: Spot) -> Region | None:
+        """From cut to cut: each says on which side the place is. So it takes as long as cells have cuts, however many
+        are known."""
+        if not self._cuts:
+            cells = [one.cell for one in self.regions.values()]
+            cuts = ((cell, at, cut) for cell in cells for at, cut in enumerate(cell.boundaries))
+            self._cuts = {cell.prefix[:at]: (cut, cell.prefix[at]) for cell, at, cut in cuts}
+        prefix = ""
+        while (found := self.regions.get(prefix)) is None and prefix in self._cuts:
+            cut, bit = self._cuts[prefix]
+            prefix += bit if cut.owns(spot.place) else "10"[int(bit)]
+        return found
 
     def meeting(self, reach: Reach) -> Iterator[Region]:
         return (region for region in self.regions.values() if meets(region.cell, reach))
