@@ -86,6 +86,20 @@ def test_however_much_waits_for_one_target_only_the_oldest_is_asked_for() -> Non
     assert len(one) == 1_000
 
 
+def test_where_more_would_wait_than_may_the_oldest_of_its_kind_is_dropped() -> None:
+    disk: Disk = {}
+    one = Custody(MemoryStore(disk, lambda call: call()), Targets(), bytes_max=500)
+    one.add(routed(0, "b/x"), of_level("b"))
+    dropped = sum(one.add(routed(number, "a/x"), of_level("a")) for number in range(1, 100))
+    one.store.settled(lambda: None)
+    assert dropped == 99 - (len(one) - 1) > 50
+    assert kept(one) == [0, *range(100 - (len(one) - 1), 100)]
+    assert kept(custody(disk)) == kept(one)
+    assert one.bytes <= 500
+    one.release(lambda item: True)
+    assert (one.bytes, len(one)) == (0, 0)
+
+
 def test_what_waits_in_one_cell_keeps_nothing_back_in_another() -> None:
     one = Custody(MemoryStore({}, lambda call: call()), Targets(), lambda spot: "1" if spot.place[0] > 0 else "0")
     west, east = Spot((-5.0, 0.0)), Spot((5.0, 0.0))

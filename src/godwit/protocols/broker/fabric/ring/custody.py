@@ -38,6 +38,7 @@ class Kept(msgspec.Struct, frozen=True):
     number: int
     content: Routed | Pass
     target: Keyed | Spot
+    size_b: int
 
     @property
     def is_durable(self) -> bool:
@@ -92,12 +93,16 @@ class Queue:
 
 
 class Custody:
-    """However much waits, what concerns another target is not slowed down by it."""
+    """However much waits, what concerns another target is not slowed down by it, nor dropped for it."""
 
-    def __init__(self, store: Store, targets: Targets, cell_of: Callable[[Spot], str] = lambda spot: "") -> None:
+    def __init__(
+        self, store: Store, targets: Targets, cell_of: Callable[[Spot], str] = lambda spot: "", bytes_max: int = 2**28
+    ) -> None:
         self.store = store
         self.cell_of = cell_of
         """The prefix of the cell that a place is in; empty where that is not known."""
+        self.bytes_max = bytes_max
+        self.bytes = 0
         self._queues: dict[Keyed | str, Queue] = {}
         """By target. Publications with a place are kept by the prefix of their cell, as it was when they came."""
         self._passes: dict[int, Kept] = {}
@@ -107,7 +112,7 @@ class Custody:
         rows = ((number, row) for owner, number, row in store.load(TABLE) if owner == ROWS)
         for number, row in sorted(rows):
             content: Routed | Pass = msgspec.msgpack.decode(row, type=Routed | Pass)
-            self._keep(Kept(number, content, _target(content, targets)))
+            self._keep(Kept(number, content, _target(content, targets), len(row)))
             self._number = number
 
     def __iter__(self) -> Iterator[Kept]:
@@ -117,24 +122,42 @@ class Custody:
     def __len__(self) -> int:
         return sum(map(len, self._said.values())) + len(self._passes)
 
-    def add(self, content: Routed | Pass, target: Keyed | Spot) -> None:
+    def add(self, content: Routed | Pass, target: Keyed | Spot) -> int:
+        """How much is dropped for it: where more would wait than may, the oldest that waits for the same."""
         self._number += 1
-        kept = Kept(self._number, content, target)
-        self._keep(kept)
+        row = msgspec.msgpack.encode(content)
+        kept = Kept(self._number, content, target, len(row))
         if kept.is_durable:
-            self.store.put(TABLE, ROWS, self._number, msgspec.msgpack.encode(content))
+            self.store.put(TABLE, ROWS, self._number, row)
+        kind = self._keep(kept)
+        dropped = 0
+        while self.bytes > self.bytes_max and kind in self._queues:
+            self._drop_oldest(kind)
+            dropped += 1
+        return dropped
 
-    def _keep(self, one: Kept) -> None:
+    def _keep(self, one: Kept) -> Keyed | str | None:
+        """In which queue."""
         if isinstance(one.content, Pass):
             self._passes[one.number] = one
-            return
+            return None
         kind = one.target if isinstance(one.target, Keyed) else self.cell_of(one.target)
         self._queues.setdefault(kind, Queue()).append(one)
         publication = one.content.publication
         self._said.setdefault(publication.publisher, {})[one.number] = publication
+        self.bytes += one.size_b
+        return kind
+
+    def _drop_oldest(self, kind: Keyed | str) -> None:
+        queue = self._queues[kind]
+        self._forget(queue.oldest)
+        queue.drop_oldest()
+        if not queue:
+            del self._queues[kind]
 
     def _forget(self, one: Kept) -> None:
         if isinstance(one.content, Routed):
+            self.bytes -= one.size_b
             publisher = one.content.publication.publisher
             del self._said[publisher][one.number]
             if not self._said[publisher]:
@@ -200,11 +223,8 @@ class Custody:
     def _release(self, kind: Keyed | str, queue: Queue, may_go: Callable[[Kept], bool]) -> bool:
         has_gone = False
         while queue and self._is_first(kind, queue.oldest) and may_go(queue.oldest):
-            self._forget(queue.oldest)
-            queue.drop_oldest()
+            self._drop_oldest(kind)
             has_gone = True
-        if not queue:
-            del self._queues[kind]
         return has_gone
 
     def _is_first(self, kind: Keyed | str, one: Kept) -> bool:

@@ -29,7 +29,8 @@ class Routes:
         self.atlas = fabric.atlas
         self.targets = fabric.targets
         store, outbox = fabric.store, fabric.streams.sender.outbox
-        self.custody = Custody(store, self.targets, self._cell_of)
+        bytes_max = fabric.options.streams.outbox_bytes_max
+        self.custody = Custody(store, self.targets, self._cell_of, bytes_max)
         self.passes = Passes(store)
         self.trails = Trails(self.host, store, outbox, self.targets, fabric.options.pass_s)
         self.loops = Loops(self.host, store, self.targets, self._probe)
@@ -75,9 +76,12 @@ class Routes:
             if owner:
                 self._send_routed(owner, routed, target)
                 return owner
-        self.custody.add(routed, target)
-        self.fabric.search.soon()
+        self._keep(routed, target)
         return ""
+
+    def _keep(self, content: Routed | Pass, target: Keyed | Spot) -> None:
+        self.fabric.counts.dropped_full += self.custody.add(content, target)
+        self.fabric.search.soon()
 
     def _open_owner(self, target: Keyed | Spot) -> NodeId:
         """Who matches it at this moment; empty where nobody does, or nobody is known to."""
@@ -122,8 +126,7 @@ class Routes:
             return
         on = msgspec.structs.replace(routed, hops=routed.hops + 1)
         if not owner or routed.hops >= HOPS_MAX:
-            self.custody.add(on, target)
-            self.fabric.search.soon()
+            self._keep(on, target)
         else:
             self._send_routed(owner, on, target)
         region = self.atlas.owner(target)
@@ -172,8 +175,7 @@ class Routes:
         elif message.hops and self._has_matched(region):
             self._answer_pass(message)
         elif self.custody.has_for_others(region) or not self._passes_on(on):
-            self.custody.add(on, way_of(region))
-            self.fabric.search.soon()
+            self._keep(on, way_of(region))
 
     def _has_matched(self, region: Region) -> bool:
         """Whether all that was passed on to this broker for the cell, its own, is matched. What else waits here waits
