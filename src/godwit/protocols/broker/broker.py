@@ -129,6 +129,7 @@ class Broker:
             ring.on_give = self._moves.homes_in
             ring.on_asked = self._tell_retained
             ring.on_cede = self._cede_retained
+            ring.on_lost = self._return_retained
             ring.routes.on_released = self._switch.released
             ring.routes.loops.on_back = self._moves.on_back
             self._switch.follow = ring.routes.follow
@@ -737,6 +738,15 @@ class Broker:
         assert self._ring is not None
         for last in self._switch.retained:
             if meets(cell, self._ring.targets.of_publication(last.publication)):
+                self.fabric.send((broker,), messages.Retained(last.publication))
+
+    def _return_retained(self, broker: NodeId, cell: Cell) -> None:
+        """The owner of a cell has lost its disk. What is wanted here is as new as it was there; what is not wanted any
+        more may have been replaced since."""
+        assert self._ring is not None
+        for last in self._switch.retained:
+            topic, target = last.publication.topic, self._ring.targets.of_publication(last.publication)
+            if meets(cell, target) and wants_topic(self._ring.stated, topic):
                 self.fabric.send((broker,), messages.Retained(last.publication))
 
     def _rehome(self, cell: Cell) -> None:

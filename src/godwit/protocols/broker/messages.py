@@ -808,7 +808,8 @@ class Watched(msgspec.Struct, frozen=True, tag="watched", array_like=True):
 
 
 class Awake(msgspec.Struct, frozen=True, tag="awake", array_like=True):
-    """I am, again: say which version of my book you keep. `lost`: my disk is not, so send me what you keep of it."""
+    """I am, again: say which version of my book you keep. `lost`: my disk is not, so send me what you keep of it, or
+    what is retained for my cells and wanted at your broker."""
 
     lost: bool = False
 

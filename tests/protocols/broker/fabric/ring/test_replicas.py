@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.protocols.broker.fabric.ring.worlds import Ring
 
 from godwit.protocols.broker.fabric.ring.standins import WATCHES_MAX
-from godwit.protocols.broker.messages import Amended, Awake, Ceded, Noted, Region, Replica, Watched
+from godwit.protocols.broker.messages import Amended, Awake, Ceded, Dividing, Enter, Noted, Region, Replica, Watched
+from godwit.protocols.host import NodeId
 from godwit.sim.brokers.options import RING
+
+
+def kept(ring: Ring, name: NodeId, topic: str = "t/kept") -> bool:
+    """Whether something is retained there."""
+    return ring.cluster.sites[name].broker.shelf.get(topic) is not None
 
 
 def test_two_others_have_the_whole_book_before_a_subscription_is_granted() -> None:
@@ -110,6 +117,126 @@ def test_a_lost_disk_gets_its_book_and_its_retained_publications_back_before_any
     newcomer.subscribe("t/kept", qos=1)
     ring.cluster.run(4)
     assert [one.publication.payload for one in newcomer.got] == [b"retained"]
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_what_is_retained_comes_back_from_whoever_wants_it_where_the_holders_lost_their_disks_too(
+    is_wanted: bool,
+) -> None:
+    """What a broker does not want any more may have been replaced since: it is not told."""
+    ring = Ring(5)
+    matching = ring.owner("t")
+    holders = ring.fabric(matching).replicas.holders
+    here, there = ring.others(matching, *holders)[:2]
+    subscriber, publisher = ring.client("s", here), ring.client("p", there)
+    subscriber.subscribe("t/#", qos=1)
+    publisher.publish("t/kept", b"retained", 1, retain=True)
+    ring.cluster.run(3)
+    if not is_wanted:
+        subscriber.drop(expiry_s=0.0)
+        ring.cluster.run(30)
+    assert kept(ring, here)
+    for name in (matching, *holders):
+        ring.cluster.crash(name)
+    for name in (matching, *holders):
+        ring.cluster.start(name, keep_disk=False)
+    ring.cluster.run(20)
+    assert kept(ring, ring.owner("t")) == is_wanted
+
+
+def test_a_lost_disk_is_restored_where_a_cell_was_on_its_way_to_it() -> None:
+    """The new disk is given the cell, and has not agreed to have it. Who gives it names the cells that were there."""
+    ring = Ring(4)
+    heir = ring.owner("t")
+    (cell,) = ring.fabric(heir).regions
+    here = ring.others(heir)[0]
+    subscriber, publisher = ring.client("s", here), ring.client("p", here)
+    subscriber.subscribe("t/#", qos=1)
+    publisher.publish("t/kept", b"retained", 1, retain=True)
+    ring.cluster.run(3)
+    giver = next(name for name in ring.others(heir) if ring.fabric(name).replicas.nearest()[0] == heir)
+    ring.fabric(giver).leave()
+    while ring.fabric(giver).regions:
+        ring.cluster.run(0.0005)
+    ring.cluster.crash(heir)
+    ring.cluster.start(heir, keep_disk=False)
+    ring.heard.clear()
+    while not ring.fabric(heir).regions:
+        ring.cluster.run(0.0005)
+    assert (giver, heir) in ring.said(Ceded)
+    assert ring.fabric(heir).replicas.restoring
+    ring.cluster.run(8)
+    fabric = ring.fabric(heir)
+    assert cell in fabric.regions
+    assert len(fabric.regions) == 2
+    assert kept(ring, heir)
+    assert here in fabric.interests
+
+
+@pytest.mark.parametrize("has_agreed", [True, False])
+def test_whoever_is_given_a_cell_can_tell_that_its_disk_was_lost(has_agreed: bool) -> None:
+    """The new disk has not agreed to have it, or whoever gives it names another one that was there."""
+    ring = Ring(3)
+    heir, giver = ring.fabric("b2"), ring.fabric("b3")
+    (cell,), (other,) = heir.regions, giver.regions
+    given = Region(other.cell, "b2", other.term + 1)
+    ring.wipe("b2")
+    ring.cluster.run(0.005)
+    heir = ring.fabric("b2")
+    assert not heir.atlas.regions
+    if has_agreed:
+        heir.membership.on_dividing("b3", Dividing(1, given))
+    heir.membership.on_ceded("b3", Ceded(given, contacts=(cell,) if has_agreed else ()))
+    assert heir.replicas.restoring
+    assert heir.regions == ([cell, given] if has_agreed else [given])
+
+
+def test_nothing_is_given_away_before_a_lost_disk_is_restored() -> None:
+    ring = Ring(4, late=1)
+    owner, newcomer = ring.owner("t"), ring.names[-1]
+    fabric = ring.fabric(owner)
+    longitude, latitude = fabric.options.place
+    ring.cluster.crash(fabric.replicas.holders[0])
+    fabric.replicas.restore()
+    fabric.membership.on_enter(newcomer, Enter(newcomer, (longitude + 1e-6, latitude)))
+    assert fabric.membership.division is None
+    fabric.leave()
+    ring.cluster.run(RING.restore_s - 1)
+    assert fabric.replicas.restoring
+    assert fabric.membership.division is None
+    assert fabric.regions
+    ring.cluster.run(8)
+    assert not fabric.regions
+
+
+def test_holders_are_told_what_is_retained_for_a_cell_that_comes_later() -> None:
+    ring = Ring(6, seed=2)
+    giver = ring.owner("t")
+    publisher = ring.client("p", ring.others(giver)[0])
+    publisher.publish("t/kept", b"retained", 1, retain=True)
+    ring.cluster.run(3)
+    ring.fabric(giver).leave()
+    ring.cluster.run(10)
+    assert all(kept(ring, name) for name in ring.fabric(ring.owner("t")).replicas.holders)
+
+
+def test_a_lost_disk_learns_from_its_holders_what_cells_it_had() -> None:
+    """Who gave one of them to it is stopped for good, and all others take that one for the owner."""
+    ring = Ring(7)
+    giver = ring.owner("t")
+    publisher = ring.client("p", ring.others(giver)[0])
+    publisher.publish("t/kept", b"retained", 1, retain=True)
+    ring.cluster.run(3)
+    ring.fabric(giver).leave()
+    ring.cluster.run(10)
+    heir = ring.owner("t")
+    cells = ring.fabric(heir).regions
+    ring.cluster.crash(giver)
+    ring.wipe(heir)
+    ring.cluster.run(15)
+    assert ring.owner("t") == heir
+    assert ring.fabric(heir).regions == cells
+    assert kept(ring, heir)
 
 
 def test_a_cut_that_a_crash_prevents_leaves_nobody_without_an_owner() -> None:

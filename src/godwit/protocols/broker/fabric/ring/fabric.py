@@ -134,6 +134,8 @@ class RingFabric:
         """A broker wants this, which it did not before: it is sent what is retained of it here."""
         self.on_cede: Callable[[NodeId, Cell], None] = lambda broker, cell: None
         """A broker is to have, or to keep for its owner, what is retained for this cell."""
+        self.on_lost: Callable[[NodeId, Cell], None] = lambda broker, cell: None
+        """The owner of this cell has lost its disk: it is told what is retained there and wanted here."""
         self.on_rehome: Callable[[Cell], None] = lambda cell: None
         """The home of some clients has another owner, who does not know of them."""
         self.clock: Callable[[], float] = host.now

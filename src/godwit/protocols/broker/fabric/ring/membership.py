@@ -200,12 +200,17 @@ class Membership:
 
     def _come_in(self, origin: NodeId, ceded: Ceded) -> None:
         fabric = self.fabric
+        # First, while this broker has no cell: who calls others its own may be right, and then its disk is lost.
+        for region in [one for one in ceded.contacts if one.owner == self.host.name]:
+            self.regain(origin, region)
         fresh = self.atlas.put(ceded.region)
-        for name in [name for name, one in self.promised.items() if one.prefix == ceded.region.prefix]:
+        agreed = [name for name, one in self.promised.items() if one.prefix == ceded.region.prefix]
+        for name in agreed:
             self._forget_heir(name)
-        for region in ceded.contacts:
+        for region in [one for one in ceded.contacts if one.owner != self.host.name]:
             self.atlas.put(region)
-        if fresh and ceded.again:
+        if fresh and (ceded.again or not agreed):
+            # It was this broker's, or another disk of this machine has agreed to have it.
             fabric.replicas.restore()
         fabric.inherit(ceded.region, ceded.book)
         if fresh and not ceded.again:
@@ -254,6 +259,10 @@ class Membership:
             self._forget_heir(name)
 
     def _divide(self, region: Region, enter: Enter) -> None:
+        if self.fabric.replicas.restoring:
+            # What is in the book of the cell, and is retained there, is still on its way here.
+            self.fabric.send((enter.by,), Barred("this broker's disk was lost, and is restored"), durable=False)
+            return
         if self.division is not None:
             if self.division.given.owner != enter.by:
                 self._queued[enter.by] = enter
@@ -306,7 +315,7 @@ class Membership:
 
     def _leave(self) -> None:
         own, others = self.atlas.own, self.fabric.replicas.nearest()
-        if not self.leaving or self.division is not None or not own or not others:
+        if not self.leaving or self.division is not None or self.fabric.replicas.restoring or not own or not others:
             return
         # Who kept its book, and is there, knows most of it.
         near = sorted(others, key=lambda name: self.fabric.standins.silent_s(name) > self.fabric.options.absent_s)

@@ -7,7 +7,7 @@ all that was granted when this broker is silent, and one of them can stand in fo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -59,7 +59,9 @@ class Replicas:
         self._told: dict[NodeId, int] = {}
         """By holder: the stream number under which it was told of the book last."""
         self._pending: deque[tuple[int, Callable[[], None]]] = deque()
+        self._asked: set[NodeId] = set()
         self._returned: set[NodeId] = set()
+        """Who was asked for what it keeps of a lost disk, and who has sent it."""
 
     @property
     def version(self) -> int:
@@ -125,6 +127,7 @@ class Replicas:
     def review(self) -> None:
         own = tuple(self.atlas.own)
         if self.restoring:
+            self._ask()
             return
         if not own:
             self._dismiss(self.holders)
@@ -170,12 +173,9 @@ class Replicas:
         old = self.holders
         gone = tuple(name for name in old if name not in holders)
         self._dismiss(gone)
-        for name in holders:
-            for region in self.atlas.own if name not in old else ():
-                self.fabric.on_cede(name, region.cell)
         self._row = msgspec.structs.replace(self._row, former=gone)
         self._put(self.version, holders)
-        self._tell_all(tuple(self.atlas.own))
+        self._tell_all(tuple(self.atlas.own), new={*holders} - {*old})
         self._appointed = self.version
 
     def _dismiss(self, names: Iterable[NodeId]) -> None:
@@ -191,7 +191,14 @@ class Replicas:
             self.host.trace(Record("replaced", peer=silent, note=others[0]))
             self.appoint((*stay, others[0]))
 
-    def _tell_all(self, regions: tuple[Region, ...]) -> None:
+    def _tell_all(self, regions: tuple[Region, ...], new: Set[NodeId] = frozenset()) -> None:
+        """First what is retained, to a new holder and for a new cell: until now that was told to the cell's last owner
+        and its holders."""
+        known = tuple(one.prefix for one in self._row.regions)
+        for name in self.holders:
+            for region in regions:
+                if name in new or not region.prefix.startswith(known):
+                    self.fabric.on_cede(name, region.cell)
         self._put(self.version + 1, self.holders, regions)
         self._tell(self.holders, self._whole())
 
@@ -256,12 +263,25 @@ class Replicas:
         self.restoring = self.was_lost = True
         self.fabric.store.put(TABLE, AGAIN, 0, b"")
         self._returned.clear()
+        self._asked.clear()
         self.fabric.store.put(TABLE, RESTORING, 0, b"")
+        self._ask()
         self.host.after(self.fabric.options.restore_s, self._restored)
+
+    def _ask(self) -> None:
+        """Everybody who is known by now. Who keeps the book says so too (`Watched`), but not while this broker leaves
+        something unconfirmed that it was sent: for all of `restore_s`, perhaps."""
+        new = sorted(self.fabric.brokers - self._asked)
+        self._asked.update(new)
+        self.fabric.send(new, Awake(lost=True), durable=False)
 
     def on_returned(self, origin: NodeId, replica: Replica) -> None:
         if not self.restoring:
             return
+        for region in replica.regions:
+            # Of what was about to be cut the replica may name the half only, and the whole is back already.
+            if not any(one.owner == self.host.name for one in self.atlas.sharing(region.prefix)):
+                self.fabric.membership.regain(origin, region)
         for region in self.atlas.own:
             self.fabric.inherit(region, replica.book)
         self._returned.add(origin)

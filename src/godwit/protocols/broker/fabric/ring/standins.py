@@ -308,11 +308,17 @@ class Standins:
         """The owner has restarted, and does not know who keeps what of its book. If it has lost its disk it gets that
         back."""
         held = self.held.get(origin)
-        if held is None:
-            return
-        if not awake.lost:
+        if awake.lost:
+            self._return(origin, held)
+        elif held is not None:
             self._answer(origin, held.version)
-        else:
-            for region in held.regions:
-                self.fabric.on_cede(origin, region.cell)
-            self.fabric.send((origin,), self._whole(held))
+
+    def _return(self, owner: NodeId, held: Held | None) -> None:
+        """All holders may have lost their disks, too. Whoever wants something keeps what is retained of it as well."""
+        if held is None:
+            for region in [one for one in self.fabric.atlas.regions.values() if one.owner == owner]:
+                self.fabric.on_lost(owner, region.cell)
+            return
+        for region in held.regions:
+            self.fabric.on_cede(owner, region.cell)
+        self.fabric.send((owner,), self._whole(held))
