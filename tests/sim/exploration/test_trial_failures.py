@@ -357,6 +357,8 @@ CURED = {
     " that named its other cells, which it took for its own without asking anybody for what they had.",
     "dht-asked-nobody-what-its-lost-disk-had": "A broker lost its disk, and waited for its holder to say that it keeps"
     " the book. A holder says so only while all that it has sent is confirmed, and this one knocked all the time.",
+    "dht-older-session-where-its-home-is-now": "A client started clean at a broker that was in no ring yet, and then"
+    " at one that was. When the former became the client's home it noted where the newer session is, and kept its own.",
 }
 
 

@@ -10,8 +10,10 @@ from random import Random
 import pytest
 
 from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.handoff.homes import ANSWER_S, HOMES, CareOf, Hashed
-from godwit.protocols.broker.messages import Content, Found, Place, Placed, Sought
+from godwit.protocols.broker.messages import Ceded, Content, Found, HomeEntry, Place, Placed, Region, Sought
+from godwit.protocols.gathering.space import Cell
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.world import Homed
@@ -132,20 +134,71 @@ def test_whoever_becomes_the_home_before_it_finds_one_tells_the_older_session_it
     assert isinstance(directory, CareOf)
     directory.homes = late = LateMap(name)
     newer = world.sites[name].broker.sessions["s"].standing.epoch
-    told = list[tuple[NodeId, Place]]()
-    send = directory.fabric.send
-
-    def overheard(to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
-        if isinstance(content, Placed):
-            told.extend((one, content.place) for one in to)
-        send(to, content, durable=durable)
-
-    directory.fabric.send = overheard  # type: ignore[method-assign]
+    told = placed_by(world, name)
     directory.registered(other, Place("s", newer - 1))
     assert told == []
     for then in late.asked:
         then([name])
-    assert [(to, place.epoch) for to, place in told] == [(other, newer)]
+    assert told == [(other, At(newer, name))]
+
+
+def placed_by(world: Homed, name: NodeId) -> list[tuple[NodeId, At]]:
+    """Whom this broker tells from now on, and of which place."""
+    told, fabric = list[tuple[NodeId, At]](), world.sites[name].fabric
+    send = fabric.send
+
+    def overheard(to: Iterable[NodeId], content: Content, *, durable: bool = True) -> None:
+        names = list(to)
+        if isinstance(content, Placed):
+            told.extend((one, At(content.place.epoch, content.broker)) for one in names)
+        send(names, content, durable=durable)
+
+    fabric.send = overheard  # type: ignore[method-assign]
+    return told
+
+
+def cede(world: Homed, name: NodeId, at: At) -> None:
+    """This broker becomes the client's home, and is told where the session is."""
+    entry = HomeEntry("s", at.epoch, at.broker)
+    world.sites[name].broker._moves.on_ceded(Ceded(Region(Cell(), name, 1), homes=(entry,)))
+
+
+def test_whoever_becomes_the_home_lets_its_own_session_go_to_a_newer_one() -> None:
+    world, subscriber, publisher = settled(4)
+    name = held(world)[0]
+    other = next(one for one in world.names if one != name)
+    subscriber.drop()
+    publisher.publish("a/x", b"waits", qos=2)
+    world.run()
+    cede(world, name, At(world.sites[name].broker.sessions["s"].standing.epoch + 1, other))
+    world.run(20)
+    assert held(world) == [other]
+    subscriber.connect(other)
+    world.run(20)
+    assert subscriber.payloads == [b"waits"]
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+def test_whoever_becomes_the_home_tells_the_older_of_two_others(by: int) -> None:
+    world, subscriber, _ = settled(12)
+    home, one, two = strangers(world, subscriber)[:3]
+    noted, said = At(5, one), At(5 + by, two)
+    world.sites[home].broker._moves.places.put("s", noted)
+    told = placed_by(world, home)
+    cede(world, home, said)
+    older, newer = sorted((noted, said))
+    assert told == [(older.broker, newer)]
+    assert world.sites[home].broker._moves.places.known["s"] == newer
+
+
+def test_a_home_to_which_an_older_place_is_handed_on_tells_the_broker_there() -> None:
+    world, _, _ = settled(12)
+    home = homes_of(world)[0]
+    newer = world.sites[home].broker._moves.places.known["s"]
+    other = next(one for one in world.names if one not in (home, newer.broker))
+    told = placed_by(world, home)
+    world.sites[home].broker._moves.directory.handed_on(Placed(other, Place("s", newer.epoch - 1)))
+    assert told == [(other, newer)]
 
 
 def test_homes_that_hear_of_a_clean_start_by_somebody_else_tell_who_has_the_old_session() -> None:

@@ -790,15 +790,18 @@ class Moves:
         return [HomeEntry(client, at.epoch, at.broker) for client, at in known.items()]
 
     def on_ceded(self, ceded: Ceded) -> None:
-        """This broker is the home of these clients now. Who has a session that is older than one that is known here is
-        told so: no home could before."""
-        for one in ceded.homes:
-            at, known = At(one.epoch, one.broker), self.places.known.get(one.client, NOWHERE)
-            known = max(known, self._here(one.client) or NOWHERE)
-            if one.broker != self.name and known < at:
-                self.places.put(one.client, at)
-            elif one.broker not in (self.name, known.broker) and self.fabric.is_known(one.broker):
-                self.fabric.send((one.broker,), Placed(known.broker, Place(one.client, known.epoch)))
+        """This broker is the home of these clients now, and hears of their places as if they were registered here. No
+        home could tell before whose session is the older: another broker's, or this one's own."""
+        for one in ceded.homes if self.follows else ():
+            at = At(one.epoch, one.broker)
+            if one.broker != self.name and not is_abroad(one.broker):
+                self._inherited(one.broker, Place(one.client, one.epoch))
+            elif is_abroad(one.broker) and (self._here(one.client) or NOWHERE) < at:
+                self.places.put(one.client, at)  # it comes when somebody asks for it there
+
+    def _inherited(self, broker: NodeId, place: Place) -> None:
+        self.directory.weigh(broker, place)
+        self._on_place(broker, place, partial(self._inherited, broker, place))
 
     def greet(self, brokers: Iterable[NodeId]) -> None:
         """Tell new brokers where sessions are."""

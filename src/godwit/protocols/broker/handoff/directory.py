@@ -68,6 +68,10 @@ class Directory(Protocol):
     def handed_on(self, message: Placed) -> None:
         """The same said by another broker; called before this one notes it."""
 
+    def weigh(self, broker: NodeId, place: Place) -> None:
+        """This broker is a home of the client, and hears of this place; called before it notes it. If it knows of
+        another one, whoever has the older session is told of the newer. So is whoever has asked."""
+
     def is_news(self, message: Placed) -> bool:
         """Whether what a home says has not been said by another one."""
 
@@ -103,6 +107,8 @@ class Everywhere:
     def registered(self, origin: NodeId, place: Place) -> None: ...
 
     def handed_on(self, message: Placed) -> None: ...
+
+    def weigh(self, broker: NodeId, place: Place) -> None: ...
 
     def hear(self, origin: NodeId, message: Sought | Found) -> None: ...
 

@@ -248,35 +248,32 @@ class CareOf:
         if self.host.name not in self.homes.homes(place.client):
             self.homes.find_homes(place.client, partial(self._hand_on, origin, place))
         else:
-            self._weigh(origin, place)
+            self.weigh(origin, place)
 
-    def _weigh(self, origin: NodeId, place: Place) -> None:
-        """This broker is a home of the client."""
-        at, own = At(place.epoch, origin), origin == self.host.name
+    def weigh(self, broker: NodeId, place: Place) -> None:
+        at, own = At(place.epoch, broker), broker == self.host.name
         known = self._noted(place.client) if own else self._known(place.client)
         if known is not None and at < known:
-            if not own:
-                self.fabric.send((origin,), Placed(known.broker, Place(place.client, known.epoch)))
+            self._say_placed((broker,), Placed(known.broker, Place(place.client, known.epoch)))
             return
         told = self._recent(place.client)
         if known is not None and known.broker != place.source:
             told.add(known.broker)
-        told -= {origin, self.host.name}
-        self.fabric.send(sorted(one for one in told if self.fabric.is_known(one)), Placed(origin, place))
+        self._say_placed(told, Placed(broker, place))
+
+    def _say_placed(self, to: Iterable[NodeId], placed: Placed) -> None:
+        others = set(to) - {placed.broker, self.host.name}
+        self.fabric.send(sorted(filter(self.fabric.is_known, others)), placed)
 
     def _hand_on(self, origin: NodeId, place: Place, homes: Sequence[NodeId]) -> None:
         """This broker was taken for a home; these are. It may have become one since."""
         if self.host.name in homes:
-            self._weigh(origin, place)
-        self.fabric.send(sorted(set(homes) - {origin, self.host.name}), Placed(origin, place))
+            self.weigh(origin, place)
+        self._say_placed(homes, Placed(origin, place))
 
     def handed_on(self, message: Placed) -> None:
-        """Call it before the place is noted: a home hears of it from one that was taken for a home."""
-        place, known = message.place, self._noted(message.place.client)
-        if known is None or known.broker in (message.broker, self.host.name) or At(place.epoch, message.broker) < known:
-            return
-        if self.host.name in self.homes.homes(place.client) and self.fabric.is_known(known.broker):
-            self.fabric.send((known.broker,), message)
+        if self.host.name in self.homes.homes(message.place.client):
+            self.weigh(message.broker, message.place)
 
     def is_news(self, message: Placed) -> bool:
         """Whether what a home says has not been said by another."""

@@ -14,6 +14,7 @@ from godwit.filters.clauses import AttributeFilter
 from godwit.filters.filters import Filter
 from godwit.filters.predicates import Kind, Text, TextOp
 from godwit.protocols.broker.api import Lasting, Reason, Subscription
+from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import (
     Amended,
     BookEntry,
@@ -230,6 +231,16 @@ def test_a_newcomer_takes_its_half_with_the_book() -> None:
     ring.cluster.run(5)
     for client in clients.values():
         assert sorted(int(one.publication.payload) for one in client.got) == list(range(40))
+
+
+def test_a_newcomer_can_address_whoever_has_a_session_whose_home_it_is() -> None:
+    ring = Ring(1, late=1)
+    places = ring.cluster.sites["b1"].station.broker._moves.places
+    for number in range(8):
+        places.put(f"s{number}", At(1, "b9"))
+    ring.cluster.start("b2")
+    ring.cluster.run(10)
+    assert ring.fabric("b2").is_known("b9")
 
 
 def test_a_broker_that_crashed_comes_back_with_its_cell_and_its_book() -> None:

@@ -882,6 +882,8 @@ def _named(content: Content) -> Iterable[NodeId]:
             return (content.at,)
         case Placed():
             return (content.broker,)
+        case Ceded():
+            return (one.broker for one in content.homes)
         case Said():
             return (content.to,)
         case Seated():
