@@ -111,7 +111,7 @@ class Registry:
         was_durable = session.durable
         carried = session.carried
         strayed = bool(opening.token) and opening.token.removeprefix(UNSURE) != carried.last
-        strange = carried.strange or self.moves.is_of_another(session, opening)
+        strange = carried.strange or (strayed and self.moves.is_of_another(session, opening))
         carried.strange = strange and (not opening.token or opening.token != carried.token)
         carried.unshown = carried.unshown and (strayed or not opening.token)
         if present and carried.strange:
