@@ -569,6 +569,22 @@ def test_a_will_is_said_though_its_client_is_back_before_anything_else_happens(e
     assert subscriber.payloads == [b"will"]
 
 
+@pytest.mark.parametrize(
+    ("expiry_s", "delay_s", "clean", "said"),
+    [(3600.0, 0.0, False, True), (3600.0, 5.0, False, False), (3600.0, 5.0, True, True), (0.0, 5.0, False, True)],
+)
+def test_whoever_connects_a_second_time_ends_the_first_with_its_will_where_that_is_due(
+    expiry_s: float, delay_s: float, clean: bool, said: bool
+) -> None:
+    """At once where it asked for no delay, and where its session ends with the connection (MQTT 5, 3.1.4-3)."""
+    world = World()
+    subscriber, _ = pair(world, qos=1)
+    Client(world, "w").connect("b1", expiry_s=expiry_s, will=will(delay_s))
+    Client(world, "w").connect("b1", clean=clean, expiry_s=expiry_s)
+    world.run(20)
+    assert subscriber.payloads == [b"will"] * said
+
+
 def test_a_will_is_said_where_the_broker_itself_vanished() -> None:
     world = World()
     subscriber, _ = pair(world, qos=1)

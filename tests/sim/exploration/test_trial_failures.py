@@ -359,6 +359,8 @@ CURED = {
     " the book. A holder says so only while all that it has sent is confirmed, and this one knocked all the time.",
     "dht-older-session-where-its-home-is-now": "A client started clean at a broker that was in no ring yet, and then"
     " at one that was. When the former became the client's home it noted where the newer session is, and kept its own.",
+    "dht-took-its-copy-back-with-a-will": "A client was let into a copy and at once told that it is elsewhere. Nobody"
+    " published its will, which asked for no delay.",
 }
 
 

@@ -139,6 +139,10 @@ TOKEN = "godwit-token"
 HANDOFF_WAIT = "godwit-handoff-wait-s"
 """The user property by which it is told how long brokers wait for each other."""
 
+BACK = "the client has connected again"
+AWAY = "the client has connected at another broker"
+"""Why a connection ends that another one of its client takes over."""
+
 UNSURE = "?"
 """Before a token: the client has asked to be let in since it was given it, and had no answer."""
 

@@ -10,7 +10,7 @@ import msgspec
 from godwit.events import Value
 from godwit.filters.filters import Filter, FilterSet
 from godwit.protocols.broker import messages
-from godwit.protocols.broker.api import Capacity, Grant, Limits, Opening, Outlet, Reason, Subscription
+from godwit.protocols.broker.api import BACK, Capacity, Grant, Limits, Opening, Outlet, Reason, Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
 from godwit.protocols.broker.fabric.gateway import ring_of
@@ -272,7 +272,7 @@ class Broker:
         if session is not None and not ends and self._moves.reserving.holder(session):
             session = None  # perhaps: that one says it
         if session is not None:
-            self._take_over(session, opening, ends=ends)
+            self._take_over(session, ends=ends)
             if not ends and self._moves.waits_for_former(session, opening, outlet):
                 return
             if not ends:
@@ -284,7 +284,7 @@ class Broker:
             return
         waiting = self._moves.stop_waiting(opening.client)
         if waiting is not None and waiting.outlet is not None:
-            waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
+            waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, BACK)
         self._begin(opening, outlet, epoch)
 
     def _begin(self, opening: Opening, outlet: Outlet, epoch: int = 0) -> None:
@@ -556,17 +556,15 @@ class Broker:
             return False
         return True
 
-    def _take_over(self, session: Session, opening: Opening, *, ends: bool) -> None:
+    def _take_over(self, session: Session, *, ends: bool) -> None:
         """The client is back; a connection that is still there ends, and the session too where it `ends`."""
-        will, connected = session.standing.will, session.outlet is not None
-        if will is not None and (opening.clean or will.delay_s == 0):
-            self._registry.say_will(session)
-        session.standing.will = None
-        if connected:
+        if session.outlet is not None:
             self.counts.taken_over += 1
-            self._registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
         if ends:
+            self._registry.hang_up(session, Reason.SESSION_TAKEN_OVER, BACK)
             self._registry.end(session)
+        else:
+            self._registry.let_go(session, BACK)
 
     def _offer(self, session: Session, publication: Publication, number: int, taken: list[Publication]) -> Reason:
         """Decide about one; what is taken is added to the list."""

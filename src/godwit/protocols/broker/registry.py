@@ -11,6 +11,7 @@ import msgspec
 from godwit.filters.errors import FilterError
 from godwit.filters.filters import FilterSet
 from godwit.protocols.broker.api import (
+    AWAY,
     UNSURE,
     Grant,
     Limits,
@@ -200,8 +201,9 @@ class Registry:
             self.detach(session)
             outlet.closed(reason, text)
 
-    def let_go(self, session: Session) -> None:
-        """The client is at another broker. Its will is only said where it asked for no delay."""
+    def let_go(self, session: Session, text: str = AWAY) -> None:
+        """The client is at another broker, or back at this one: its session goes on. So its will is only said where it
+        asked for no delay."""
         will = session.standing.will
         self.cancel_timers(session)
         if will is not None and will.delay_s == 0:
@@ -209,7 +211,7 @@ class Registry:
         session.standing.will = None
         if not session.durable:
             self.switch.ledger.put_will(session.client, None)
-        self.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+        self.hang_up(session, Reason.SESSION_TAKEN_OVER, text)
 
     def rest(self, session: Session) -> None:
         """Without a connection: until the client is back or its time is over."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
+from godwit.protocols.broker.api import AWAY, BACK, UNSURE, Opening, Outlet, Reason
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.handoff.abroad import Abroad, is_abroad
 from godwit.protocols.broker.handoff.copies import COPIES_BYTES_MAX, Copying, Foresight, Handoff
@@ -196,7 +196,7 @@ class Moves:
             epoch, to = waiting.wanted_by
             self.fabric.send((to,), Nothing(client, epoch, *self._lead(client)))
             if outlet is not None:
-                outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+                outlet.refused(Reason.SESSION_TAKEN_OVER, AWAY)
         elif outlet is not None and not self._open_at_place(waiting.opening, outlet):
             session = self.registry.sessions.get(client)
             if session is not None and session.standing.arriving:
@@ -400,7 +400,7 @@ class Moves:
         if waiting is None:
             return False
         if waiting.outlet is not None:
-            waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected again")
+            waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, BACK)
         proof = proof_of(waiting.opening.token)
         waiting.opening, waiting.outlet, waiting.epoch = opening, outlet, self.new_epoch(opening)
         waiting.visited = True
@@ -539,10 +539,10 @@ class Moves:
         """It is here: let the client in, unless it has left, or is elsewhere by now."""
         if waiting is not None and waiting.wanted_by is not None:
             if waiting.outlet is not None:
-                waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+                waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, AWAY)
             self.leaving.transfer(session, waiting.wanted_by[1])
         elif waiting is not None and waiting.outlet is not None:
-            self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected again")
+            self.registry.let_go(session, BACK)
             if present:
                 self.return_to(session, waiting.opening, self._epoch_for(waiting))
             self.registry.attach(session, waiting.opening, waiting.outlet, present)
@@ -630,7 +630,7 @@ class Moves:
     @staticmethod
     def _refuse_waiting(waiting: Waiting | None) -> None:
         if waiting is not None and waiting.outlet is not None:
-            waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+            waiting.outlet.refused(Reason.SESSION_TAKEN_OVER, AWAY)
 
     def on_nothing(self, origin: NodeId, nothing: Nothing) -> None:
         client, waiting = nothing.client, self.waiting.get(nothing.client)
@@ -777,7 +777,7 @@ class Moves:
     def _end_elsewhere(self, session: Session) -> None:
         """Its client has another one elsewhere, which is none of this one's."""
         session.standing.announced = False
-        self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+        self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, AWAY)
         self.registry.end(session)
 
     def homes_in(self, is_home: Callable[[str], bool]) -> Iterable[HomeEntry]:

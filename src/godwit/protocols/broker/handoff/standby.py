@@ -8,7 +8,7 @@ from math import isinf
 from typing import TYPE_CHECKING
 
 from godwit.protocols.broker import messages
-from godwit.protocols.broker.api import UNSURE, Opening, Outlet, Reason
+from godwit.protocols.broker.api import UNSURE, Opening, Outlet
 from godwit.protocols.broker.dispatch import IN_VAIN
 from godwit.protocols.broker.handoff.cutover import Turning, way_of
 from godwit.protocols.broker.handoff.directory import At
@@ -375,8 +375,7 @@ class Taking:
 
     def take_back(self, session: Session) -> None:
         """What was taken up has never been the client's, and what is in it the source has too."""
-        session.standing.will = None
-        self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client has connected at another broker")
+        self.registry.let_go(session)
         self.registry.end(session)
 
     def dropped(self, source: NodeId, drop: Drop) -> None:
