@@ -361,6 +361,8 @@ CURED = {
     " at one that was. When the former became the client's home it noted where the newer session is, and kept its own.",
     "dht-took-its-copy-back-with-a-will": "A client was let into a copy and at once told that it is elsewhere. Nobody"
     " published its will, which asked for no delay.",
+    "dht-turned-before-it-heard-who-stands-in": "A broker was stood in for, and had not heard of it. A session came to"
+    " a third one, and it turned, though it had not been told what is wanted there: what it matched next was lost.",
 }
 
 
