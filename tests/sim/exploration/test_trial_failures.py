@@ -363,6 +363,9 @@ CURED = {
     " published its will, which asked for no delay.",
     "dht-turned-before-it-heard-who-stands-in": "A broker was stood in for, and had not heard of it. A session came to"
     " a third one, and it turned, though it had not been told what is wanted there: what it matched next was lost.",
+    "dht-three-sessions-and-one-answer": "A client knocked at two brokers while its session was out of reach, and had"
+    " an answer from one. At both a session began. What the three had had came in three parts, as it may; the judge"
+    " counted those of which the client had heard.",
 }
 
 

@@ -249,6 +249,9 @@ class Roamer(Client):
         self._tokens: list[str] = []
         self._new_unheard_s = inf
         """Since when it has a new session of which it has not heard."""
+        self.unheard_of: set[tuple[NodeId, int]] = set()
+        """New sessions that it was given and has not heard of, though it wanted its older one: where, and after how
+        many admissions. If the next is there, it may be told of that one."""
         self._shows_nothing = False
         self._here: dict[Connection, Counter[int]] = {}
         self._server: NodeId = ""
@@ -390,6 +393,8 @@ class Roamer(Client):
         self._opened.add(connection)
         if not present:
             self._new_unheard_s = min(self._new_unheard_s, now_s)
+            if not self._clean:
+                self.unheard_of.add((connection.site.name, len(self.admissions)))
         self.hear_safely(connection, partial(self._on_admitted, connection, present, token, now_s, away_s))
 
     def _on_admitted(self, connection: Connection, present: bool, token: str, opened_s: float, away_s: float) -> None:
@@ -399,6 +404,7 @@ class Roamer(Client):
         self.scene.note(here, self.name, f"CONNACK {'session present' if present else 'new session'}")
         self._tokens.append(token)
         self.token = token
+        self.unheard_of.discard((here, len(self.admissions)))
         since_s = self.admissions[-1].time_s if self.admissions else 0.0
         disturbed = bool(self.admissions) and (self.scene.disturbed(since_s) or self._blind)
         now_s = self.engine.now

@@ -155,14 +155,15 @@ def _extra(said: Said) -> bool:
 
 def disordered(trial: Trial) -> Iterator[Finding]:
     """What one publisher says through one broker comes in as many parts as the client was let in while something was
-    wrong, each in its order. Who moves says at another broker again what the first may have taken: that has none."""
+    wrong, each in its order. A new session is such a part also where the client went on before it heard of it: brokers
+    do not know what it heard. Who moves says at another broker again what the first may have taken: that has none."""
     if trial.wiped or not (trial.promises.ordered or trial.is_straight):
         return
     stayed = {one.name for one in trial.publishers if len({admission.at for admission in one.admissions}) == 1}
     for roamer in _single(trial):
         if not (trial.promises.ordered or len(roamer.admissions) == 1):
             continue
-        parts = 1 + sum(not one.present or one.disturbed for one in roamer.admissions[1:])
+        parts = 1 + sum(not one.present or one.disturbed for one in roamer.admissions[1:]) + len(roamer.unheard_of)
         seen: dict[str, list[int]] = defaultdict(list)
         by_level = trial.promises.by_level
         for n in roamer.order:
