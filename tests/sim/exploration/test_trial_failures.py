@@ -366,6 +366,8 @@ CURED = {
     "dht-three-sessions-and-one-answer": "A client knocked at two brokers while its session was out of reach, and had"
     " an answer from one. At both a session began. What the three had had came in three parts, as it may; the judge"
     " counted those of which the client had heard.",
+    "dht-back-from-a-broker-that-nobody-had-met": "A client came back from a broker that nobody had met, with its"
+    " token. The older session went on, and went into the newer one when the two met: what was under way came again.",
 }
 
 
