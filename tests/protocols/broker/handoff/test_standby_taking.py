@@ -169,6 +169,48 @@ def test_a_client_gets_nothing_twice_where_the_one_that_has_let_it_in_is_away_fo
     nothing_is_left(world)
 
 
+@pytest.mark.parametrize("down", ["", "b3"])
+@pytest.mark.parametrize("returns_to", ["b1", "b2", "b3"])
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_client_waits_for_its_session_where_a_copy_of_that_comes_first(qos: int, returns_to: str, down: str) -> None:
+    """It was let into a copy at b3, and with the same token into one at b2, which is the session: b1 has said so. From
+    then on it shows what it was given there, and gets an event. The copy at b3, which has that too, counts as newer. It
+    comes to b2, and the session goes to b3 and comes after it."""
+    world, subscriber, publisher = resting_world(token=True)
+    old, hurry = subscriber.token, 0.01
+    for other in ("b1", "b2"):
+        world.cut("b3", other)
+    publisher.drop().connect("b3")
+    world.run(12)
+    subscriber.connect("b3")
+    world.run(1)
+    subscriber.drop().connect("b2", token=old)
+    world.run(1)
+    subscriber.drop().connect("b2", token=subscriber.token)
+    world.run(1)
+    assert subscriber.presents == [False, True, True, True]
+    publisher.publish("a/x", b"1", qos=qos)
+    world.run(12)
+    for other in ("b1", "b2"):
+        world.heal("b3", other)
+    until = world.engine.now + 10
+    while subscriber.inside and world.engine.now < until:
+        world.run(hurry)
+    assert subscriber.payloads == [b"1"]
+    assert not subscriber.inside, "its session leaves"
+    if down:
+        world.sites[down].crash()
+        world.run(hurry)
+        world.sites[down].start()
+    for _ in range(8):
+        if subscriber.connection is None:  # b3 may give the copy away after it has let the client in
+            subscriber.connect(returns_to, token=subscriber.token.removeprefix("?"))
+        world.run(5)
+    assert subscriber.payloads == [b"1"]
+    assert places(world) == [returns_to]
+    nothing_is_left(world)
+
+
 @pytest.mark.parametrize("token", [False, True])
 def test_a_client_that_moves_on_before_anything_is_through_takes_all_along(token: bool) -> None:
     world = Even(4, handoff="proactive")

@@ -50,6 +50,8 @@ class Waiting:
         self.timer = timer
         self.abroad = False
         """It is in another site: a second one would not go into it."""
+        self.former: NodeId = ""
+        """A session of the client is here, and the one in which it was last comes from this broker into that first."""
         self.asked = 1
         """How many brokers were."""
         self.wanted_by: tuple[int, NodeId] | None = None
@@ -299,15 +301,15 @@ class Moves:
         """Whether the client first waits for another session, in which it was last, and which has not come into this
         one yet: what this one has beside that the client may have had there."""
         waiting, former = self.waiting.get(opening.client), self._former(session, opening)
+        if waiting is not None and (former is not None or self._may_come(session, opening, waiting.former)):
+            return self._replace_waiting(opening, outlet)
         if former is None:
             self._refuse_waiting(self.stop_waiting(opening.client))
             return False
-        if waiting is not None:
-            return self._replace_waiting(opening, outlet)
         if session.expiry_timer is None:
             session.standing.left = self.switch.steady()
             self.registry.rest(session)
-        self._wait(opening, outlet, former)
+        self._wait(opening, outlet, former).former = former.broker
         proof = "" if self.directory.complete else proof_of(opening.token)
         self.fabric.send((former.broker,), Fetch(opening.client, self.next_epoch(opening.client), proof=proof))
         return True
@@ -316,21 +318,38 @@ class Moves:
         """From where the session that the client shows comes into this one, which ranks as newer. None where none does,
         as far as is known, or where it has been waited for in vain and the client was not there again."""
         memory, shown = session.carried.memory, self._told(opening)
-        if memory is None or memory.original is not None or shown is None or not self.follows:
-            return None
-        united = tokens_of(session.carried)
-        if opening.token.removeprefix(UNSURE) in united.values():
+        if memory is None or shown is None or not self.follows:
             return None
         if shown.broker == self.name:
-            shadows = self.registry.shadows.get(opening.client, {}).values()
+            united, shadows = tokens_of(session.carried), self.registry.shadows.get(opening.client, {}).values()
             left = [
                 At(one.standing.next_epoch, one.standing.moved_to) for one in shadows if one.carried.age not in united
             ]
             shown = max(left, default=NOWHERE)
-        source = shown.broker
-        if is_abroad(source) or not self.fabric.is_known(source) or source in memory.answered:
+        if is_abroad(shown.broker) or not self._may_come(session, opening, shown.broker):
             return None
-        return shown if memory.awaited.get(source, 0) < shown.epoch else None
+        return shown if memory.awaited.get(shown.broker, 0) < shown.epoch else None
+
+    def _may_come(self, session: Session, opening: Opening, former: NodeId) -> bool:
+        """Whether the session that the client shows may come from this broker into the one that is here. Where that
+        broker has none now it may be on its way to there, or from there to here: only an answer to a mark tells. The
+        last token in a copy is that of the session which was taken up out of it, too."""
+        memory, token = session.carried.memory, opening.token.removeprefix(UNSURE)
+        if memory is None or token in ("", memory.last, *tokens_of(session.carried).values()):
+            return False
+        return self.fabric.is_known(former) and former not in memory.answered
+
+    def _awaits_former(self, client: str) -> bool:
+        session, waiting = self.registry.sessions.get(client), self.waiting.get(client)
+        if session is None or waiting is None:
+            return False
+        return self._may_come(session, waiting.opening, waiting.former)
+
+    def answered(self, client: str) -> None:
+        """Somebody has said whether it has an older session."""
+        session, waiting = self.registry.sessions.get(client), self.waiting.get(client)
+        if session is not None and waiting is not None and waiting.former and not self._awaits_former(client):
+            self.go_on_with(session)
 
     def _give_way_to_former(self, client: str) -> None:
         """Where the session that the client shows does not come in time, this one goes there, and the client gets a new
@@ -660,7 +679,7 @@ class Moves:
         if at is not None and self.fabric.is_known(lead) and waiting.asked < ASKED_MAX:
             waiting.at, waiting.asked = at, waiting.asked + 1
             self._fetch(client, lead)
-        else:
+        elif not self._awaits_former(client):
             self._new_session(client)
 
     def _denied(self, client: str, origin: NodeId, proof: str) -> None:

@@ -104,6 +104,7 @@ class Turning:
                 and session.standing.state is not State.SHADOW
             ):
                 self.go_on(session)
+        self.registry.moves.answered(turned.client)
 
     def _begins(self, session: Session, turned: Turned) -> bool:
         if turned.copy:
