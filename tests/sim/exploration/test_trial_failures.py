@@ -371,6 +371,9 @@ CURED = {
     "dht-let-into-a-copy-while-its-original-goes-round": "A client was let into two copies of its session, and what it"
     " got in the one that its source confirmed was in the other, too. That came as the newer: the client was let into"
     " it while its session went round to where the copy had come from.",
+    "dht-new-session-where-nobody-knew-its-broker": "A client was let into a copy at a broker that crashed, and got a"
+    " new session at one that had met nobody. The source of the copy came first with what the client had had in it: the"
+    " broker that the client's token names was not waited for.",
 }
 
 

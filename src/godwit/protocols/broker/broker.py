@@ -288,13 +288,14 @@ class Broker:
         self._begin(opening, outlet, epoch)
 
     def _begin(self, opening: Opening, outlet: Outlet, epoch: int = 0) -> None:
-        """A session that is new, here and everywhere."""
+        """A session that is new, here and everywhere, as far as is known."""
         if len(self._registry.sessions) >= self.capacity.sessions_max:
             self.counts.refuse("sessions_full")
             most = self.capacity.sessions_max
             outlet.refused(Reason.QUOTA_EXCEEDED, f"this broker has {most} sessions, and takes no new ones")
             return
         session = self._registry.create(opening, epoch or self._moves.new_epoch(opening), clean=opening.clean)
+        self._moves.begun(session, opening)
         self._moves.announce(session, clean=opening.clean)
         self._registry.attach(session, opening, outlet, present=False)
         self._hurry(session)

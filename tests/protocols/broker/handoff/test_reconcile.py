@@ -8,11 +8,12 @@ from random import Random
 import pytest
 from tests.seeds import few
 
+from godwit.protocols.broker.handoff.coordinator import UNMET_S
 from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.registry import INHERITED_S
 from godwit.sim.brokers.apart import Apart
 from godwit.sim.brokers.client import Client
-from godwit.sim.brokers.world import World
+from godwit.sim.brokers.world import Homed, World
 
 
 class Away:
@@ -307,3 +308,108 @@ def test_a_broker_without_others_remembers_nothing_of_who_came_back_without_a_to
     world.run(5)
     assert subscriber.presents == [False, True, True]
     assert subscriber.session.carried.memory is None
+
+
+class Stranger:
+    """A subscriber at b1, with a copy of what rests at b2. Both are down, and b4 has just been set up: it has never met
+    b1, of which the subscriber's token tells."""
+
+    def __init__(self, kind: type[World], qos: int = 2) -> None:
+        self.world = world = kind(4, handoff="proactive")
+        self.stranger = world.sites["b4"]
+        self.stranger.crash()
+        self.stranger.disk.clear()
+        self.stranger.known = {"b2", "b3", "b4"}
+        for name in ("b1", "b2", "b3"):
+            world.sites[name].known.discard("b4")
+        self.subscriber = Client(world, "s").connect("b2")
+        world.run(12)
+        self.subscriber.subscribe("a/#", qos=2).keeps_token = True
+        self.publisher = Client(world, "p").connect("b3")
+        self.qos = qos
+        world.run(12)
+        self.subscriber.drop()
+        world.run(2)
+        self.publish(b"1")
+        world.sites["b2"].crash()
+        self.subscriber.connect("b1")
+        world.run(2)
+        assert self.subscriber.payloads == [b"1"]
+
+    def publish(self, payload: bytes) -> None:
+        self.publisher.publish("a/x", payload, qos=self.qos)
+        self.world.run(2)
+
+    def goes_to_the_stranger(self, token: str) -> None:
+        subscriber, world = self.subscriber, self.world
+        for name in ("b1", "b2"):
+            if world.sites[name].up:
+                world.sites[name].crash()
+        subscriber.drop(notice_s=None)
+        self.stranger.start()
+        subscriber.connect("b4", token=token)
+        world.run(15)
+        assert not subscriber.presents[-1]
+        subscriber.subscribe("a/#", qos=2)
+        for name in ("b1", "b2", "b3"):
+            world.sites[name].known.add("b4")
+        world.sites["b3"].wire.on_change()
+        world.sites["b2"].start()
+        world.run(20)
+
+    def meets(self) -> None:
+        self.stranger.known.add("b1")
+        self.stranger.wire.on_change()
+        self.world.sites["b1"].start()
+        self.world.run(30)
+
+    @property
+    def is_waiting(self) -> bool:
+        """For b1, which somebody else may wait for yet."""
+        session = self.stranger.broker.sessions["s"]
+        memory = session.carried.memory
+        return bool(session.inflow.held) or (memory is not None and bool(memory.unmet))
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+@pytest.mark.parametrize("kind", [World, Homed])
+def test_what_a_client_had_at_a_broker_that_nobody_has_met_does_not_come_again(kind: type[World], qos: int) -> None:
+    stranger = Stranger(kind, qos)
+    stranger.goes_to_the_stranger(stranger.subscriber.token)
+    assert stranger.subscriber.payloads == [b"1"]
+    assert stranger.is_waiting
+    stranger.meets()
+    stranger.publish(b"2")
+    assert stranger.subscriber.payloads == [b"1", b"2"]
+    assert stranger.stranger.broker.sessions["s"].carried.memory is None
+
+
+@pytest.mark.parametrize("kind", [World, Homed])
+def test_a_broker_that_nobody_has_met_is_not_waited_for_when_the_session_has_come_that_its_token_is_of(
+    kind: type[World],
+) -> None:
+    """The session was given to b1, and has gone back to b2 without its client."""
+    stranger = Stranger(kind)
+    token = stranger.subscriber.token
+    world = stranger.world
+    stranger.subscriber.drop()
+    stranger.world.run(1)
+    world.sites["b2"].start()
+    world.run(30)
+    assert "s" in world.sites["b1"].broker.sessions
+    world.sites["b1"].broker._moves.leaving.transfer(world.sites["b1"].broker.sessions["s"], "b2")
+    world.run(5)
+    stranger.publish(b"2")
+    stranger.goes_to_the_stranger(token)
+    assert stranger.subscriber.payloads == [b"1", b"2"]
+    assert not stranger.is_waiting
+
+
+def test_a_broker_of_which_only_a_client_has_told_is_not_waited_for_longer_than_a_day() -> None:
+    stranger = Stranger(World)
+    stranger.goes_to_the_stranger(stranger.subscriber.token)
+    stranger.publish(b"2")
+    assert stranger.subscriber.payloads == [b"1", b"2"]
+    stranger.world.run(UNMET_S)
+    assert stranger.subscriber.payloads == [b"1", b"2", b"1"]
+    assert not stranger.is_waiting

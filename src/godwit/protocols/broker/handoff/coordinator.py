@@ -30,6 +30,8 @@ EPOCHS_MAX = 256
 """So often a session may move and be copied while calendars do not go on. It is not larger, since two sessions that
 begin within so many milliseconds of a third, each unknown to the other's broker, are told apart by names alone."""
 EPOCH_DIGITS_MAX = 19
+UNMET_S = 24 * 3600.0
+"""So long a broker is waited for of which only a client has told, as a tree waits for one that it does not hear."""
 EPOCH_AHEAD_S = 366 * 86_400.0
 """So far ahead of this broker's a calendar may be by which another one draws epochs."""
 
@@ -272,8 +274,8 @@ class Moves:
             return
         told_new = carried.strange and carried.started > 0 and carried.memory is None
         claims = self.objections.against(session, opening)
-        unmet = self._unmet(session, opening)
-        is_due = bool(claims or unmet) or (carried.unproven if opening.token else told_new)
+        unmet = self._unmet(opening, since=At(session.standing.epoch, self.name))
+        is_due = bool(claims) or unmet is not None or (carried.unproven if opening.token else told_new)
         is_due = is_due or opening.token.startswith(UNSURE)
         carried.unproven = carried.unproven or not opening.token
         if not is_due or (self.directory.complete and not self.fabric.sources(ANYTHING)):
@@ -287,15 +289,46 @@ class Moves:
         least, knock = self.next_epoch(opening.client) + EPOCHS_MAX, epoch or self.new_epoch(opening)
         epoch = max((least, knock - EPOCHS_MAX, *(one.epoch + 1 for one in claims)))
         session.standing.epoch, session.standing.announced = epoch, False
-        self.registry.reunion.begin_again(session, unmet)
+        self.registry.reunion.begin_again(session, () if unmet is None else (unmet.broker,))
+        self._hope(session)
 
-    def _unmet(self, session: Session, opening: Opening) -> set[NodeId]:
-        """Where the client was since it was here, if that is a broker that nobody has met here. It counts as known only
+    def _unmet(self, opening: Opening, since: At = NOWHERE) -> At | None:
+        """Where the client was, not before then, if that is a broker that nobody has met here. It counts as known only
         when it is met: a client may name any, and who is known is waited for by all sessions that remember."""
         shown = self._told(opening)
-        if shown is None or shown < At(session.standing.epoch, self.name) or is_abroad(shown.broker):
-            return set()
-        return {shown.broker} if shown.broker != self.name and not self.fabric.is_known(shown.broker) else set()
+        if shown is None or shown < since or is_abroad(shown.broker):
+            return None
+        return shown if shown.broker != self.name and not self.fabric.is_known(shown.broker) else None
+
+    def begun(self, session: Session, opening: Opening) -> None:
+        """It is new, and nobody has another one of whom this broker knows. Its client may know better."""
+        unmet, is_alone = self._unmet(opening), not self.fabric.sources(ANYTHING)
+        if unmet is None or opening.clean or opening.expiry_s == 0 or not self.follows:
+            return
+        if not (self.directory.complete and is_alone):
+            self.registry.reunion.begin(session, "", 0, unmet)
+            self._hope(session)
+
+    def recognize(self, session: Session) -> None:
+        """It has come, or another has gone into it. Whoever gave the client the last token in that need not be met."""
+        memory, tokens = session.carried.memory, tokens_of(session.carried).values()
+        if memory is not None and memory.unmet:
+            places = {self._place_in(token) for token in tokens}
+            met = {one for one in memory.unmet if At(memory.awaited.get(one, 0), one) in places}
+            memory.unmet -= {self.name, *met}
+            self._hope(session)
+
+    def _hope(self, session: Session) -> None:
+        """It waits for brokers that are yet to be met, but not for ever: a client may name any."""
+        if session.carried.memory is not None and session.carried.memory.unmet:
+            self.switch.host.after(UNMET_S, partial(self._despair, session))
+
+    def _despair(self, session: Session) -> None:
+        memory = session.carried.memory
+        if memory is not None and memory.unmet and self.registry.sessions.get(session.client) is session:
+            memory.unmet.clear()
+            self.switch.ledger.put_session(session)
+            self.turning.go_on(session)
 
     def waits_for_former(self, session: Session, opening: Opening, outlet: Outlet) -> bool:
         """Whether the client first waits for another session, in which it was last, and which has not come into this
@@ -391,7 +424,10 @@ class Moves:
     def _told(self, opening: Opening) -> At | None:
         """Where a session was when its client was given the token that it shows; None where it shows none of ours. A
         client may show anything: it decides who is asked, and whether the client is told that it is new."""
-        epoch, _, rest = opening.token.removeprefix(UNSURE).partition(".")
+        return self._place_in(opening.token)
+
+    def _place_in(self, token: str) -> At | None:
+        epoch, _, rest = token.removeprefix(UNSURE).partition(".")
         broker = rest.partition(".")[2]
         if "/" in broker:
             broker = self.abroad.local(broker)
@@ -536,7 +572,8 @@ class Moves:
             source = at.broker if self.fabric.is_known(at.broker) else waiting.source
             session = self.registry.create(waiting.opening, self._epoch_for(waiting))
             session.standing.came_from, session.carried.strange = source, True
-            self.registry.reunion.begin(session, source, at.epoch)
+            self.registry.reunion.begin(session, source, at.epoch, self._unmet(waiting.opening))
+            self._hope(session)
         self.announce(session)
         self.let_in(session, waiting, present=present)
 
@@ -915,6 +952,7 @@ class Moves:
             self.switch.host.after(0.0, lambda: self.directory.greet((), self._place(session)))
         self.turning.loaded(session)
         self.registry.reunion.loaded(session)
+        self._hope(session)
         if session.inflow.is_unconfirmed and not session.standing.announced:
             self.taking.expect(session)
 

@@ -15,6 +15,7 @@ import msgspec
 from godwit.protocols.broker.api import UNSURE, Subscription
 from godwit.protocols.broker.dispatch import Switch
 from godwit.protocols.broker.fabric.base import ANYTHING
+from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Name, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS, State
 from godwit.protocols.broker.session.memory import born_of_session, had_without, is_same, lines_of, note
@@ -48,9 +49,13 @@ class Reunion:
         self.is_settled: Callable[[str], bool] = lambda client: True
         """Whether whoever might know of an older place has been heard."""
 
-    def begin(self, session: Session, source: NodeId, since: int) -> None:
-        """It is new, and the one that `source` had since then may turn up. It is to be announced next."""
-        session.carried.memory = self._memory(session, source, since)
+    def begin(self, session: Session, source: NodeId, since: int, unmet: At | None = None) -> None:
+        """It is new, and the one that `source` had since then may turn up; or the one in which its client was last, at
+        a broker that is asked as soon as it is met. It is to be announced next."""
+        memory = session.carried.memory = self._memory(session, source, since)
+        if unmet is not None:
+            memory.unmet.add(unmet.broker)
+            memory.awaited[unmet.broker] = unmet.epoch
         session.queue.count_from(session.standing.epoch)
         self._write(session)
 
@@ -316,7 +321,7 @@ class Reunion:
         memory = session.carried.memory
         if memory is None:
             return False
-        awaited = set(filter(self.fabric.is_known, memory.awaited))
+        awaited = {one for one in memory.awaited if one in memory.unmet or self.fabric.is_known(one)}
         if awaited - memory.answered:
             return True
         if item.stamp is not None:

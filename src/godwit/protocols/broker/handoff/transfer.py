@@ -302,6 +302,7 @@ class Arriving:
         if session.carried.memory is not None:
             note(session.carried.memory, session.queue.names())
             self._redirect(session)
+            self.moves.recognize(session)
         self.registry.add(session)
         self.switch.counts.waiting += len(session.queue.flying)
         self.switch.ledger.save(session)
@@ -348,6 +349,7 @@ class Arriving:
                 memory.original = None  # it is here, and the client may know of it
             way.forsaken = older is not None and not older.known and is_forsaken(older, session.carried)
             merge(memory, moved.carried)
+            self.moves.recognize(session)
             self._redirect(session)
             self.switch.flows.take_back(session, older.had if older is not None else {})
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
