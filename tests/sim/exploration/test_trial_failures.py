@@ -374,6 +374,11 @@ CURED = {
     "dht-new-session-where-nobody-knew-its-broker": "A client was let into a copy at a broker that crashed, and got a"
     " new session at one that had met nobody. The source of the copy came first with what the client had had in it: the"
     " broker that the client's token names was not waited for.",
+    "met-after-a-clean-start": "A client started clean at a broker that had lost its disk. That got the older session"
+    " before it had met a third broker again, and asked only those that it knew to turn: what stayed of the older one"
+    " waited for the third for ever.",
+    "met-after-a-clean-start-on-a-new-disk": "The same in a chain of three brokers, two of which had lost their disks:"
+    " the one that its client started clean at had not met the fourth.",
 }
 
 

@@ -12,6 +12,7 @@ from godwit.protocols.broker.api import Opening, Reason, Will
 from godwit.protocols.broker.publication import Publication
 from godwit.sim.brokers.chaos import Chaos, Wild
 from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.site import Site
 from godwit.sim.brokers.world import World
 
 SEEDS_TOGETHER = 20
@@ -303,6 +304,61 @@ def test_what_an_absent_broker_kept_is_not_for_a_client_that_started_clean() -> 
     world.run(30)
     assert subscriber.payloads == []
     nothing_is_left(world)
+
+
+def test_a_broker_that_is_met_later_turns_from_what_was_before_a_clean_start() -> None:
+    """It has to, though nothing of that is for the newer session: what stays of the older waits for it."""
+    world = World(3)
+    b1, b2, b3 = world.sites.values()
+    _know(world, {b1: "b1 b2", b2: "b1 b2", b3: "b3"})
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
+    publisher = Client(world, "p").connect("b2")
+    world.run()
+    subscriber.drop()
+    publisher.publish("a/x", b"1", qos=2)
+    world.run()
+    subscriber.connect("b3", clean=True)
+    world.run(1)
+    _know(world, {b1: "b1 b2 b3", b3: "b1 b3"})
+    world.run(20)
+    assert b1.broker.shadows
+    _know(world, {b2: "b1 b2 b3", b3: "b1 b2 b3"})
+    world.run(20)
+    assert subscriber.payloads == []
+    nothing_is_left(world)
+
+
+def test_no_copy_becomes_the_session_while_an_older_one_waits_for_a_broker_to_turn() -> None:
+    """The one that is copied asks for that, and is over at once where nothing is passed on to the copy."""
+    world = World(4, handoff="proactive", likely={"b3": ("b2",)})
+    b1, b2, b3, b4 = world.sites.values()
+    _know(world, {b1: "b1 b4", b4: "b1 b4", b3: "b2 b3", b2: "b2 b3"})
+    subscriber = Client(world, "s").connect("b1").subscribe("a/#", qos=2)
+    subscriber.keeps_token = True
+    world.run()
+    subscriber.drop()
+    world.run()
+    subscriber.connect("b3", clean=True).subscribe("a/#", qos=2)
+    world.run()
+    subscriber.drop()
+    world.run()
+    assert b2.broker._registry.copies
+    _know(world, {b1: "b1 b2 b3 b4", b2: "b1 b2 b3", b3: "b1 b2 b3"})
+    world.run(20)
+    assert b1.broker.shadows
+    subscriber.connect("b2")
+    world.run(20)
+    assert subscriber.presents == [False, False, True]
+    _know(world, {b2: "b1 b2 b3 b4", b3: "b1 b2 b3 b4", b4: "b1 b2 b3 b4"})
+    world.run(20)
+    nothing_is_left(world)
+
+
+def _know(world: World, known: dict[Site, str]) -> None:
+    for site, names in known.items():
+        site.known = set(names.split())
+        site.wire.on_change()
+    world.run(1)
 
 
 def test_a_session_that_ends_is_looked_for_no_more() -> None:

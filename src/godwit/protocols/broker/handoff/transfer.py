@@ -14,7 +14,7 @@ from godwit.protocols.broker.handoff.copies import Copying
 from godwit.protocols.broker.handoff.cutover import Turning
 from godwit.protocols.broker.handoff.directory import At, Places
 from godwit.protocols.broker.handoff.publisher_order import Speaking
-from godwit.protocols.broker.messages import Carried, Claim, Forwarded, Given, Kept, Line, Memory, Turn
+from godwit.protocols.broker.messages import Carried, Claim, Forwarded, Given, Kept, Line, Memory
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import Cause
 from godwit.protocols.broker.session.memory import (
@@ -315,15 +315,15 @@ class Arriving:
     def _add_to(self, session: Session, moved: messages.Session, way: Upstream) -> None:
         """The client could not wait, or was at two brokers: what the other session kept goes to this one, unless the
         client has started clean since. Where it started the other clean, what still older ones kept is for neither.
-        One that began as a copy of the other has started together with it."""
+        One that began as a copy of the other has started together with it. Either way all brokers turn from the other,
+        also those that are met later: what stays of it waits for them."""
+        self.moves.copying.drop(session)
         together = session.carried.started == moved.carried.started
         if not together and is_outdated(session.carried, moved.carried.age):
-            to = sorted(filter(self.switch.fabric.is_known, way.origins))
-            turn = Turn(moved.client, moved.epoch, way.source, self.switch.restate(), way.chain, lines=way.lines)
-            self.switch.fabric.send(to, turn)
-            self.moves.turning.make_turn(self.switch.name, msgspec.structs.replace(turn, interest=0))
+            session.inflow.upstreams += (way,)
+            self.switch.ledger.put_session(session)
+            self.moves.turning.turn_all(session, way)
             return
-        self.moves.copying.drop(session)
         # Which of the two the client was in last only the client knows: packet identifiers that it used in the one may
         # be others' in the other. Unless it shows that it was in this one it is told to begin anew.
         session.carried.strange = session.carried.strange or bool(session.queue.incoming or moved.incoming)
