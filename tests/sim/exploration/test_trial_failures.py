@@ -379,6 +379,9 @@ CURED = {
     " waited for the third for ever.",
     "met-after-a-clean-start-on-a-new-disk": "The same in a chain of three brokers, two of which had lost their disks:"
     " the one that its client started clean at had not met the fourth.",
+    "answered-while-an-older-session-is-reserved": "A broker had reserved a session for another one, which was to say"
+    " first whether it has let the client in. Meanwhile it told a newer session that it has no older one. That forgot"
+    " what it had given out, got the older one after that, and gave it out again.",
 }
 
 

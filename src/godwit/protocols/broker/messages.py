@@ -425,7 +425,7 @@ class Turned(msgspec.Struct, frozen=True, tag="turned", array_like=True):
     copy: NodeId = ""
     lines: tuple[Line, ...] = (FIRST,)
     passed_to: NodeId = ""
-    """A session of the client went from me to this broker, which may not have it yet."""
+    """A session of the client went from me to this broker, which may not have it yet. My own name: one may yet go."""
 
 
 class Through(msgspec.Struct, frozen=True, tag="through", array_like=True):

@@ -6,14 +6,16 @@ from collections import Counter
 from random import Random
 
 import pytest
+from tests.protocols.broker.resting import SlowWorld
 from tests.seeds import few
 
 from godwit.protocols.broker.handoff.coordinator import UNMET_S
 from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.registry import INHERITED_S
+from godwit.protocols.broker.session.lifecycle import State
 from godwit.sim.brokers.apart import Apart
 from godwit.sim.brokers.client import Client
-from godwit.sim.brokers.world import Homed, World
+from godwit.sim.brokers.world import Even, Homed, World
 
 
 class Away:
@@ -280,6 +282,63 @@ def test_who_came_back_without_a_token_gets_once_all_that_comes_after_it_shows_o
     came = Counter(subscriber.payloads)
     assert {one: came[one] for one in away.published[before:]} == dict.fromkeys(away.published[before:], 1)
     assert not [one.broker.unfinished for one in world.sites.values() if any(one.broker.unfinished.values())]
+
+
+class Behind(SlowWorld, Even):
+    """One stream is behind all others, which are even."""
+
+
+def _left_at_b3() -> tuple[Behind, Client, Client]:
+    """A subscriber whose session rests at b3, with copies at the others, and a publisher at b1."""
+    world = Behind(3, handoff="proactive", session_wait_s=2.0)
+    subscriber = Client(world, "s").connect("b3").subscribe("a/#", qos=2)
+    publisher = Client(world, "p").connect("b1")
+    world.run()
+    subscriber.drop()
+    world.run()
+    return world, subscriber, publisher
+
+
+def _comes_once(world: World, subscriber: Client, publisher: Client) -> None:
+    """What the client gets in the newer session, and the older one has kept."""
+    publisher.publish("a/x", b"1", qos=2)
+    world.run(60)
+    assert subscriber.payloads == [b"1"]
+    assert not [one.broker.unfinished for one in world.sites.values() if any(one.broker.unfinished.values())]
+
+
+def test_who_has_reserved_an_older_session_does_not_say_that_it_has_none() -> None:
+    """It asks the holder of a copy first, and gives the session away only then."""
+    world, subscriber, publisher = _left_at_b3()
+    for other in ("b1", "b2"):
+        world.cut("b3", other)
+    subscriber.connect("b2")
+    world.run(3)
+    subscriber.subscribe("a/#", qos=2)
+    world.run(1)
+    subscriber.keeps_token = True
+    subscriber.drop().connect("b3").drop().connect("b1")
+    world.run(0.3)
+    assert subscriber.inside, "b3 was to ask b2 whether it has let the client in"
+    world.slow = frozenset({("b2", "b3")})
+    world.heal_all()
+    world.run(1.5)
+    assert world.sites["b3"].broker.sessions["s"].standing.state is State.RESERVED
+    _comes_once(world, subscriber, publisher)
+
+
+def test_who_has_asked_for_the_session_of_a_copy_does_not_say_that_it_has_none() -> None:
+    """What the client may have had elsewhere comes with that. Its source keeps nothing of it, and says so."""
+    world, subscriber, publisher = _left_at_b3()
+    world.slow = frozenset({("b3", "b2")})
+    world.cut("b3", "b1")
+    subscriber.connect("b2").drop().connect("b1")
+    world.run(2.1)
+    subscriber.subscribe("a/#", qos=2)
+    world.heal_all()
+    world.run(0.4)
+    assert not any("s" in world.sites[name].broker.sessions for name in ("b2", "b3"))
+    _comes_once(world, subscriber, publisher)
 
 
 def test_who_comes_back_without_a_token_costs_the_others_nothing_until_it_shows_one() -> None:

@@ -71,15 +71,19 @@ class Turning:
         """From this moment on. Nobody is told where nobody waits for it."""
         shadows = self.registry.shadows.get(turn.client, {}).values()
         passed_to = next((one.standing.moved_to for one in shadows if one.standing.moved_to != by), "")
-        moves = self.registry.moves
-        present = self.registry.sessions.get(turn.client)
-        may_go = turn.client in moves.objections.contested or (present is not None and present.inflow.is_unconfirmed)
-        if by != self.name and (may_go or moves.abroad.is_awaited(turn.client)):
-            passed_to = self.name  # an older session may come from another site, or go from here: ask here again
+        if by != self.name and not turn.copy and self._may_have(turn.client):
+            passed_to = self.name  # a copy does not ask for older ones
         turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines, passed_to)
         if told:
             self.fabric.send(sorted({by, turn.source, *turn.chain} - {self.name}), turned)
         self.on_turned(self.name, self.fabric.sent, turned)
+
+    def _may_have(self, client: str) -> bool:
+        """Whether a session may yet go from here to whoever asks for older ones, who is to ask here again: one is here,
+        a copy that was asked for may become one, or one may come from another site."""
+        copy = self.registry.copies.get(client)
+        asked_for = copy is not None and copy.session.standing.state is State.COMMITTED
+        return asked_for or client in self.registry.sessions or self.registry.moves.abroad.is_awaited(client)
 
     def on_turned(self, origin: NodeId, number: int, turned: Turned) -> None:
         """That broker has turned, under this number of its stream."""
