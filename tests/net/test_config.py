@@ -238,7 +238,11 @@ def test_a_mistake_in_sites_is_told_with_what_would_be_right(tmp_path: Path, tex
         ('fabric = "dht"', "a broker of a ring stands somewhere"),
         ('fabric = "dht"\nring.place = "Lisbon"', "is no latitude and longitude"),
         ('fabric = "dht"\nring.place = "95,10"', "is no latitude and longitude"),
-        ('fabric = ["dht", "tree"]\nring.place = "1,2"', "stands alone"),
+        ('fabric = ["dht", "tree"]\nring.place = "1,2"', '"dht" stands alone, without "tree"'),
+        ('fabric = ["dht", "adhoc"]\nring.place = "1,2"', '"dht" stands alone, without "adhoc"'),
+        ('ring.place = "1,2"', 'ring.place: only brokers of a ring have one; right would be fabric = "dht"'),
+        ('fabric = "tree"\nring.located = ["taxi/#"]', "ring.located: only brokers of a ring"),
+        ("ring.found = true", "ring.found: only brokers of a ring"),
         ('fabric = "dht"\nring.place = "1,2"\nring.located = ["a/#/b"]', "ring.located"),
     ],
 )

@@ -606,6 +606,9 @@ def _check(config: Config) -> None:
         raise ConfigError('fabric: none is named; right would be "tree", "dht" or "adhoc", or "tree" with "adhoc"')
     if Fabric.DHT in config.fabrics:
         _check_ring(config)
+    elif config.ring != Ring():
+        said = next(name for name in Ring.__struct_fields__ if getattr(config.ring, name) != getattr(Ring(), name))
+        raise ConfigError(f'ring.{said}: only brokers of a ring have one; right would be fabric = "dht" beside it')
     if Fabric.ADHOC in config.fabrics:
         _check_adhoc(config)
     _check_sites(config)
@@ -756,8 +759,8 @@ def _check_route(key: str, route: BridgeRoute) -> None:
 
 
 def _check_ring(config: Config) -> None:
-    if len(config.fabrics) > 1:
-        raise ConfigError('fabric: "dht" stands alone; no bridge leads from a ring to the air yet')
+    if others := [f'"{one}"' for one in config.fabrics if one is not Fabric.DHT]:
+        raise ConfigError(f'fabric: "dht" stands alone, without {", ".join(others)}; a bridge is a tree with adhoc')
     if not config.ring.place:
         raise ConfigError("ring.place: a broker of a ring stands somewhere; right would be --place 38.72,-9.14")
     config.ring.point()
