@@ -10,7 +10,7 @@ from tests.pages import blocks, page
 from godwit.net.access import Access, hashed
 from godwit.net.config import Config, load
 
-BROKER, USERS, *_ = blocks(page("docs/serving.md"), "toml")
+BROKER, RING, USERS, *_ = blocks(page("docs/serving.md"), "toml")
 
 
 def test_the_configuration_can_be_loaded(tmp_path: Path) -> None:
@@ -23,6 +23,15 @@ def test_the_configuration_can_be_loaded(tmp_path: Path) -> None:
     assert isinstance(config, Config)
     assert config.name == "north"
     assert config.limits.packets_per_s == 1000.0
+
+
+def test_the_configuration_of_a_broker_of_a_ring_can_be_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "broker.toml"
+    path.write_text(RING)
+    config = load(path, {}, {})
+    assert config.fabrics == ("dht",)
+    assert config.ring.point() == (-9.14, 38.72)
+    assert config.ring.located == ("taxi/#",)
 
 
 def test_the_users_file_can_be_loaded(tmp_path: Path) -> None:

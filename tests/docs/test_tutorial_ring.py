@@ -104,6 +104,7 @@ def test_the_page_leads_through_a_ring_of_five(tmp_path: Path) -> None:
         assert {name: brokers.cells(name) for name in BOXES} == {name: [box] for name, box in BOXES.items()}
         (top,) = commands(2)
         assert "39.9 to 44.6 N, -6.2 to 180.0 E" in made.run(top)
+        assert "cell 1 is this broker's, by lisbon" in made.said("porto.log")
         _publish_and_roam(made)
         _restart_with_places(made, brokers)
         with brokers.client("berlin", "reader") as reader, brokers.client("madrid", "writer") as writer:

@@ -340,6 +340,9 @@ def introduce(server: Server) -> None:
     rows = server.addresses()
     if config.peers.connect:
         rows.append(("dials", ", ".join(config.peers.connect)))
+    if server.parts.ring is not None:
+        cells = ", ".join(one.prefix or "all of the globe" for one in server.parts.ring.regions)
+        rows.append(("ring", f"at {config.ring.place}; cell: {cells or 'none yet'}"))
     rows.append(("data", f"{config.folder}: {safety[config.sync]}"))
     rows.append(("access", str(config.access.users) if config.access.users is not None else ACCESS))
     typer.echo(f"godwit {__version__}, broker {server.parts.identity.name}")

@@ -29,6 +29,7 @@ from godwit.net.mqtt.listener import Listener
 from godwit.net.mqtt.options import Options
 from godwit.net.neighbors import files
 from godwit.net.neighbors.files import read_sites
+from godwit.net.ops import chronicle
 from godwit.net.ops.report import BridgeRow
 from godwit.net.peers.balance import WILDCARDS, advertise, balance_of, drain, steer_with
 from godwit.net.peers.dialler import PORT, Dialler
@@ -342,7 +343,7 @@ class Server:
         parts.asks.stop, parts.asks.reload = self.ask_to_stop, self.reload
         # What the fabric numbers may be seen by others only once the disk knows that it may have been used.
         await self._store.flushed()
-        makers: tuple[MakeService, ...] = (PeerService, _radio, _uplinks, Fronts, _sensors, *self.extras)
+        makers: tuple[MakeService, ...] = (_ring_watch, PeerService, _radio, _uplinks, Fronts, _sensors, *self.extras)
         made = [service for make in makers if (service := make(parts)) is not None]
         for service in sorted(made, key=lambda one: not one.is_there_for_all):
             parts.services.append(service)
@@ -432,7 +433,7 @@ async def build(config: Config, store: SqliteStore) -> Parts:
     )
     links = Links(identity, club(config), options, encode=frames.encode, decode=frames.decode)
     uplinks = Uplinks(config, links_of(config, identity)) if config.sites.site else None
-    host = AsyncHost(identity.name, links if uplinks is None else Border(links, uplinks.links))
+    host = AsyncHost(identity.name, links if uplinks is None else Border(links, uplinks.links), chronicle.write)
     store.run = host.run
     fabric = fabric_of(config, host, store)
     host.core = fabric
@@ -542,6 +543,14 @@ def _radio(parts: Parts) -> Service | None:
     return RadioService(parts.air)
 
 
+def _ring_watch(parts: Parts) -> Service | None:
+    if parts.ring is None:
+        return None
+    from godwit.net.ops.ring_watch import RingWatch
+
+    return RingWatch(parts, parts.ring)
+
+
 def _sensors(parts: Parts) -> Service | None:
     if not parts.config.sn.listen:
         return None
@@ -573,8 +582,9 @@ def check(config: Config) -> None:
 
 def club(config: Config) -> Club:
     peers, secret = config.peers, config.secret()
+    fabric, located = (Fabric.DHT, config.ring.located) if Fabric.DHT in config.fabrics else (Fabric.TREE, ())
     if peers.tls is None:
-        return Club(cluster=peers.cluster, secret=secret, insecure=peers.insecure)
+        return Club(cluster=peers.cluster, secret=secret, insecure=peers.insecure, fabric=str(fabric), located=located)
     clients = config.tls.client_authority if config.tls is not None else None
     open_to_clients = clients is not None and tls.shared_authority(clients, peers.tls.authority)
     if open_to_clients and not secret and not peers.tls.names:
@@ -589,6 +599,8 @@ def club(config: Config) -> Club:
         serving=serving,
         dialling=dialling,
         problem_of=partial(tls.problem_of, peers.tls),
+        fabric=str(fabric),
+        located=located,
     )
 
 

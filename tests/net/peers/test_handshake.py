@@ -82,6 +82,19 @@ def test_clusters_do_not_mix() -> None:
     assert all("cluster of" in end and "'red'" in end and "'blue'" in end for end in ends)
 
 
+def test_a_tree_and_a_ring_do_not_mix() -> None:
+    ends = greeted(side("a", dialled=True, fabric="tree"), side("b", dialled=False, fabric="dht"))
+    assert ends[1] == "fabric of 'b' is 'dht', of 'a' 'tree'; give both the same"
+    assert ends[0] == f"refused: {ends[1]}"
+
+
+@pytest.mark.parametrize("said", ["tree", "dht"])
+def test_whoever_does_not_say_what_it_is_one_of_is_let_in(said: str) -> None:
+    """Gateways of sites do not say it, nor brokers of before."""
+    assert greeted(side("a", dialled=True, fabric=said), side("b", dialled=False)) == ("admitted", "admitted")
+    assert greeted(side("a", dialled=True), side("b", dialled=False, fabric=said)) == ("admitted", "admitted")
+
+
 def test_another_version_is_named() -> None:
     one = side("a", dialled=True)
     theirs = msgspec.structs.replace(hello_of("b"), version=12, oldest=11)

@@ -26,7 +26,9 @@ from godwit.net.ops.report import (
     Report,
     RingReport,
 )
+from godwit.net.ops.ring_watch import disagreement
 from godwit.net.ops.sys_topics import SysTopics
+from godwit.net.peers.links import Links
 from godwit.net.server import MakeService, Parts, ServeError, Service, reason_of, tls_for_clients
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.fabric.ring.fabric import RingFabric
@@ -184,7 +186,7 @@ class Teller:
             site=parts.config.sites.site,
             uplinks=parts.uplinks.rows() if parts.uplinks is not None else [],
             bridges=[row for service in parts.services for row in service.bridges()],
-            ring=_ring(parts.ring) if parts.ring is not None else None,
+            ring=_ring(parts.ring, _disagreements(parts.links)) if parts.ring is not None else None,
             peers=[self._peer(name) for name in sorted(parts.fabric.sources(ANYTHING) | parts.links.up.keys())],
             sessions=core.sessions,
             connected=core.connected,
@@ -245,7 +247,11 @@ class Teller:
         )
 
 
-def _ring(ring: RingFabric) -> RingReport:
+def _disagreements(links: Links) -> str:
+    return "; ".join(filter(None, (disagreement(links, peer) for peer in sorted(links.up))))
+
+
+def _ring(ring: RingFabric, disagreements: str) -> RingReport:
     """The part of the globe that a broker owns, and what it keeps for others."""
     return RingReport(
         place=ring.options.place,
@@ -257,7 +263,7 @@ def _ring(ring: RingFabric) -> RingReport:
         custody=len(ring.routes.custody),
         holders=list(ring.replicas.holders),
         keeps=sorted(ring.standins.held),
-        problem=ring.membership.problem,
+        problem="; ".join(filter(None, (ring.membership.problem, disagreements))),
     )
 
 

@@ -53,6 +53,10 @@ class Hello(msgspec.Struct, frozen=True, tag=True):
     """Ways to compress that the sender understands. Nothing is compressed unless both know one."""
     oldest: int = 0
     """The oldest version that the sender understands; 0: `version` alone."""
+    fabric: str = ""
+    """What the sender is one of, `tree` or `dht`; empty where it does not say."""
+    located: tuple[str, ...] = ()
+    """In a ring: the topics that the sender has matched where they happened."""
 
 
 class Proof(msgspec.Struct, frozen=True, tag=True):

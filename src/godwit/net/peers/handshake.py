@@ -89,6 +89,8 @@ class Handshake:
         address: str = "",
         needed: bool = False,
         packs: tuple[str, ...] = (),
+        fabric: str = "",
+        located: tuple[str, ...] = (),
         own_nonces: Container[bytes] = (),
     ) -> None:
         self.state = State.GREETING
@@ -112,6 +114,8 @@ class Handshake:
             needed,
             packs=packs,
             oldest=OLDEST,
+            fabric=fabric,
+            located=located,
         )
         self._exchange: Exchange | None = None
         self._keys: Keys | None = None
@@ -207,6 +211,9 @@ class Handshake:
         if mine.cluster != theirs.cluster:
             clusters = f"cluster of {mine.name!r} is {mine.cluster!r}, of {theirs.name!r} {theirs.cluster!r}"
             raise RemoteError(f"{clusters}; give both the same")
+        if mine.fabric and theirs.fabric and mine.fabric != theirs.fabric:
+            fabrics = f"fabric of {mine.name!r} is {mine.fabric!r}, of {theirs.name!r} {theirs.fabric!r}"
+            raise RemoteError(f"{fabrics}; give both the same")
         if bool(self._secret) != bool(theirs.share):
             one, other = (mine.name, theirs.name) if self._secret else (theirs.name, mine.name)
             raise RemoteError(f"{one!r} has a cluster secret and {other!r} has none; give both the same")

@@ -292,7 +292,7 @@ class Link(asyncio.Protocol):
             error = SelfError(str(error))
         self.is_spare = isinstance(error, SpareError)
         if not isinstance(error, SpareError | SelfError):
-            self.links.tell(self.address or self.remote_host, str(error))
+            self.links.tell(self.address or self.remote_host, str(error), self._name)
         self._fail(error)
         self.hang_up()
 
@@ -339,6 +339,10 @@ class Club(msgspec.Struct, frozen=True, kw_only=True):
     problem_of: Callable[[bytes], str] = lambda certificate: ""
     """Why a certificate of that CA, in DER, is no broker's; empty where it is one's."""
     insecure: bool = False
+    fabric: str = ""
+    """What its brokers are, `tree` or `dht`, and no two kinds of them are linked; empty: it does not matter."""
+    located: tuple[str, ...] = ()
+    """Told to peers: topics that a ring matches where they happened."""
 
     def reaches(self, host: str) -> bool:
         """Whether links may lead there: in the clear they stay on this machine."""
@@ -423,6 +427,8 @@ class Links:
             address=self.address,
             needed=needed,
             packs=self.options.packs,
+            fabric=self.club.fabric,
+            located=self.club.located,
             own_nonces=self._nonces,
         )
         return Link(self, handshake, address)
@@ -519,13 +525,14 @@ class Links:
         self.on_unlinked(link.peer.name)
         self.on_change()
 
-    def tell(self, where: str, reason: str) -> None:
-        """Log why there is no link, once as long as it stays the same reason."""
+    def tell(self, where: str, reason: str, name: NodeId = "") -> None:
+        """Log why there is no link, once as long as it stays the same reason. The name is that of a peer that has
+        proved who it is."""
         if self._told.get(where) != reason:
             if len(self._told) >= TOLD_MAX:
                 self._told.clear()
             self._told[where] = reason
-            log.warning("no link with %s: %s", where, reason)
+            log.warning("no link with %s: %s", f"{name} ({where})" if name else where, reason, extra={"peer": name})
 
     def control(self, control: Control, *, besides: Link | None = None) -> None:
         """To all peers but one."""

@@ -1,0 +1,76 @@
+"""Says in the log why a broker has no cell of its ring, and where the brokers of a ring do not agree."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from godwit.net.peers.links import Links
+from godwit.net.server import Parts, Service
+from godwit.protocols.broker.fabric.ring.fabric import RingFabric
+from godwit.protocols.host import NodeId
+
+log = logging.getLogger("godwit.fabric")
+
+LOOK_S = 5.0
+"""Who has just started gets its cell within less, as a rule."""
+
+
+class RingWatch(Service):
+    is_there_for_all = True
+
+    def __init__(self, parts: Parts, ring: RingFabric) -> None:
+        self.parts = parts
+        self.ring = ring
+        self._told = ""
+        self._next: asyncio.TimerHandle | None = None
+
+    async def start(self) -> None:
+        links = self.parts.links
+        before = links.on_linked
+
+        def linked(peer: NodeId) -> None:
+            before(peer)
+            if problem := disagreement(links, peer):
+                log.warning("%s", problem, extra={"peer": peer})
+
+        links.on_linked = linked
+        self._look_later()
+
+    async def stop(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+
+    def _look_later(self) -> None:
+        self._next = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        """The same reason is told once."""
+        membership = self.ring.membership
+        problem = "" if self.ring.is_member or membership.leaving else membership.problem
+        if problem and problem != self._told:
+            text = "this broker has no cell yet, and subscriptions may be refused: %s%s"
+            log.warning(text, problem, self._advice())
+        self._told = problem
+        self._look_later()
+
+    def _advice(self) -> str:
+        """What an operator can do who has given addresses at which there is no ring."""
+        if self.parts.links.up:
+            return ""
+        return f" ({', '.join(self.parts.config.peers.connect) or 'mDNS'}); --found begins a ring where there is none"
+
+
+def disagreement(links: Links, peer: NodeId) -> str:
+    """Why a linked broker may look for subscriptions where this one does not put them; empty where it does not."""
+    told, own = links.up[peer].peer, links.club.located
+    if told.fabric != links.club.fabric or set(told.located) == set(own):
+        return ""
+    return (
+        f"ring.located of {links.identity.name} is {_listed(own)}, of {peer} {_listed(told.located)}; what is published"
+        " under them may reach nobody until all brokers of the ring have the same"
+    )
+
+
+def _listed(topics: tuple[str, ...]) -> str:
+    return ", ".join(sorted(topics)) or "nothing"
