@@ -306,3 +306,19 @@ def test_a_question_that_is_asked_once_says_where_that_may_not_be_all(
     assert told.exit_code == 2
     assert "slow/a" in told.stdout
     assert "has not said that this is all" in told.output
+
+
+def test_whoever_subscribes_where_no_ring_is_hears_what_it_waits_for_and_why_it_is_refused(tmp_path: Path) -> None:
+    ring = ("--fabric", "dht", "--place", "38.72,-9.14", "--peer", "127.0.0.1:9")
+    process = Process(tmp_path, "lost", *FREE, "--status", "127.0.0.1:0", *ring)
+    with running(process):
+        at = process.at("status").removeprefix("http://")
+        ready, top = called("ready", at), called("top", at, "--once")
+        told = called("sub", "--topic", "air/#", "--broker", process.at("mqtt"))
+    assert told.exit_code == 2
+    *_, waits, refused = told.stderr.splitlines()
+    assert waits == "godwit: not subscribed yet: waiting for the brokers that may match this"
+    assert refused == "godwit: some brokers that would match it do not answer; try again"
+    assert ready.exit_code == 1
+    assert "this broker has no cell yet: no broker of a ring has answered yet" in ready.stderr
+    assert "ring: cell none yet" in top.stdout

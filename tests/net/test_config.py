@@ -235,6 +235,22 @@ def test_a_mistake_in_sites_is_told_with_what_would_be_right(tmp_path: Path, tex
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        ('[ring]\nlocate = ["taxi/#"]', "ring: has unknown field `locate`; right would be ring.located"),
+        ('place = "1,2"', "has unknown field `place`; right would be ring.place"),
+        ("[listn]\nmqtt = []", "has unknown field `listn`; right would be listen"),
+        ("connect = []", "has unknown field `connect`; right would be peers.connect"),
+        ("[zebra]\nstripes = 1", "has unknown field `zebra`"),
+    ],
+)
+def test_a_key_that_there_is_not_is_told_beside_the_one_that_was_meant(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        loaded(tmp_path, text)
+    assert str(raised.value).endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
         ('fabric = "dht"', "a broker of a ring stands somewhere"),
         ('fabric = "dht"\nring.place = "Lisbon"', "is no latitude and longitude"),
         ('fabric = "dht"\nring.place = "95,10"', "is no latitude and longitude"),

@@ -54,6 +54,8 @@ PortalAuthority = Annotated[
 
 UNDER_WAY = 500
 """How many are on their way to the broker at once."""
+QUIET_S = 2.0
+"""Whoever waits longer is told what for."""
 
 
 class Reaching(msgspec.Struct, frozen=True, kw_only=True):
@@ -270,6 +272,20 @@ async def _unless(failure: asyncio.Future[None], work: Awaitable[T]) -> T:
     return await task
 
 
+async def _patiently(work: Awaitable[T], told: str) -> T:
+    """Its result. What it waits for is told where that takes long."""
+    import asyncio
+
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((task,), timeout=QUIET_S)
+        if not task.done():
+            Reports().say(f"godwit: {told}")
+        return await task
+    finally:
+        task.cancel()
+
+
 @contextmanager
 def _progress() -> Iterator[Callable[[], None]]:
     """How many were published, on a terminal."""
@@ -341,9 +357,8 @@ async def _listen(options: SubscribeOptions) -> int:
     _tell(hints.of_condition(options.condition))
     keep_s = options.keep_s if options.reaching.client else None
     async with client(options.reaching, keep_s) as subscriber:
-        wanted = await subscriber.subscribe(
-            options.condition, topics=options.topic, qos=options.qos, since=options.since
-        )
+        asked = subscriber.subscribe(options.condition, topics=options.topic, qos=options.qos, since=options.since)
+        wanted = await _patiently(asked, "not subscribed yet: waiting for the brokers that may match this")
         _told(subscriber, options.condition, options.topic)
         async for event in wanted:
             _print(event, options.as_json)

@@ -25,6 +25,7 @@ import ipaddress
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from enum import StrEnum
 from math import inf, nan
 from pathlib import Path
@@ -501,7 +502,25 @@ def _readable(complaint: str) -> str:
     key = where.rstrip("`").lstrip(".")
     if choices := _choices(key) if said.startswith("Invalid enum value") else "":
         said = f"{said.removeprefix('Invalid enum value ')}; right would be {choices}"
+    if said.startswith("has unknown field") and (meant := _meant(key, said.split("`")[1])):
+        said = f"{said}; right would be {meant}"
     return f"{key}: {said}" if key else said
+
+
+def _meant(key: str, name: str) -> str:
+    """The key that somebody may have meant: one of this name in another table, or one of this table that is written
+    alike."""
+    tables = {one.name: _table(one.type) for one in msgspec.structs.fields(Config)}
+    here = Config if not key else tables.get(key)
+    keys = here.__struct_fields__ if here is not None else ()
+    alike = [".".join(filter(None, (key, one))) for one in get_close_matches(name, keys, 1)]
+    elsewhere = [f"{one}.{name}" for one, kind in tables.items() if kind is not None and name in kind.__struct_fields__]
+    return " or ".join(elsewhere[:3] or alike)
+
+
+def _table(kind: Any) -> type[msgspec.Struct] | None:
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    return next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
 
 
 def _choices(key: str) -> str:

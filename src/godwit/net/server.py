@@ -183,7 +183,9 @@ class Parts:
         """Why this broker should not be given more to do; none where it is healthy."""
         failure = self.store.failure
         own = [] if failure is None else [f"store: {failure}"]
-        if self.ring is not None and not self.ring.is_member:
+        if self.ring is not None and self.ring.membership.leaving:
+            own.append(f"ring: {self.ring.membership.problem or 'this broker leaves the ring'}: drain it, and stop it")
+        elif self.ring is not None and not self.ring.is_member:
             own.append(f"ring: this broker has no cell yet: {self.ring.membership.problem}")
         if self.balance.leaving:
             own.append("stopping: clients are sent to other brokers")

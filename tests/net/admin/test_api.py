@@ -80,8 +80,11 @@ def test_a_broker_leaves_the_ring_when_an_operator_says_so(tmp_path: Path) -> No
             assert first is not None
             assert second is not None
             await until(lambda: not second.regions and len(first.regions) == 2, 40)
-            status, _ = await answered(a, "/v1/actions/leave", {"confirm": True})
-            assert status == 400, "nobody is left who could have its cells"
+            status, told = await answered(a, "/v1/actions/leave", {"confirm": True})
+            assert (status, "knows nobody who could have its cell" in str(told)) == (400, True)
+            assert parts(b).troubles() == ["ring: this broker has left the ring: drain it, and stop it"]
+            status, told = await answered(b, "/v1/actions/leave", {"confirm": True})
+            assert (status, "this broker has left the ring" in str(told)) == (400, True)
 
     played(scene)
 

@@ -166,6 +166,24 @@ async def test_a_profile_says_how_long_a_session_outlives_its_client(tmp_path: P
 
 
 @scene
+@pytest.mark.parametrize("said", [b"", bytes(2)])
+async def test_who_sleeps_for_no_time_leaves_and_what_waits_when_its_profile_ends_is_counted(
+    tmp_path: Path, said: bytes
+) -> None:
+    async with broker(tmp_path, sn__profiles={"sink-": 0.5}) as server, phone(server, "phone") as writer:
+        sink = await SnClient.at(*sn_at(server))
+        await sink.connect("sink-1", clean=False)
+        assert await sink.subscribe("valves/#") == 0
+        sink.say(0x18, said)
+        await sink.hear(0x18)
+        await writer.publish("valves/1", b"open", qos=1)
+        core = parts(server).broker
+        await until(lambda: "sink-1" not in core.sessions)
+        assert core.counts.dropped == {"ended": 1}
+        sink.close()
+
+
+@scene
 async def test_a_sensor_that_is_silent_for_too_long_is_gone_and_its_session_stays(tmp_path: Path) -> None:
     async with broker(tmp_path) as server:
         sensor = await SnClient.at(*sn_at(server))

@@ -108,8 +108,10 @@ class Actions:
         ring = self.parts.ring
         if ring is None:
             raise ActionError("this broker is in no ring; stop it, and the others go on without it")
+        if not ring.is_member:
+            raise ActionError(f"this broker has no cell: {ring.membership.problem}")
         if not ring.replicas.nearest():
-            raise ActionError("this broker has no cell, or knows nobody who could have it")
+            raise ActionError("this broker knows nobody who could have its cell; stop it, and the ring ends with it")
         self.parts.host.run(ring.leave)
         return "what it owns becomes its neighbors'; drain it, and stop it when `top` shows no cell and no session"
 

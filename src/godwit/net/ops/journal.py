@@ -95,4 +95,5 @@ def begin(form: Form, level: Level, stream: TextIO | None = None) -> None:
     handler.setFormatter(JsonLines() if form is Form.JSON else Lines())
     handler.addFilter(Sparing())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=stream is not None)
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    for library in ("asyncio", "websockets"):  # they tell of each connection in words of their own
+        logging.getLogger(library).setLevel(logging.WARNING)

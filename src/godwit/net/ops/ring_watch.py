@@ -23,6 +23,7 @@ class RingWatch(Service):
         self.parts = parts
         self.ring = ring
         self._told = ""
+        self._disagreed: dict[NodeId, str] = {}
         self._next: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
@@ -31,8 +32,10 @@ class RingWatch(Service):
 
         def linked(peer: NodeId) -> None:
             before(peer)
-            if problem := disagreement(links, peer):
+            problem = disagreement(links, peer)
+            if problem and problem != self._disagreed.get(peer):
                 log.warning("%s", problem, extra={"peer": peer})
+            self._disagreed[peer] = problem
 
         links.on_linked = linked
         self._look_later()

@@ -218,7 +218,7 @@ class Sensor:
 
     def _disconnect(self, packet: Disconnect) -> None:
         self.send(written(Kind.DISCONNECT))
-        if packet.sleep_s is None:
+        if not packet.sleep_s:  # some clients write a duration of 0 where they mean none
             self.leave(will=False)
         else:
             self.state = State.ASLEEP
