@@ -627,7 +627,7 @@ def _check(config: Config) -> None:
         _check_ring(config)
     elif config.ring != Ring():
         said = next(name for name in Ring.__struct_fields__ if getattr(config.ring, name) != getattr(Ring(), name))
-        raise ConfigError(f'ring.{said}: only brokers of a ring have one; right would be fabric = "dht" beside it')
+        raise ConfigError(f'ring.{said}: only brokers of a ring have one; right would be fabric = "dht" (--fabric dht)')
     if Fabric.ADHOC in config.fabrics:
         _check_adhoc(config)
     _check_sites(config)

@@ -296,7 +296,7 @@ def test_a_crowd_of_strangers_is_kept_small() -> None:
     played(scene)
 
 
-def test_a_malformed_message_costs_that_link_only() -> None:
+def test_a_malformed_message_costs_that_link_only_is_counted_and_named(caplog: pytest.LogCaptureFixture) -> None:
     async def scene() -> None:
         a, b, c = Station("a"), Station("b"), Station("c")
         address = await a.listen()
@@ -307,6 +307,8 @@ def test_a_malformed_message_costs_that_link_only() -> None:
         await until(lambda: ("unlinked", "b") in a.changes)
         await until(lambda: "b" in a.peers)
         assert ("unlinked", "c") not in a.changes
+        assert a.links.dropped["malformed"] == 1
+        assert "no link with b (127.0.0.1): MessagePack data is malformed" in caplog.text
         for station in (a, b, c):
             await station.stop()
 

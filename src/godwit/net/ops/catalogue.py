@@ -41,7 +41,9 @@ COUNTERS = {
     "client_packets": Figure("MQTT packets from and to clients.", "direction"),
     "streams": Figure("What happened in the streams between brokers.", "event"),
     "link_messages": Figure("Messages over links to other brokers.", "direction"),
-    "link_drops": Figure("Links to other brokers that were given up.", "reason"),
+    "link_drops": Figure(
+        "Messages between brokers that were dropped; malformed: one that nobody could read ended its link.", "reason"
+    ),
     "store": Figure("Transactions of the disk, and rows that they changed.", "kind"),
     "failures": Figure("Failures inside of the broker: lies of peers, wrong calls, bugs. It went on.", "kind"),
     "air_events": Figure("Events in the air, by what became of them.", "event"),

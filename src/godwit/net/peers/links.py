@@ -153,6 +153,8 @@ class Link(asyncio.Protocol):
                 else:
                     self._take_control(body)
         except RemoteError as error:
+            if self.handshake.state is State.ADMITTED:
+                self.links.dropped["malformed"] += 1
             if isinstance(error, SelfError):
                 self.links.met_itself(self)
             if isinstance(error, WrongSecretError):
