@@ -37,7 +37,7 @@ class TopOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def top(options: TopOptions) -> int:
-    """Look into a running broker: clients, interest, tree, rates.
+    """Look into a running broker: clients, interest, tree or ring, rates.
 
     On a terminal: q quits, s sorts clients by something else, arrows and page keys scroll.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 
@@ -62,3 +63,35 @@ async def test_brokers_that_match_other_topics_by_place_are_told(
                 assert told in caplog.text
                 assert told in Teller(parts(b)).report().ring.problem  # type: ignore[union-attr]
     assert "ring.located of b is bus/#, taxi/#, of a" not in caplog.text
+
+
+@scene
+async def test_two_rings_that_are_linked_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody forgot --peer at the first start, and adds it at the next."""
+    monkeypatch.setattr(ring_watch, "LOOK_S", 0.1)
+    async with serving(tmp_path, "a", ring__place="10,0", **RING) as a:
+        async with serving(tmp_path, "b", ring__place="20,0", **RING) as b:
+            await until(lambda: not parts(a).troubles() and not parts(b).troubles())
+        async with serving(tmp_path, "b", ring__place="20,0", peers__connect=peers(a), **RING) as b:
+            await until(lambda: "b is in another ring" in caplog.text and "a is in another ring" in caplog.text)
+            assert "a is in another ring" in Teller(parts(b)).report().ring.problem  # type: ignore[union-attr]
+            assert caplog.text.count("b is in another ring") == 1
+
+
+@scene
+async def test_brokers_that_join_and_come_back_are_of_one_ring(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ring_watch, "LOOK_S", 0.1)
+    async with serving(tmp_path, "a", ring__place="10,0", **RING) as a:
+        joining = {"peers__connect": peers(a), **RING}
+        for _ in range(2):
+            async with (
+                serving(tmp_path, "b", ring__place="20,0", **joining) as b,
+                serving(tmp_path, "c", ring__place="30,0", **joining) as c,
+            ):
+                await until(lambda: not any(parts(one).troubles() for one in (a, b, c)))
+                await asyncio.sleep(1.0)
+    assert "another ring" not in caplog.text

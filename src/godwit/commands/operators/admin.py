@@ -156,7 +156,8 @@ def drain(options: Lasting) -> int:
 
 @command(admin)
 def leave(options: Asking) -> int:
-    """Let a broker of a ring leave it for good: its neighbors get what it owns. Drain and stop it afterwards.
+    """Let a broker of a ring leave it for good: its neighbors get what it owns. Drain and stop it afterwards. It
+    stays outside when it is started again, unless its data folder is empty.
 
     Examples:
 

@@ -14,6 +14,8 @@ log = logging.getLogger("godwit.fabric")
 
 LOOK_S = 5.0
 """Who has just started gets its cell within less, as a rule."""
+LOOKS = 6
+"""A cell that two brokers own for so many looks does not merely change hands: to agree on that takes 20 s at most."""
 
 
 class RingWatch(Service):
@@ -24,11 +26,14 @@ class RingWatch(Service):
         self.ring = ring
         self._told = ""
         self._disagreed: dict[NodeId, str] = {}
+        self._rivals: dict[NodeId, int] = {}
+        """Peers that owned, when they were linked, what this broker owns; and at how many looks that was still so."""
         self._next: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         links = self.parts.links
         before = links.on_linked
+        links.cells = self._cells
 
         def linked(peer: NodeId) -> None:
             before(peer)
@@ -36,6 +41,9 @@ class RingWatch(Service):
             if problem and problem != self._disagreed.get(peer):
                 log.warning("%s", problem, extra={"peer": peer})
             self._disagreed[peer] = problem
+            self._rivals.pop(peer, None)
+            if self._is_rival(peer):
+                self._rivals[peer] = 0
 
         links.on_linked = linked
         self._look_later()
@@ -55,7 +63,36 @@ class RingWatch(Service):
             text = "this broker has no cell yet, and subscriptions may be refused: %s%s"
             log.warning(text, problem, self._advice())
         self._told = problem
+        for peer in [peer for peer in self._rivals if not self._is_rival(peer)]:
+            del self._rivals[peer]
+        for peer in self._rivals:
+            self._rivals[peer] += 1
+            if self._rivals[peer] == LOOKS:
+                log.warning("%s", self._rivalry(peer), extra={"peer": peer})
         self._look_later()
+
+    def _cells(self) -> tuple[str, ...]:
+        return tuple(one.prefix for one in self.ring.regions)
+
+    def _is_rival(self, peer: NodeId) -> bool:
+        """Whether it said that it owns what this broker owns, and has no cell by all that is known here."""
+        link = self.parts.links.up.get(peer)
+        if link is None or peer in self.ring.atlas.owners:
+            return False
+        return any(_overlap(mine, theirs) for mine in self._cells() for theirs in link.peer.cells)
+
+    def _rivalry(self, peer: NodeId) -> str:
+        return (
+            f"{peer} is in another ring, which owns the same cells; two rings never become one, and neither hears what"
+            " is published in the other. Give one of them up: start its brokers with empty data folders and --peer"
+        )
+
+    def problems(self) -> list[str]:
+        """Where brokers that are linked do not agree."""
+        up = self.parts.links.up
+        told = [disagreement(self.parts.links, peer) for peer in sorted(up)]
+        rivals = [self._rivalry(peer) for peer, looks in sorted(self._rivals.items()) if looks >= LOOKS and peer in up]
+        return [one for one in (*told, *rivals) if one]
 
     def _advice(self) -> str:
         """What an operator can do who has given addresses at which there is no ring."""
@@ -73,6 +110,10 @@ def disagreement(links: Links, peer: NodeId) -> str:
         f"ring.located of {links.identity.name} is {_listed(own)}, of {peer} {_listed(told.located)}; what is published"
         " under them may reach nobody until all brokers of the ring have the same"
     )
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def _listed(topics: tuple[str, ...]) -> str:

@@ -26,9 +26,8 @@ from godwit.net.ops.report import (
     Report,
     RingReport,
 )
-from godwit.net.ops.ring_watch import disagreement
+from godwit.net.ops.ring_watch import RingWatch
 from godwit.net.ops.sys_topics import SysTopics
-from godwit.net.peers.links import Links
 from godwit.net.server import MakeService, Parts, ServeError, Service, reason_of, tls_for_clients
 from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.fabric.ring.fabric import RingFabric
@@ -186,7 +185,7 @@ class Teller:
             site=parts.config.sites.site,
             uplinks=parts.uplinks.rows() if parts.uplinks is not None else [],
             bridges=[row for service in parts.services for row in service.bridges()],
-            ring=_ring(parts.ring, _disagreements(parts.links)) if parts.ring is not None else None,
+            ring=_ring(parts.ring, _disagreements(parts)) if parts.ring is not None else None,
             peers=[self._peer(name) for name in sorted(parts.fabric.sources(ANYTHING) | parts.links.up.keys())],
             sessions=core.sessions,
             connected=core.connected,
@@ -247,8 +246,9 @@ class Teller:
         )
 
 
-def _disagreements(links: Links) -> str:
-    return "; ".join(filter(None, (disagreement(links, peer) for peer in sorted(links.up))))
+def _disagreements(parts: Parts) -> str:
+    watches = (one for one in parts.services if isinstance(one, RingWatch))
+    return "; ".join(problem for watch in watches for problem in watch.problems())
 
 
 def _ring(ring: RingFabric, disagreements: str) -> RingReport:

@@ -57,6 +57,8 @@ class Hello(msgspec.Struct, frozen=True, tag=True):
     """What the sender is one of, `tree` or `dht`; empty where it does not say."""
     located: tuple[str, ...] = ()
     """In a ring: the topics that the sender has matched where they happened."""
+    cells: tuple[str, ...] = ()
+    """In a ring: the cells that the sender owns, by prefix."""
 
 
 class Proof(msgspec.Struct, frozen=True, tag=True):

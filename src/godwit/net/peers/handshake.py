@@ -91,6 +91,7 @@ class Handshake:
         packs: tuple[str, ...] = (),
         fabric: str = "",
         located: tuple[str, ...] = (),
+        cells: tuple[str, ...] = (),
         own_nonces: Container[bytes] = (),
     ) -> None:
         self.state = State.GREETING
@@ -116,6 +117,7 @@ class Handshake:
             oldest=OLDEST,
             fabric=fabric,
             located=located,
+            cells=cells,
         )
         self._exchange: Exchange | None = None
         self._keys: Keys | None = None

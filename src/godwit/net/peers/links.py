@@ -385,6 +385,8 @@ class Links:
         """Asked for a peer that has proved who it is, before there is a link with it."""
         self.refusal: Callable[[Link], str] = lambda link: ""
         """Why a peer that has proved who it is gets no link here, whatever it tries."""
+        self.cells: Callable[[], tuple[str, ...]] = tuple
+        """What this broker owns of a ring, as it is told to peers that greet."""
         self.pace_of: Callable[[NodeId], Pace | None] = lambda peer: None
         """How fast may be spoken to a peer."""
         self.traffic: dict[NodeId, Traffic] = {}
@@ -431,6 +433,7 @@ class Links:
             packs=self.options.packs,
             fabric=self.club.fabric,
             located=self.club.located,
+            cells=self.cells(),
             own_nonces=self._nonces,
         )
         return Link(self, handshake, address)
