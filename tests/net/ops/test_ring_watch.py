@@ -1,9 +1,8 @@
-"""What a broker says while it has no cell of a ring, and where brokers of a ring do not agree."""
+"""What a broker says while it has no cell of a ring, and of brokers that are in another one."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 
 import pytest
@@ -44,25 +43,6 @@ async def test_who_stands_where_another_does_says_why_it_gets_no_cell(
     ):
         await until(lambda: "they need two different places" in caplog.text)
         assert "--found" not in caplog.text.rpartition("has no cell yet")[2]
-
-
-@scene
-async def test_brokers_that_match_other_topics_by_place_are_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "godwit")
-    async with serving(tmp_path, "a", ring__place="10,0", ring__located=["taxi/#", "bus/#"], **RING) as a:
-        same = {"ring__located": ["bus/#", "taxi/#"], "peers__connect": peers(a), **RING}
-        async with serving(tmp_path, "b", ring__place="20,0", **same) as b:
-            await until(lambda: "b" in parts(a).links.up)
-            assert "ring.located" not in Teller(parts(a)).report().ring.problem  # type: ignore[union-attr]
-            other = {"ring__located": ["taxi/#"], "peers__connect": peers(b), **RING}
-            async with serving(tmp_path, "c", ring__place="30,0", **other):
-                await until(lambda: "c" in parts(b).links.up)
-                told = "ring.located of b is bus/#, taxi/#, of c taxi/#; what is published under them may reach nobody"
-                assert told in caplog.text
-                assert told in Teller(parts(b)).report().ring.problem  # type: ignore[union-attr]
-    assert "ring.located of b is bus/#, taxi/#, of a" not in caplog.text
 
 
 @scene

@@ -88,6 +88,19 @@ def test_a_tree_and_a_ring_do_not_mix() -> None:
     assert ends[0] == f"refused: {ends[1]}"
 
 
+def test_brokers_of_a_ring_that_match_other_topics_by_place_do_not_mix() -> None:
+    """What one publishes under such a topic would look for subscriptions where the other does not put them."""
+
+    def located(name: str, *topics: str, dialled: bool) -> Handshake:
+        return side(name, dialled=dialled, fabric="dht", located=topics)
+
+    ends = greeted(located("a", "taxi/#", "bus/#", dialled=True), located("b", dialled=False))
+    told = "ring.located of 'b' is nothing, of 'a' bus/#, taxi/#; give all brokers of the ring the same"
+    assert ends == (f"refused: {told}", told)
+    same = located("a", "taxi/#", "bus/#", dialled=True), located("b", "bus/#", "taxi/#", dialled=False)
+    assert greeted(*same) == ("admitted", "admitted")
+
+
 @pytest.mark.parametrize("said", ["tree", "dht"])
 def test_whoever_does_not_say_what_it_is_one_of_is_let_in(said: str) -> None:
     """Gateways of sites do not say it, nor brokers of before."""

@@ -1,11 +1,10 @@
-"""Says in the log why a broker has no cell of its ring, and where the brokers of a ring do not agree."""
+"""Says in the log why a broker has no cell of a ring, and who is in another one."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 
-from godwit.net.peers.links import Links
 from godwit.net.server import Parts, Service
 from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 from godwit.protocols.host import NodeId
@@ -25,7 +24,6 @@ class RingWatch(Service):
         self.parts = parts
         self.ring = ring
         self._told = ""
-        self._disagreed: dict[NodeId, str] = {}
         self._rivals: dict[NodeId, int] = {}
         """Peers that owned, when they were linked, what this broker owns; and at how many looks that was still so."""
         self._next: asyncio.TimerHandle | None = None
@@ -37,10 +35,6 @@ class RingWatch(Service):
 
         def linked(peer: NodeId) -> None:
             before(peer)
-            problem = disagreement(links, peer)
-            if problem and problem != self._disagreed.get(peer):
-                log.warning("%s", problem, extra={"peer": peer})
-            self._disagreed[peer] = problem
             self._rivals.pop(peer, None)
             if self._is_rival(peer):
                 self._rivals[peer] = 0
@@ -87,34 +81,17 @@ class RingWatch(Service):
             " is published in the other. Give one of them up: start its brokers with empty data folders and --peer"
         )
 
-    def problems(self) -> list[str]:
-        """Where brokers that are linked do not agree."""
-        up = self.parts.links.up
-        told = [disagreement(self.parts.links, peer) for peer in sorted(up)]
-        rivals = [self._rivalry(peer) for peer, looks in sorted(self._rivals.items()) if looks >= LOOKS and peer in up]
-        return [one for one in (*told, *rivals) if one]
-
     def _advice(self) -> str:
         """What an operator can do who has given addresses at which there is no ring."""
         if self.parts.links.up:
             return ""
         return f" ({', '.join(self.parts.config.peers.connect) or 'mDNS'}); --found begins a ring where there is none"
 
-
-def disagreement(links: Links, peer: NodeId) -> str:
-    """Why a linked broker may look for subscriptions where this one does not put them; empty where it does not."""
-    told, own = links.up[peer].peer, links.club.located
-    if told.fabric != links.club.fabric or set(told.located) == set(own):
-        return ""
-    return (
-        f"ring.located of {links.identity.name} is {_listed(own)}, of {peer} {_listed(told.located)}; what is published"
-        " under them may reach nobody until all brokers of the ring have the same"
-    )
+    def problems(self) -> list[str]:
+        """Linked brokers that are in another ring, as it seems."""
+        up = self.parts.links.up
+        return [self._rivalry(peer) for peer, looks in sorted(self._rivals.items()) if looks >= LOOKS and peer in up]
 
 
 def _overlap(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
-
-
-def _listed(topics: tuple[str, ...]) -> str:
-    return ", ".join(sorted(topics)) or "nothing"

@@ -185,7 +185,7 @@ class Teller:
             site=parts.config.sites.site,
             uplinks=parts.uplinks.rows() if parts.uplinks is not None else [],
             bridges=[row for service in parts.services for row in service.bridges()],
-            ring=_ring(parts.ring, _disagreements(parts)) if parts.ring is not None else None,
+            ring=_ring(parts.ring, _rivals(parts)) if parts.ring is not None else None,
             peers=[self._peer(name) for name in sorted(parts.fabric.sources(ANYTHING) | parts.links.up.keys())],
             sessions=core.sessions,
             connected=core.connected,
@@ -246,12 +246,12 @@ class Teller:
         )
 
 
-def _disagreements(parts: Parts) -> str:
+def _rivals(parts: Parts) -> str:
     watches = (one for one in parts.services if isinstance(one, RingWatch))
     return "; ".join(problem for watch in watches for problem in watch.problems())
 
 
-def _ring(ring: RingFabric, disagreements: str) -> RingReport:
+def _ring(ring: RingFabric, rivals: str) -> RingReport:
     """The part of the globe that a broker owns, and what it keeps for others."""
     return RingReport(
         place=ring.options.place,
@@ -263,7 +263,7 @@ def _ring(ring: RingFabric, disagreements: str) -> RingReport:
         custody=len(ring.routes.custody),
         holders=list(ring.replicas.holders),
         keeps=sorted(ring.standins.held),
-        problem="; ".join(filter(None, (ring.membership.problem, disagreements))),
+        problem="; ".join(filter(None, (ring.membership.problem, rivals))),
     )
 
 

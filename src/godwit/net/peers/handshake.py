@@ -216,6 +216,10 @@ class Handshake:
         if mine.fabric and theirs.fabric and mine.fabric != theirs.fabric:
             fabrics = f"fabric of {mine.name!r} is {mine.fabric!r}, of {theirs.name!r} {theirs.fabric!r}"
             raise RemoteError(f"{fabrics}; give both the same")
+        if mine.fabric and theirs.fabric and set(mine.located) != set(theirs.located):
+            # One would look for subscriptions where the other does not put them.
+            topics = f"ring.located of {mine.name!r} is {_listed(mine)}, of {theirs.name!r} {_listed(theirs)}"
+            raise RemoteError(f"{topics}; give all brokers of the ring the same")
         if bool(self._secret) != bool(theirs.share):
             one, other = (mine.name, theirs.name) if self._secret else (theirs.name, mine.name)
             raise RemoteError(f"{one!r} has a cluster secret and {other!r} has none; give both the same")
@@ -227,6 +231,10 @@ class Handshake:
             raise WrongSecretError(
                 f"the cluster secrets of {self._mine.name!r} and {self.peer.name!r} differ; give both the same"
             )
+
+
+def _listed(hello: Hello) -> str:
+    return ", ".join(sorted(hello.located)) or "nothing"
 
 
 def _spoken(hello: Hello) -> str:

@@ -344,7 +344,7 @@ class Club(msgspec.Struct, frozen=True, kw_only=True):
     fabric: str = ""
     """What its brokers are, `tree` or `dht`, and no two kinds of them are linked; empty: it does not matter."""
     located: tuple[str, ...] = ()
-    """Told to peers: topics that a ring matches where they happened."""
+    """Topics that a ring matches where they happened: the same at all its brokers."""
 
     def reaches(self, host: str) -> bool:
         """Whether links may lead there: in the clear they stay on this machine."""
