@@ -41,14 +41,22 @@ def test_whatever_comes_first_the_newest_stays(order: tuple[int, ...]) -> None:
     assert {one.prefix: one.owner for one in known.regions.values()} == {"1": "b", "00": "a", "01": "c"}
 
 
-def test_what_is_left_of_a_cell_stays_with_its_owner_until_somebody_is_heard_of() -> None:
+def test_what_is_left_of_a_cell_stays_with_its_owner_where_somebody_stands_in_for_a_part() -> None:
     known = atlas()
     known.put(HISTORY[0])
-    known.put(HISTORY[4])
+    known.put(HISTORY[4], stood_in=True)
     assert {one.prefix: one.owner for one in known.regions.values()} == {"1": "a", "00": "a", "01": "c"}
     assert known.covers(Anywhere())
     for one in (HISTORY[2], Region(LOW, "d", 2)):
         assert known.put(one), "any other owner counts more"
+
+
+def test_of_a_cell_that_was_cut_nothing_is_known_but_what_is_told() -> None:
+    """The rest may have been cut, too, and its owner may be gone."""
+    known = atlas()
+    known.put(HISTORY[0])
+    known.put(HISTORY[4])
+    assert list(known.regions) == ["01"]
 
 
 def test_who_has_a_part_of_a_cell_of_this_brokers_has_it_give_way() -> None:

@@ -36,6 +36,7 @@ from godwit.protocols.broker.messages import (
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.registry import Granted
 from godwit.protocols.broker.streams.frames import Run, decode_items
+from godwit.protocols.broker.topics import meaning
 from godwit.protocols.gathering.areas import Spot
 from godwit.protocols.gathering.space import Boundary, Cell, cut_between
 from godwit.protocols.host import RemoteError
@@ -127,6 +128,40 @@ def test_the_holders_of_an_owners_book_count_as_sources_of_what_leaves_it() -> N
     ring.cluster.run(3)
     fabric = ring.fabric(matching)
     assert set(fabric.replicas.holders) <= fabric.sources(fabric.stated)
+
+
+@pytest.mark.parametrize(("count", "seed", "leaver"), [(5, 2, "b1"), (5, 4, "b1"), (9, 1, "b3"), (9, 1, "b8")])
+def test_who_has_left_keeps_nobody_waiting_who_takes_it_for_the_owner_of_more_than_it_had(
+    count: int, seed: int, leaver: str
+) -> None:
+    """What it had given to a third one before, somebody may not have heard of."""
+    ring = Ring(count, seed=seed)
+    wanted = tuple(meaning(f"{chr(at)}/#") for at in range(ord("a"), ord("z") + 1))
+    ring.fabric(leaver).leave()
+    ring.cluster.run(15)
+    ring.cluster.crash(leaver)
+    ring.cluster.run(3)
+    answers: dict[str, list[bool]] = {name: [] for name in ring.others(leaver)}
+    for name, heard in answers.items():
+        ring.fabric(name).want(wanted)
+        ring.fabric(name).in_place(wanted, heard.append)
+    ring.cluster.run(9)
+    assert answers == {name: [True] for name in ring.others(leaver)}
+
+
+def test_a_broker_that_has_begun_a_ring_by_mistake_gets_its_cell_back() -> None:
+    """It has lost its disk, and reaches nobody as it starts."""
+    ring = Ring(4)
+    before = ring.fabric("b1").regions
+    for other in ring.names[1:]:
+        ring.cluster.cut("b1", other)
+    ring.wipe("b1")
+    ring.cluster.run(5)
+    assert [one.prefix for one in ring.fabric("b1").regions] == [""], "it has begun one"
+    for other in ring.names[1:]:
+        ring.cluster.heal("b1", other)
+    ring.cluster.run(60)
+    assert [one.prefix for one in ring.fabric("b1").regions] == [one.prefix for one in before]
 
 
 def test_a_cell_that_another_has_meanwhile_is_not_given_to_a_newcomer() -> None:

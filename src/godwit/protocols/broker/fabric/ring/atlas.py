@@ -64,14 +64,14 @@ class Atlas:
     def owners(self) -> set[NodeId]:
         return {region.owner for region in self.regions.values()}
 
-    def put(self, region: Region) -> bool:
-        """Whether it is news. What it contains, and is older, is forgotten, and so is a cell of this broker of which it
-        is a part. Of such a cell of another's the rest stays with that one: nobody has said anything else of it."""
+    def put(self, region: Region, *, stood_in: bool = False) -> bool:
+        """Whether it is news. What it contains or is contained in, and is older, is forgotten. But where somebody
+        stands in for another owner in a part of its cell, that one has the rest: it has not given it away."""
         if self.rivals(region):
             return False
         for one in self.sharing(region.prefix):
             self._drop(one.prefix)
-            for rest in rest_of(one, region) if one.owner != self.name else ():
+            for rest in rest_of(one, region) if stood_in and one.owner != self.name else ():
                 self._keep(rest)
         self._keep(region)
         return True

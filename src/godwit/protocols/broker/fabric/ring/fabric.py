@@ -410,11 +410,12 @@ class RingFabric:
                 self.membership.regain(said_by, region)
                 continue
             whole = self.atlas.whole(region.prefix)
-            if not self._may_lose(region, said_by) or not self.atlas.put(region):
+            stood_in = whole is not None and self._is_stood_in(whole, region)
+            if not self._may_lose(region, said_by) or not self.atlas.put(region, stood_in=stood_in):
                 continue
             news = True
             self.meet((region.owner,))
-            if whole is not None and (whole.prefix == region.prefix or self._is_stood_in(whole, region)):
+            if whole is not None and (whole.prefix == region.prefix or stood_in):
                 self._passed(whole, region, behind)
             self.routes.wait_for(region)
         if news:
@@ -514,12 +515,17 @@ class RingFabric:
 
     def missing(self) -> list[Reach]:
         """What this broker needs and lies in cells whose owners it does not know."""
-        needed: dict[Reach, None] = dict.fromkeys(self.statements.missing())
+        needed: dict[Reach, None] = dict.fromkeys((*self.statements.missing(), *self._unanswered()))
         needed.update(dict.fromkeys(one for one in self.routes.custody.targets() if self._is_unserved(one)))
         needed.update(dict.fromkeys(key for keys, _ in self._finding for key in keys if self.atlas.owner(key) is None))
         if self._surveys and not self.atlas.covers(Anywhere()):
             needed[Anywhere()] = None
         return list(needed)
+
+    def _unanswered(self) -> list[Reach]:
+        """What somebody waits for, and an owner is silent who may have given its cell away since."""
+        reaches = self.statements.awaited()
+        return [reach for reach in reaches if any(self.is_silent(one.owner) for one in self.atlas.meeting(reach))]
 
     def _is_unserved(self, target: Keyed | Spot) -> bool:
         region = self.atlas.owner(target)

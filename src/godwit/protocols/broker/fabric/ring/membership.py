@@ -143,6 +143,7 @@ class Membership:
         waited_s = self.host.now() - self._since_s
         is_ring_known = bool(self.atlas.regions) or not self._outsiders >= set(peers)
         if options.first and waited_s >= options.begin_s and not is_ring_known:
+            self._knocking = False  # it may have to knock again, where it gives way to another ring
             self._begin()
             return
         if peers:
@@ -371,7 +372,7 @@ class Membership:
         """This broker has the book, and all who are in it know that it stands in for the owner."""
         fabric, given, owner = self.fabric, division.given, division.owner
         self._end(division)
-        self.atlas.put(given)
+        self.atlas.put(given, stood_in=True)
         self.assumed[given.prefix] = given
         fabric.store.put(TABLE, ASSUMED + given.prefix, 0, msgspec.msgpack.encode(given))
         fabric.inherit(given, fabric.standins.assumed(owner))

@@ -270,6 +270,10 @@ class Statements:
         """What is wanted and lies in cells whose owners are not known."""
         return [reach for reach in self.reaches() if not self.atlas.covers(reach)]
 
+    def awaited(self) -> list[Reach]:
+        """What somebody waits for until it is covered."""
+        return list(dict.fromkeys(reach for one in self._expected for reach in self.targets.of_filters(one.filters)))
+
     @property
     def is_covered(self) -> bool:
         if self.missing():
