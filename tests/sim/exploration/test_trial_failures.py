@@ -353,6 +353,9 @@ CURED = {
     "dht-kept-by-a-broker-that-its-publisher-had-left": "A broker kept a publication since the one that matches it was"
     " down. The publisher moved to that one as it came back, and was heard there at once: what it had said before was"
     " matched after that, and was what is retained.",
+    "dht-repeated-where-its-publisher-had-left": "A publisher moved, repeated something there, and went back. By then"
+    " the other broker was out of reach, so it got a new session, and said something newer of the same topic. When the"
+    " other was in reach again, what had been repeated there was matched last, and was retained.",
     "dht-given-a-cell-as-its-disk-was-lost": "A broker lost its disk while a cell was on its way to it. Whoever gave it"
     " that named its other cells, which it took for its own without asking anybody for what they had.",
     "dht-asked-nobody-what-its-lost-disk-had": "A broker lost its disk, and waited for its holder to say that it keeps"

@@ -581,6 +581,8 @@ class Broker:
                 switch.ledger.put_incoming(session, number)
         if publication.retain:
             publication = switch.retained.stamped(publication)
+            if self._ring is not None:
+                publication = msgspec.structs.replace(publication, said_under=session.said_under)
         self.counts.published[publication.qos] += 1
         switch.tell_published(publication)
         taken.append(publication)

@@ -237,7 +237,7 @@ class Switch:
             return
         self._foreign = True
         if publication.retain and publication.passage is None:  # in another site it has its time
-            publication = self.retained.stamped(publication)
+            publication = self.retained.ordered(publication, self.steady())
         self._archive(publication)
         self.spread(self.name, (publication,))
         self._foreign = False

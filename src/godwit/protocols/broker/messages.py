@@ -265,6 +265,8 @@ class Carried(msgspec.Struct, array_like=True):
     unshown: bool = False
     """It began for a client that showed no token, and that has shown none of it since. Who shows an older one then has
     not heard of it, and takes it for another."""
+    hasty: bool = False
+    """What its client said elsewhere before may come later than what it says now: somebody was not waited for."""
 
 
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):

@@ -84,6 +84,9 @@ class Publication(msgspec.Struct, frozen=True, tag="publication", array_like=Tru
     """Its name in the air, where it has been there or will be: copies of one name are one, whichever way they came."""
     was_retained: bool = False
     """It comes because somebody has begun to want it, and is no news: whoever gets it is told that it was retained."""
+    said_under: tuple[Count, bool] | None = None
+    """In a ring, of what is to be retained: the epoch of its publisher's place, and whether what that said at earlier
+    places may come later. None where the publisher has not shown that it was at no later place."""
 
     def is_shown_retained(self, as_published: bool) -> bool:
         """Whether a subscriber gets it marked as retained; `as_published` where it wants the publisher's own mark."""

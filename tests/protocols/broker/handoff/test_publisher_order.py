@@ -135,6 +135,83 @@ def test_in_a_ring_what_the_old_broker_had_to_keep_is_matched_first(sent: bool, 
     assert not any(row for row in ring.cluster.sites[old].node.disk["disk"]["ring"] if row[0] == FOLLOWING)
 
 
+WAIT_S = 10.0
+"""How long the brokers of a `Ring` wait for sessions."""
+
+
+def overtaken(*, away: bool, behind_s: float = 0.0, keeps_token: bool = True) -> tuple[Ring, Client, Client]:
+    """A publisher has said `first` at a broker from which that comes to the matching one after half a minute. It has
+    gone on to a third broker, which did not wait so long, and has said `second` there, which is matched. The broker
+    where it was is `away` as it goes on, or has handed its session over. The third's calendar is so much behind."""
+    ring = Ring(3)
+    matcher = ring.owner("b")
+    old, new = ring.others(matcher)
+    cluster = ring.cluster
+    subscriber = ring.client("s", matcher).subscribe("b/#", qos=2)
+    publisher = ring.client("p", old)
+    publisher.keeps_token = keeps_token
+    publisher.drop(notice_s=0.0).connect(old)
+    cluster.run(3.0)
+    cluster.sites[new].offset_s = -behind_s
+    cluster.cables.stall(old, matcher, cluster.engine.now + 30.0)
+    publisher.publish("b/y", b"first", qos=2, retain=True)
+    cluster.run(0.5)
+    assert not publisher.outgoing
+    if away:
+        cluster.cables.stall(old, new, cluster.engine.now + 30.0)
+    publisher.drop(notice_s=0.0).connect(new)
+    cluster.run(WAIT_S + 2.0)
+    publisher.publish("b/y", b"second", qos=2, retain=True)
+    cluster.run(WAIT_S + 2.0)
+    assert not publisher.outgoing
+    assert cluster.sites[new].broker.counts.overtaken == (not away)
+    assert subscriber.payloads == [b"second"]
+    return ring, publisher, subscriber
+
+
+def shelves(ring: Ring) -> set[bytes]:
+    """What those who match the topic or keep it for them have retained."""
+    found = (machine.broker.shelf.get("b/y") for machine in ring.cluster.sites.values())
+    return {one.payload for one in found if one is not None}
+
+
+@pytest.mark.parametrize("behind_s", [0.0, 600.0])
+@pytest.mark.parametrize("away", [False, True])
+def test_in_a_ring_what_comes_late_replaces_nothing_that_its_publisher_said_later(away: bool, behind_s: float) -> None:
+    """Calendars have no say, and whoever subscribed gets all of it."""
+    ring, publisher, subscriber = overtaken(away=away, behind_s=behind_s)
+    ring.cluster.run(30.0)
+    assert sorted(subscriber.payloads) == [b"first", b"second"]
+    assert shelves(ring) == {b"second"}
+    publisher.publish("b/y", b"third", qos=2, retain=True)
+    ring.cluster.run(5.0)
+    publisher.drop(notice_s=0.0).connect(ring.owner("b"))
+    ring.cluster.run(5.0)
+    assert shelves(ring) == {b"third"}
+    publisher.publish("b/y", b"fourth", qos=2, retain=True)
+    ring.cluster.run(5.0)
+    assert shelves(ring) == {b"fourth"}
+
+
+def test_it_replaces_nothing_at_a_broker_that_matches_the_topic_by_then() -> None:
+    ring, _, subscriber = overtaken(away=True)
+    matcher, left = ring.owner("b"), ring.cluster.sites[ring.owner("b")]
+    ring.fabric(matcher).leave()
+    ring.cluster.run(60.0)
+    assert ring.owner("b") != matcher
+    assert left.up
+    assert sorted(subscriber.payloads) == [b"first", b"second"]
+    assert shelves(ring) == {b"second"}
+
+
+def test_of_a_client_that_shows_no_token_the_last_is_what_is_matched_last() -> None:
+    """Nobody can tell whether it was at a later place before: what it says there must not count for less."""
+    ring, _, subscriber = overtaken(away=True, keeps_token=False)
+    ring.cluster.run(30.0)
+    assert subscriber.payloads == [b"second", b"first"]
+    assert shelves(ring) == {b"first"}
+
+
 class Wandering(Chaos):
     """Publishers hop from broker to broker, subscribers stay where they are, brokers crash."""
 

@@ -258,6 +258,12 @@ class Moves:
         born = At(*carried.age) if carried.age[0] == carried.started else At(carried.started, "")
         return shown > At(session.standing.epoch, self.name) or (carried.started > 0 and shown < born)
 
+    def is_last(self, session: Session, opening: Opening) -> bool:
+        """Whether the client shows that it was at no later place than this: then epochs, and no calendars, tell in what
+        order it was where."""
+        shown = self._told(opening)
+        return shown is not None and shown.epoch <= session.standing.epoch
+
     def return_to(self, session: Session, opening: Opening, epoch: int = 0) -> None:
         """Its client comes back to it, and would get a new session of this epoch if there were none; 0: it has come
         just now. A client without a token may have had another session since, of which nobody

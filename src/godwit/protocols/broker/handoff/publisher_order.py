@@ -111,6 +111,7 @@ class Speaking:
         missing = awaited & session.carried.unheard
         if missing and session.standing.state in OURS:
             self.switch.counts.overtaken += 1
+            session.carried.hasty = True
             self._forget(session, missing)
 
     def _forget(self, session: Session, heard: set[tuple[int, NodeId]]) -> None:

@@ -135,6 +135,7 @@ class Reunion:
         # Marks are far below every epoch, and none is used twice.
         mark = int(self.switch.clock() * 100)
         awaited = {source: since} if source else {}
+        session.carried.hasty = True  # nobody waits for what the client said in an older one
         return Memory((session.standing.epoch, self.switch.name), mark, source, since, awaited=awaited)
 
     def subscribed(self, session: Session, wanted: Subscription, old: Sub | None) -> bool:

@@ -39,6 +39,7 @@ def is_proven(carried: Carried, proof: str) -> bool:
 
 def unite(carried: Carried, other: Carried) -> None:
     """Two sessions of a client become one: it may show the tokens of either."""
+    carried.hasty = carried.hasty or other.hasty
     carried.proofs = _bounded(tuple(dict.fromkeys((*other.proofs, *carried.proofs))))
 
 

@@ -75,6 +75,14 @@ class Retained:
             return publication
         return msgspec.structs.replace(publication, time=known.publication.time + TICK_S)
 
+    def ordered(self, publication: Publication, now: float) -> Publication:
+        """The same, as one that another broker took and this one matches: newer than what is known of its topic. But
+        what its publisher has replaced, and only comes later, is older."""
+        known = self._lasts.get(publication.topic)
+        if known is None or now > CLEARED_S + known.since or not _replaces(known.publication, publication):
+            return self.stamped(publication)
+        return msgspec.structs.replace(publication, time=min(publication.time, known.publication.time - TICK_S))
+
     def is_news(self, publication: Publication) -> bool:
         """Whether it comes after what is known of its topic, wherever that was published."""
         known = self._lasts.get(publication.topic)
@@ -130,6 +138,15 @@ class Retained:
 def stamp_of(publication: Publication) -> Stand:
     """By which all brokers agree on the last of a topic: the highest."""
     return publication.time, publication.publisher, publication.sequence
+
+
+def _replaces(known: Publication, late: Publication) -> bool:
+    """Whether its publisher said it after the other one, at a later place, without waiting until that was there. Where
+    it waited, what is matched later was said later, and nobody looks at epochs."""
+    if known.said_under is None or late.said_under is None or known.passage is not None:
+        return False
+    epoch, is_hasty = known.said_under
+    return known.publisher == late.publisher and is_hasty and late.said_under[0] < epoch
 
 
 def _size_b(publication: Publication) -> int:

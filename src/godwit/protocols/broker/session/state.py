@@ -507,6 +507,7 @@ class Session:
         "inflow",
         "is_proven",
         "kept_back",
+        "let_in_under",
         "limits",
         "outlet",
         "owner",
@@ -536,6 +537,9 @@ class Session:
         self.outlet: Outlet | None = None
         self.is_proven = False
         """Its client has shown a secret of this session when it was let in last."""
+        self.let_in_under = 0
+        """The epoch in the token that its client was given then, if it had shown one that is no higher: it was at no
+        later place. Else 0."""
         self.grant: Grant = ALL
         self.limits = DEFAULT
         self.inflight_max = NUMBER_MAX
@@ -612,6 +616,11 @@ class Session:
         if len(passages) > PASSAGES_MAX:
             del passages[next(iter(passages))]
         return True
+
+    @property
+    def said_under(self) -> tuple[int, bool] | None:
+        """See `Publication`."""
+        return (self.let_in_under, self.carried.hasty) if self.let_in_under else None
 
     def next_sequence(self) -> int:
         """The number of this client's next publication."""
