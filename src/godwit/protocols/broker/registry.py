@@ -127,7 +127,7 @@ class Registry:
         session.inflight_max = min(max(opening.inflight_max, 1), NUMBER_MAX)
         session.standing.will = opening.will
         session.is_proven = self._has_secrets and is_proven(session.carried, proof_of(opening.token))
-        is_ordered = session.durable and self.moves.is_last(session, opening)
+        is_ordered = self.ring is not None and session.durable and self.moves.is_last(session, opening)
         session.let_in_under = session.standing.epoch if is_ordered else 0
         session.carried.token = self._token(session, opening) if session.durable else ""
         session.carried.last = session.carried.token

@@ -108,7 +108,8 @@ class Turning:
                 and session.standing.state is not State.SHADOW
             ):
                 self.go_on(session)
-        self.registry.moves.answered(turned.client)
+        if turned.client in self.registry.moves.waiting:
+            self.registry.moves.answered(turned.client)
 
     def _begins(self, session: Session, turned: Turned) -> bool:
         if turned.copy:
