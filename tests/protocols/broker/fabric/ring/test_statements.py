@@ -69,42 +69,15 @@ def test_who_is_to_turn_is_told_all_while_it_may_have_more_cells_than_is_known()
     assert told.last("c")[0].filters == wanting(ON_THE_LEFT, ON_THE_RIGHT)
 
 
-def test_who_was_told_its_part_is_told_no_more_once_owners_have_said_themselves_what_they_have() -> None:
+def test_who_matches_nothing_is_told_nothing_once_owners_have_said_themselves_what_they_have() -> None:
     told = Told()
     statement = told.statements.want(wanting(ON_THE_LEFT, ON_THE_RIGHT))
     told.note("a", told.left)
     told.note("b", told.right)
     said = len(told.said)
     assert told.statements.before_turn("a", statement)
+    assert not told.statements.before_turn("c", statement)
     assert len(told.said) == said
-
-
-def test_who_was_told_nothing_is_told_all_before_it_turns_though_others_own_all_that_is_wanted() -> None:
-    """Somebody may stand in for it, unknown to it: what it matches it would send to nobody here."""
-    told = Told()
-    told.statements.want(())
-    assert not told.statements.before_turn("c", 1), "nothing is wanted"
-    statement = told.statements.want(wanting(ON_THE_LEFT, ON_THE_RIGHT))
-    told.note("a", told.left)
-    told.note("b", told.right)
-    assert told.statements.before_turn("c", statement)
-    assert told.last("c")[0].filters == wanting(ON_THE_LEFT, ON_THE_RIGHT)
-    told.note("c", Region(LEFT, "c", 1))
-    assert told.last("c")[0].filters, "it still calls the left half its own, which has been another's since"
-    assert told.statements.sources(wanting(ON_THE_LEFT)) == {"a", "c"}
-    told.note("c")
-    assert told.last("c")[0].filters == ()
-    assert told.statements.sources(wanting(ON_THE_LEFT)) == {"a"}
-
-
-def test_who_is_stood_in_for_is_told_all_before_it_turns_and_until_it_has_said_that_it_knows() -> None:
-    told = Told()
-    statement = told.statements.want(wanting(ON_THE_LEFT, ON_THE_RIGHT))
-    told.note("a", told.left)
-    told.note("b", told.right)
-    told.statements.late("a")
-    assert told.statements.before_turn("a", statement)
-    assert told.last("a")[0].filters == wanting(ON_THE_LEFT, ON_THE_RIGHT)
 
 
 def test_an_owner_that_names_another_one_is_not_certain_to_have_its_cell() -> None:

@@ -88,10 +88,6 @@ class Atlas:
         """What is known of the same place and is not older; the region itself where that is known."""
         return [one for one in self.sharing(region.prefix) if not outranks(region, one)]
 
-    def is_outranked(self, region: Region) -> bool:
-        """Whether somebody has it, or a part of it, who got it later."""
-        return any(outranks(one, region) for one in self.sharing(region.prefix))
-
     def replace(self, old: Region, halves: Iterable[Region]) -> None:
         """A cell has been cut."""
         if self.regions.get(old.prefix) == old:

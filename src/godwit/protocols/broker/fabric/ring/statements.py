@@ -139,8 +139,7 @@ class Statements:
         return any(one.late for one in self.stated.values())
 
     def late(self, broker: NodeId) -> None:
-        """Another stands in for it, or may do so. Until it says itself that it knows, it is a source of what it was
-        told."""
+        """Another stands in for it. Until it says itself that it knows, it is a source of what it was told."""
         before = self.stated.get(broker)
         if before is not None and not before.late:
             self.stated[broker] = msgspec.structs.replace(before, late=True)
@@ -188,18 +187,14 @@ class Statements:
 
     def before_turn(self, broker: NodeId, statement: int) -> bool:
         """A broker is to turn to a session: whether it must know of this statement first, and is told. It may have more
-        cells than this broker has heard of, or match in one where another stands in for it: then it is told all."""
-        before = self.stated.get(broker)
-        told = before is not None and before.filters
-        if not (told or self.filters):
-            return False
-        if before is None or not (told and not before.late and self.is_certain(self.filters)):
-            if before is None or before.filters != self.filters:
-                self._state(broker, self.filters)
-            if not told:
-                self.late(broker)
-        if self.stated[broker].statement < statement:
-            self._renew(broker, self.stated[broker], statement)
+        cells than this broker has heard of: then it is told all, until that is certain."""
+        before, certain = self.stated.get(broker), self.is_certain(self.filters)
+        if certain and (before is None or not before.filters):
+            return False  # it matches nothing that is wanted here
+        if not certain and (before is None or before.filters != self.filters):
+            self._state(broker, self.filters)
+        elif before is not None and before.statement < statement:
+            self._renew(broker, before, statement)
         return True
 
     def _renew(self, broker: NodeId, before: Stated, statement: int) -> None:
@@ -227,8 +222,6 @@ class Statements:
         if stated is not None and stated.filters:
             claimed = self._claimed[broker] = tuple(one for one in noted.regions if one.owner == broker)
             self._certain.update((one.prefix, one) for one in claimed)
-            if noted.statement >= stated.statement and not any(map(self.atlas.is_outranked, claimed)):
-                self.settled(broker)
         if stated is not None and stated.less and noted.statement < stated.statement:
             self._say_less(broker)
         elif stated is not None and not stated.filters:
