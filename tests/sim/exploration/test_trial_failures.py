@@ -385,6 +385,9 @@ CURED = {
     "answered-while-an-older-session-is-reserved": "A broker had reserved a session for another one, which was to say"
     " first whether it has let the client in. Meanwhile it told a newer session that it has no older one. That forgot"
     " what it had given out, got the older one after that, and gave it out again.",
+    "ring-turned-by-an-owner-that-was-told-nothing": "A broker was away, and another stood in for it. A session came to"
+    " a newcomer, which had never told the former what it wants. That came back, turned, and matched what was on its"
+    " way to it, for the place where the session had been.",
 }
 
 

@@ -269,6 +269,19 @@ class Carried(msgspec.Struct, array_like=True):
     """What its client said elsewhere before may come later than what it says now: somebody was not waited for."""
 
 
+class Matchers(msgspec.Struct, frozen=True, array_like=True):
+    """Who of the brokers that reach a session through the sender may match something of it, though the receiver knows
+    others as the owners: it tells them what it wants before they turn. Only in a ring."""
+
+    late: tuple[NodeId, ...] = ()
+    """Those for whom another stands in, and who may not know it."""
+    own: tuple[tuple[str, Count], ...] = ()
+    """The sender's cells, with their terms: one may be another's by now."""
+
+
+NO_MATCHERS = Matchers()
+
+
 class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     """Here it is: what it takes along, what it wants, what it has taken and not released, and what is under way.
 
@@ -289,6 +302,7 @@ class Session(msgspec.Struct, frozen=True, tag="session", array_like=True):
     chain: tuple[NodeId, ...] = ()
     digests: tuple[Digest | None, ...] = ()
     """Of what was taken under the packet identifiers in `incoming`."""
+    matchers: Matchers = NO_MATCHERS
 
 
 class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
@@ -306,6 +320,7 @@ class Copy(msgspec.Struct, frozen=True, tag="copy", array_like=True):
     kept: tuple[Kept, ...]
     origins: tuple[NodeId, ...]
     digests: tuple[Digest | None, ...] = ()
+    matchers: Matchers = NO_MATCHERS
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop", array_like=True):
@@ -347,6 +362,7 @@ class Given(msgspec.Struct, frozen=True, tag="given", array_like=True):
     copy: Count
     origins: tuple[NodeId, ...]
     heard: bool = False
+    matchers: Matchers = NO_MATCHERS
 
 
 class Nothing(msgspec.Struct, frozen=True, tag="nothing", array_like=True):

@@ -124,6 +124,43 @@ def test_a_session_that_moves_while_somebody_stands_in_gets_all_once_and_in_orde
         assert [one for one in payloads(case.subscriber) if one.startswith(name.encode())] == wanted
 
 
+@pytest.mark.parametrize("came_from", ["a broker in the book", "the silent owner"])
+@pytest.mark.parametrize("seed", [2, 6])
+def test_an_owner_that_has_not_heard_who_stands_in_is_told_what_a_newcomer_wants_before_it_turns(
+    seed: int, came_from: str
+) -> None:
+    """What it matches once it has turned is not for the place before. The newcomer knows it as no owner of anything,
+    and has never told it what it wants."""
+    ring = Ring(5, late=1, seed=seed)
+    run, newcomer, matching = ring.cluster.run, ring.names[-1], ring.owner("t")
+    holders = ring.fabric(matching).replicas.holders
+    old = matching if came_from == "the silent owner" else ring.others(matching, *holders)[0]
+    subscriber, publisher = ring.client("s", old), ring.client("p", holders[0])
+    subscriber.subscribe("t/#", qos=2)
+    run(3)
+    ring.cluster.crash(matching)
+    publisher.publish("t/x", b"1", 2)
+    run(12)
+    assert ring.owners("t") == [holders[0]]
+    ring.cluster.start(newcomer)
+    run(10)
+    another = ring.client("another", newcomer)
+    run(12)  # a home of it may be away
+    another.subscribe("t/x", qos=1)
+    run(5)
+    if old != matching:
+        subscriber.drop().connect(newcomer)
+        run(5)
+    ring.cluster.start(matching)
+    for name in ring.others(matching, newcomer):
+        ring.cluster.cables.stall(matching, name, ring.cluster.engine.now + 2)
+    if old == matching:
+        subscriber.drop().connect(newcomer)
+    run(60)
+    assert payloads(subscriber) == [b"1"]
+    assert ring.fabric(newcomer).statements.late_of(ring.names) == (), "it has heard by now, and has said so"
+
+
 def test_who_crashed_before_a_cut_keeps_the_half_in_which_nobody_stands_in_for_it() -> None:
     """Its holders had heard in which half they may stand in for it, and nobody that the other was given away."""
     ring = Ring(4, late=1)

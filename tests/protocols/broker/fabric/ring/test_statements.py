@@ -140,3 +140,75 @@ def test_nothing_is_withdrawn_from_a_broker_that_calls_a_cell_its_own_while_anot
     assert told.last("b")[0].filters == wanting(ON_THE_LEFT, ON_THE_RIGHT)
     told.note("b", told.right)
     assert told.last("b")[0].filters == wanting(ON_THE_RIGHT)
+
+
+def named() -> Told:
+    """It knows `b` as the owner of the right half by that one's own word; `a` is said to be late there."""
+    told = Told()
+    told.statements.want(wanting(ON_THE_RIGHT))
+    told.note("b", told.right)
+    told.statements.name(["a"])
+    return told
+
+
+def test_who_may_be_late_is_told_all_before_it_turns_and_is_a_source_from_then_on() -> None:
+    told = named()
+    statement = told.statements.want(wanting(ON_THE_RIGHT))
+    assert told.statements.is_certain(wanting(ON_THE_RIGHT))
+    assert told.statements.before_turn("a", statement)
+    assert told.last("a")[0].filters == wanting(ON_THE_RIGHT)
+    assert "a" in told.statements.sources(wanting(ON_THE_RIGHT))
+    assert told.statements.late_of(["a", "b", "c"]) == ("a",)
+    told.statements.review()
+    assert told.last("a")[0].filters == wanting(ON_THE_RIGHT)
+
+
+def test_who_may_be_late_is_no_source_any_longer_once_it_has_said_what_it_has() -> None:
+    told = named()
+    told.statements.before_turn("a", told.statements.numbers.last)
+    told.note("a", told.left, Region(RIGHT, "a", 1))
+    assert told.statements.late_of(["a"]) == ("a",), "it does not know yet that the right half is another's"
+    told.note("a", told.left)
+    assert told.statements.late_of(["a"]) == ()
+    assert told.last("a")[0].filters == (), "so nothing is wanted of it"
+
+
+def test_who_may_be_late_is_no_source_any_longer_once_it_has_told_its_book() -> None:
+    told = named()
+    told.statements.before_turn("a", told.statements.numbers.last)
+    told.note("a", told.left, Region(RIGHT, "a", 1))
+    told.statements.settled("a")
+    assert told.statements.late_of(["a"]) == ()
+
+
+def test_who_may_be_late_is_still_after_a_crash() -> None:
+    told = named()
+    told.statements.before_turn("a", told.statements.numbers.last)
+    told.settle()
+    assert Told(told.disk).statements.late_of(["a"]) == ("a",)
+
+
+def test_who_may_be_late_in_one_cell_is_told_all_also_where_it_has_another() -> None:
+    told = Told()
+    told.statements.want(wanting(ON_THE_LEFT))
+    told.note("a", told.left)
+    told.statements.late("a")
+    statement = told.statements.want(wanting(ON_THE_LEFT, ON_THE_RIGHT))
+    told.note("b", told.right)
+    assert told.statements.is_certain(wanting(ON_THE_LEFT, ON_THE_RIGHT))
+    assert told.statements.before_turn("a", statement)
+    assert told.last("a")[0].filters == wanting(ON_THE_LEFT, ON_THE_RIGHT)
+
+
+def test_who_may_be_late_is_asked_at_once_where_it_was_told_something_before() -> None:
+    """It may have known for long, and have told all who were in its book then."""
+    told = Told()
+    told.statements.want(wanting(ON_THE_LEFT))
+    told.note("a", told.left)
+    before = told.statements.stated["a"].statement
+    told.statements.late("a")
+    told.statements.on_noted("a", Noted(before, (told.left,)))
+    assert told.statements.late_of(["a"]) == ("a",)
+    assert told.last("a")[0].statement > before
+    told.note("a", told.left)
+    assert told.statements.late_of(["a"]) == ()

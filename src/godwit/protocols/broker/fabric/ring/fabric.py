@@ -39,6 +39,7 @@ from godwit.protocols.broker.messages import (
     Given,
     Heard,
     HomeEntry,
+    Matchers,
     Noted,
     Nothing,
     Owned,
@@ -658,6 +659,8 @@ class RingFabric:
         names = tuple(dict.fromkeys(to))
         if isinstance(content, Turn):
             names, content = self._ask_to_turn(names, content)
+        elif isinstance(content, Session | Copy | Given):
+            content = self._naming_matchers(content)
         self._say_first(names)
         if names:
             self.streams.send(names, content, durable=durable)
@@ -669,6 +672,19 @@ class RingFabric:
             wanted = self._unsaid.pop(name, None)
             self.streams.send((name,), turn if wanted is None else msgspec.structs.replace(wanted, turn=turn))
         return tuple(name for name in names if name not in told), msgspec.structs.replace(turn, interest=0)
+
+    def _naming_matchers(self, content: Session | Copy | Given) -> Session | Copy | Given:
+        """Where it goes others may be known as the owners. Then who does not know that would turn without having heard
+        what is wanted there: what it still matches would come to nobody."""
+        is_asked = self.host.name in content.origins
+        own = tuple((one.prefix, one.term) for one in self.atlas.own) if is_asked else ()
+        matchers = Matchers(self.statements.late_of(content.origins), own)
+        return msgspec.structs.replace(content, matchers=matchers)
+
+    def _hear_matchers(self, origin: NodeId, matchers: Matchers) -> None:
+        newer = (one for prefix, term in matchers.own for one in self.atlas.sharing(prefix) if one.term >= term)
+        is_late = any(one.owner != origin for one in newer)
+        self.statements.name(filter(self.is_known, (*matchers.late, *((origin,) if is_late else ()))))
 
     def send_settled(self, to: Iterable[NodeId], content: Content) -> None:
         """Not durable. It leaves in its place of the stream once all that was written by now is on the disk: for what
@@ -686,6 +702,8 @@ class RingFabric:
             return
         self.meet((origin, *_named(content)))
         self._heard(origin)
+        if isinstance(content, Session | Copy | Given):
+            self._hear_matchers(origin, content.matchers)
         if isinstance(content, Seated):
             self.on_content(origin, number, self._on_seated(origin, content))
         elif isinstance(content, Wanted) and content.turn is not None:

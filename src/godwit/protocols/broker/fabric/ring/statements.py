@@ -29,11 +29,16 @@ class Stated(msgspec.Struct, frozen=True, array_like=True):
     filters: tuple[Filter, ...]
     since: int
     late: bool = False
-    """Another broker stands in for it, and it may not know that yet: it may still send what it matched."""
+    """Another broker stands in for it, and it may not know that yet: it may still match there."""
     less: bool = False
     """These are fewer than before. That is not durable on its way: it is said again when one of the two restarts."""
     cells: tuple[str, ...] = ()
     """What the filters were chosen for."""
+    asked: int = 0
+    """Of one that is late: from this statement on its answer says whether it knows by now."""
+
+
+UNSTATED = Stated(0, (), 0)
 
 
 class Expected(msgspec.Struct):
@@ -85,7 +90,8 @@ class Statements:
         """Who has noted what is not on the disk: ask again."""
         for broker, before in list(self.stated.items()):
             # In full: what was written as stated may not have left.
-            self._renew(broker, msgspec.structs.replace(before, less=True), self.numbers.next())
+            number = self.numbers.next()
+            self._renew(broker, msgspec.structs.replace(before, less=True, asked=number), number)
 
     def want(self, filters: Iterable[Filter]) -> int:
         self.filters = tuple(filters)
@@ -128,8 +134,8 @@ class Statements:
         number = self.numbers.last
         if (before := self.stated.get(broker)) is None or before.statement >= number:
             number = self.numbers.next()  # what it was told before, and forgotten here, has a lower one
-        cells = self._cells(broker)
-        self.stated[broker] = Stated(number, filters, number, before is not None and before.late, cells=cells)
+        cells, known = self._cells(broker), self._last(broker)
+        self.stated[broker] = Stated(number, filters, number, known.late, cells=cells, asked=known.asked)
         self._keep(broker)
         self.say(broker, Wanted(number, filters, cells=cells), True)
 
@@ -140,10 +146,21 @@ class Statements:
 
     def late(self, broker: NodeId) -> None:
         """Another stands in for it. Until it says itself that it knows, it is a source of what it was told."""
-        before = self.stated.get(broker)
-        if before is not None and not before.late:
-            self.stated[broker] = msgspec.structs.replace(before, late=True)
+        if broker in self.stated:
+            self.name((broker,))
+
+    def name(self, brokers: Iterable[NodeId]) -> None:
+        """These may be late, and so sources of whatever is wanted: a session has come for which they are by the word of
+        the place where it was. They are told all before they turn to anything."""
+        for broker in brokers:
+            before = self._last(broker)
+            if broker == self.atlas.name or before.late:
+                continue
+            number = self.numbers.next()
+            self.stated[broker] = before = msgspec.structs.replace(before, late=True, asked=number)
             self._keep(broker)
+            if before.filters:
+                self._renew(broker, before, number)
 
     def settled(self, broker: NodeId) -> None:
         """It has said what its cells are, behind all that it has sent."""
@@ -152,6 +169,14 @@ class Statements:
             self.stated[broker] = msgspec.structs.replace(before, late=False)
             self._keep(broker)
             self._withdraw()
+
+    def late_of(self, brokers: Iterable[NodeId]) -> tuple[NodeId, ...]:
+        """Those of these that may be late, for all that is known here. Who gets a session from here is told of them: it
+        may have heard of those only who have the cells now."""
+        return tuple(name for name in brokers if self._last(name).late and self._last(name).filters)
+
+    def _last(self, broker: NodeId) -> Stated:
+        return self.stated.get(broker, UNSTATED)
 
     def _withdraw(self) -> None:
         """Only when all owners have noted what is wanted: a cell that this broker has not heard of may be somebody's
@@ -187,8 +212,10 @@ class Statements:
 
     def before_turn(self, broker: NodeId, statement: int) -> bool:
         """A broker is to turn to a session: whether it must know of this statement first, and is told. It may have more
-        cells than this broker has heard of: then it is told all, until that is certain."""
-        before, certain = self.stated.get(broker), self.is_certain(self.filters)
+        cells than this broker has heard of, or match in one that it has lost: then it is told all, until that is
+        certain."""
+        before = self.stated.get(broker)
+        certain = not self._last(broker).late and self.is_certain(self.filters)
         if certain and (before is None or not before.filters):
             return False  # it matches nothing that is wanted here
         if not certain and (before is None or before.filters != self.filters):
@@ -218,6 +245,8 @@ class Statements:
 
     def on_noted(self, broker: NodeId, noted: Noted) -> None:
         self.noted[broker] = max(self.noted.get(broker, 0), noted.statement)
+        if self._last(broker).late and 0 < self._last(broker).asked <= noted.statement and self._knows(broker, noted):
+            self.settled(broker)
         stated = self.stated.get(broker)
         if stated is not None and stated.filters:
             claimed = self._claimed[broker] = tuple(one for one in noted.regions if one.owner == broker)
@@ -228,6 +257,11 @@ class Statements:
             self._forget(broker)
         self._withdraw()
         self.look()
+
+    def _knows(self, broker: NodeId, noted: Noted) -> bool:
+        """Whether it calls nothing its own that is another's by now. Else it hears so, and tells all in its book."""
+        own = (one for one in noted.regions if one.owner == broker)
+        return all(rival.owner == broker for one in own for rival in self.atlas.rivals(one))
 
     def lost(self, broker: NodeId) -> None:
         """It has lost its disk, and with it what it was told."""
