@@ -386,36 +386,6 @@ def test_a_broker_that_is_new_hears_where_sessions_are() -> None:
     assert roamer.presents == [True]
 
 
-def test_a_session_is_the_newer_one_where_its_client_comes_back_from_a_broker_that_nobody_had_met() -> None:
-    """Nobody can ask that one first. When the two meet, the client stays where it is."""
-    world = World(3)
-    one, other, third = world.sites.values()
-    one.known, other.known, third.known = {"b1", "b3"}, {"b2"}, {"b1", "b3"}
-    world.run(1)
-    roamer = Client(world, "s")
-    roamer.keeps_token = True
-    roamer.connect("b1").subscribe("a/#", qos=2).drop()
-    publisher = Client(world, "p").connect("b1")
-    publisher.publish("a/x", b"1", qos=2)
-    world.run(5)
-    roamer.connect("b2").subscribe("a/#", qos=2)
-    world.run(5)
-    roamer.drop().connect("b1").subscribe("a/#", qos=2)
-    world.run(5)
-    assert roamer.presents == [False, False, False]
-    for site in world.sites.values():
-        site.known = {"b1", "b2", "b3"}
-        site.wire.on_change()
-    world.run(20)
-    assert roamer.connection is not None
-    assert roamer.connection.site is one
-    publisher.publish("a/x", b"2", qos=2)
-    world.run(20)
-    assert roamer.payloads == [b"1", b"2"]
-    assert "s" not in other.broker.sessions
-    nothing_is_left(world)
-
-
 def test_a_broker_that_was_given_up_holds_nobody_back() -> None:
     world, subscriber, publisher = settled_world(4)
     world.sites["b4"].crash()

@@ -271,7 +271,6 @@ class Moves:
         is as old as this knock, and remembers what it has until all others have answered.
 
         The same holds at once for a client that has knocked elsewhere and had no answer: it may have been let in there.
-        And for one that was let in at a broker of which nobody has heard here: nobody can ask that one first.
         It holds for one that has started it clean, has not heard so, and may have started clean elsewhere
         since: it is told once more that its session is new. And it holds for one that proves that it is here while
         another broker claims its session, which may have begun one for it that will go into this."""
@@ -280,9 +279,7 @@ class Moves:
             return
         told_new = carried.strange and carried.started > 0 and carried.memory is None
         claims = self.objections.against(session, opening)
-        unmet = self._unmet(opening, since=At(session.standing.epoch, self.name))
-        is_due = bool(claims) or unmet is not None or (carried.unproven if opening.token else told_new)
-        is_due = is_due or opening.token.startswith(UNSURE)
+        is_due = bool(claims) or (carried.unproven if opening.token else told_new) or opening.token.startswith(UNSURE)
         carried.unproven = carried.unproven or not opening.token
         if not is_due or (self.directory.complete and not self.fabric.sources(ANYTHING)):
             return  # or there is nobody with whom it could have been
@@ -291,6 +288,7 @@ class Moves:
             carried.memory.stays = True  # it began at this knock, and others hear of it when its source has spoken
             return
         carried.strange = carried.strange or self.is_of_another(session, opening)
+        unmet = self._unmet(opening, since=At(session.standing.epoch, self.name))
         # However often it moves it stays below one that another broker began for a knock at the same moment.
         least, knock = self.next_epoch(opening.client) + EPOCHS_MAX, epoch or self.new_epoch(opening)
         epoch = max((least, knock - EPOCHS_MAX, *(one.epoch + 1 for one in claims)))
