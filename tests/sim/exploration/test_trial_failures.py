@@ -369,8 +369,6 @@ CURED = {
     "dht-three-sessions-and-one-answer": "A client knocked at two brokers while its session was out of reach, and had"
     " an answer from one. At both a session began. What the three had had came in three parts, as it may; the judge"
     " counted those of which the client had heard.",
-    "dht-back-from-a-broker-that-nobody-had-met": "A client came back from a broker that nobody had met, with its"
-    " token. The older session went on, and went into the newer one when the two met: what was under way came again.",
     "dht-let-into-a-copy-while-its-original-goes-round": "A client was let into two copies of its session, and what it"
     " got in the one that its source confirmed was in the other, too. That came as the newer: the client was let into"
     " it while its session went round to where the copy had come from.",
