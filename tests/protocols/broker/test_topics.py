@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from godwit.filters.filters import Filter
@@ -62,8 +62,18 @@ def test_the_meaning_of_a_topic_filter_accepts_what_it_wants(topics: str, topic:
 
 
 @given(filters, filters)
+@example("/#", "+")
 def test_one_covers_or_overlaps_another_exactly_where_the_topics_do(one: str, other: str) -> None:
-    long = [*TOPICS, *(f"{topic}/a/b" for topic in TOPICS), *(f"{topic}/z" for topic in TOPICS), "z", "z/z", "z/z/z"]
+    # Nobody may publish under the empty name, and both of them have it: "/#" and "+" overlap there only.
+    long = [
+        "",
+        *TOPICS,
+        *(f"{topic}/a/b" for topic in TOPICS),
+        *(f"{topic}/z" for topic in TOPICS),
+        "z",
+        "z/z",
+        "z/z/z",
+    ]
     mine = {topic for topic in long if matches(one, topic)}
     theirs = {topic for topic in long if matches(other, topic)}
     assert meaning(one).covers(meaning(other)) == (theirs <= mine)
