@@ -386,8 +386,6 @@ CURED = {
     "ring-turned-by-an-owner-that-was-told-nothing": "A broker was away, and another stood in for it. A session came to"
     " a newcomer, which had never told the former what it wants. That came back, turned, and matched what was on its"
     " way to it, for the place where the session had been.",
-    "dht-turned-before-it-heard-who-stands-in": "A broker was stood in for, and had not heard of it. A session came to"
-    " a third one, and it turned, though it had not been told what is wanted there: what it matched next was lost.",
 }
 
 
