@@ -3,7 +3,7 @@ is left without an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 
 import pytest
@@ -32,7 +32,7 @@ class Registry(Everywhere):
         self.host = host
         super().__init__(fabric)
 
-    def ask(self, client: str, then: Then) -> None:
+    def ask(self, client: str, then: Then, is_open: Callable[[], bool]) -> None:
         self.asked.setdefault(client, set()).add(self.host.name)
         self.host.after(ANSWER_S, lambda: then(self.book.get(client), True))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
 from random import Random
 
 import pytest
@@ -16,6 +17,8 @@ from godwit.protocols.broker.messages import Ceded, Content, Found, HomeEntry, P
 from godwit.protocols.gathering.space import Cell
 from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.world import Homed
 
 pytestmark = [pytest.mark.feature("data-gathering F21"), pytest.mark.feature("data-gathering F23")]
@@ -236,6 +239,43 @@ def test_a_home_that_is_down_delays_a_new_client_and_an_old_one_not_at_all() -> 
     assert not fresh.inside
     world.run(ANSWER_S)
     assert fresh.presents == [False]
+
+
+def linked(count: int) -> tuple[Cluster, Client, NodeId]:
+    """Deployed brokers with links between all; a client, and its only home, at which it has not been."""
+    names = [f"b{at}" for at in range(1, count + 1)]
+    cluster = Cluster(names, combinations(names, 2), 1, StationOptions(homes=1))
+    cluster.run(10)
+    (home,) = Hashed("b1", cluster.sites["b1"].station.fabric, 1).homes("s")
+    return cluster, Client(cluster, "s"), home  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("has_session", [True, False])
+def test_a_question_that_was_lost_with_the_only_home_is_asked_again(has_session: bool) -> None:
+    """Its broker is killed, and whoever asks does not notice it at once. A question is on no disk."""
+    cluster, client, home = linked(5)
+    here, there = [name for name in cluster.sites if name != home][:2]
+    if has_session:
+        client.connect(here)
+        cluster.run(5)
+        client.drop()
+        cluster.run(1)
+    cluster.crash(home, notice_s=0.2)
+    client.connect(there)
+    cluster.run(ANSWER_S)
+    cluster.start(home)
+    cluster.run(2 * ANSWER_S)
+    assert client.presents == ([False, True] if has_session else [False])
+
+
+def test_nobody_asks_on_for_a_client_that_waits_no_more() -> None:
+    cluster, client, home = linked(5)
+    there = next(name for name in cluster.sites if name != home)
+    cluster.crash(home)
+    client.connect(there)
+    cluster.run(1.5 * StationOptions().session_wait_s)
+    assert client.presents == [False]
+    assert not cluster.sites[there].station.broker._moves.directory._questions  # type: ignore[attr-defined]
 
 
 def test_all_homes_but_one_may_be_down() -> None:

@@ -125,7 +125,7 @@ class Moves:
             self.taking.open(copy, self.new_epoch(opening), opening, outlet)
             return True
         waiting = self._wait(opening, outlet, NOWHERE)
-        self.directory.ask(opening.client, partial(self._answered, waiting))
+        self.directory.ask(opening.client, partial(self._answered, waiting), partial(self._seeks, waiting))
         return True
 
     def _open_at_place(self, opening: Opening, outlet: Outlet) -> bool:
@@ -190,7 +190,7 @@ class Moves:
         client, outlet = waiting.opening.client, waiting.outlet
         if at is not None and at.broker != self.name:
             self.places.put(client, at)
-        if self.waiting.get(client) is not waiting or waiting.source:
+        if not self._seeks(waiting):
             return  # it has come, or is being fetched from where somebody else said that it is
         if not is_sure and outlet is not None and waiting.wanted_by is None and not self._at(waiting.opening).broker:
             self._new_session(client)
@@ -207,6 +207,10 @@ class Moves:
                 self.let_in(session, waiting, present=True)  # it came from another site meanwhile, for whoever asked
             else:
                 self.begin(waiting.opening, outlet, self._epoch_for(waiting))
+
+    def _seeks(self, waiting: Waiting) -> bool:
+        """Whether nobody has said yet where the session is."""
+        return self.waiting.get(waiting.opening.client) is waiting and not waiting.source
 
     def _is_settled(self, client: str) -> bool:
         """Whether no older session can turn up, neither here nor from another site, and nobody claims this one, which

@@ -28,6 +28,9 @@ HOMES = 3
 ANSWER_S = 2.0
 """How long a home may take to answer where another has said that it knows nothing."""
 
+RELAYED_S = 3 * ANSWER_S
+"""How long a question of another broker is asked on. That one asks again itself."""
+
 ASKERS_S = 60.0
 """How long a home remembers who has asked: it is told if the session turns up."""
 
@@ -82,9 +85,12 @@ class Question(msgspec.Struct):
 
     client: str
     then: Then
-    silent: set[NodeId]
+    is_open: Callable[[], bool]
+    """Whether anybody waits for the answer."""
+    hops: int = 0
+    silent: set[NodeId] = msgspec.field(default_factory=set)
+    """The homes that were asked last and have not answered since."""
     timer: Timer | None = None
-    late: bool = False
     sure: bool = False
     """Somebody who would know of a session has said that there is none."""
 
@@ -126,21 +132,31 @@ class CareOf:
 
     # A broker that looks for a session, or has one
 
-    def ask(self, client: str, then: Then) -> None:
+    def ask(self, client: str, then: Then, is_open: Callable[[], bool]) -> None:
         self._placed.pop(client, None)
-        self.homes.find_homes(client, partial(self._ask, client, then, 0))
+        self._ask(Question(client, then, is_open))
 
-    def _ask(self, client: str, then: Then, hops: int, names: Sequence[NodeId]) -> None:
-        homes, known = set(names), self._known(client)
-        is_sure = self.host.name in homes and self.homes.is_sure(client)
-        if homes == {self.host.name} or (self.host.name in homes and known is not None):
-            then(known, is_sure)
-            return
-        homes.discard(self.host.name)
+    def _ask(self, question: Question) -> None:
         self._serial += 1
-        question = self._questions[self._serial] = Question(client, then, homes, sure=is_sure)
-        question.timer = self.host.after(ANSWER_S, partial(self._is_late, self._serial))
-        self.fabric.send(sorted(homes), Sought(client, self._serial, hops), durable=False)
+        self._ask_homes(self._serial, question)
+
+    def _ask_homes(self, serial: int, question: Question) -> None:
+        self._questions[serial] = question
+        self.homes.find_homes(question.client, partial(self._ask_these, serial))
+
+    def _ask_these(self, serial: int, names: Sequence[NodeId]) -> None:
+        question = self._questions.get(serial)
+        if question is None:
+            return  # it was asked again, and has been answered meanwhile
+        client, homes = question.client, set(names)
+        known = self._known(client)
+        question.sure = self.host.name in homes and self.homes.is_sure(client)
+        if homes == {self.host.name} or (self.host.name in homes and known is not None):
+            self._answer(serial, known, question.sure)
+            return
+        question.silent = homes - {self.host.name}
+        question.timer = self.host.after(ANSWER_S, partial(self._is_late, serial))
+        self.fabric.send(sorted(question.silent), Sought(client, serial, question.hops), durable=False)
 
     def _noted_there(self, client: str, home: NodeId) -> None:
         silent = self._silent.get(client, set())
@@ -159,24 +175,26 @@ class CareOf:
         question.silent.discard(origin)
         question.sure = question.sure or not message.unsure
         if message.broker not in ("", self.host.name):
-            self._answer(message.serial, At(message.epoch, message.broker))
-        elif not question.silent or question.late:
-            self._answer(message.serial, None)
+            self._answer(message.serial, At(message.epoch, message.broker), True)
+        elif not question.silent:
+            self._answer(message.serial, None, question.sure)
 
     def _is_late(self, serial: int) -> None:
-        """Those who have answered know nothing; where nobody has, the session is waited for as long as for any."""
-        question = self._questions.get(serial)
-        if question is None:
-            return
-        question.late = True
+        """Those who have answered know nothing. Where nobody has, all are asked again: a home that was killed has lost
+        the question, and another one may stand in for it now."""
+        question = self._questions[serial]
         if len(question.silent) < len(set(self.homes.homes(question.client)) - {self.host.name}):
-            self._answer(serial, None)
+            self._answer(serial, None, question.sure)
+        elif question.is_open():
+            self._ask_homes(serial, question)
+        else:
+            del self._questions[serial]
 
-    def _answer(self, serial: int, at: At | None) -> None:
+    def _answer(self, serial: int, at: At | None, sure: bool) -> None:
         question = self._questions.pop(serial)
         if question.timer is not None:
             question.timer.cancel()
-        question.then(at, at is not None or question.sure)
+        question.then(at, sure)
 
     def tell(self, place: Place) -> None:
         self.homes.find_homes(place.client, partial(self._tell, place))
@@ -230,8 +248,9 @@ class CareOf:
             self._remember(client, origin)
             self._say_found(origin, message, None, self.homes.is_sure(client))
         else:
+            until_s = self.host.now() + RELAYED_S
             then = partial(self._say_found, origin, message)
-            self.homes.find_homes(client, partial(self._ask, client, then, message.hops + 1))
+            self._ask(Question(client, then, lambda: self.host.now() < until_s, message.hops + 1))
 
     def _say_found(self, origin: NodeId, message: Sought, heard: At | None, is_sure: bool) -> None:
         at = max(self._known(message.client) or NOWHERE, heard or NOWHERE)
@@ -292,7 +311,8 @@ class CareOf:
             then(True)
             return
         self._serial += 1
-        question = self._questions[self._serial] = Question(client, partial(_judge, place, then), {broker})
+        question = Question(client, partial(_judge, place, then), lambda: False, silent={broker})
+        self._questions[self._serial] = question
         question.timer = self.host.after(ANSWER_S, partial(self._believe, self._serial, then))
         self.fabric.send((broker,), Sought(client, self._serial, HOPS_MAX), durable=False)
 
