@@ -386,6 +386,9 @@ CURED = {
     "ring-turned-by-an-owner-that-was-told-nothing": "A broker was away, and another stood in for it. A session came to"
     " a newcomer, which had never told the former what it wants. That came back, turned, and matched what was on its"
     " way to it, for the place where the session had been.",
+    "ring-let-in-while-its-session-is-claimed": "A client started clean at another broker and came back with no token."
+    " Its old broker had heard of that, and still let it into the older session, in which it subscribed: that was ended"
+    " three seconds later, and nothing was subscribed to in the newer one.",
 }
 
 

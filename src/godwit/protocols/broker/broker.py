@@ -262,6 +262,8 @@ class Broker:
         self._wake()
         if not self._may_will(opening, outlet):
             return
+        if opening.client in self._moves.objections.contested:
+            self._moves.objections.knocks(opening)
         session = self._registry.sessions.get(opening.client)
         ends = opening.clean or (session is not None and session.ends_with_connection)
         # Above that of the session which ends before this one begins.

@@ -105,6 +105,54 @@ def test_a_client_that_shows_no_tokens_is_let_in_at_once_as_ever() -> None:
     assert case.ring.cluster.sites[case.there].broker.sessions["s"].outlet is not None
 
 
+def test_a_client_that_starts_clean_elsewhere_and_comes_back_with_nothing_is_let_into_the_newer_session() -> None:
+    """Not into the one that ends for it three seconds later, with what the client has said there meanwhile."""
+    case = Claimed()
+    client = case.subscriber
+    client.keeps_token = False
+    client.connect(case.there, clean=True)
+    case.ring.cluster.run(0.3)
+    assert case.broker.unfinished["claims"] == 1
+    client.drop().connect(case.here)
+    case.ring.cluster.run(0.5)
+    assert client.presents[-2:] == [False, True]
+    client.subscribe("t/#", qos=2)
+    case.ring.cluster.run(OBJECT_S + 2)
+    assert client.inside, "nobody ends its connection"
+    client.drop().connect(case.here)
+    case.ring.cluster.run(1)
+    case.publisher.publish("t/x", b"1", 2)
+    case.ring.cluster.run(3)
+    assert payloads(client) == [b"1"]
+
+
+def test_a_client_that_comes_back_with_nothing_does_not_object_and_keeps_its_session_all_the_same() -> None:
+    """It goes to where it is claimed, and comes from there at once."""
+    case = Claimed()
+    case.lie("fetch")
+    case.subscriber.token = ""
+    case.subscriber.connect(case.here)
+    case.ring.cluster.run(1)
+    assert case.subscriber.inside
+    case.publisher.publish("t/x", b"1", 2)
+    case.ring.cluster.run(OBJECT_S + 2)
+    assert case.subscriber.inside
+    assert payloads(case.subscriber) == [b"1"]
+    assert "untrue" not in case.broker.counts.refused
+    assert not any(case.broker.unfinished.values())
+
+
+def test_a_client_that_starts_clean_with_nothing_to_show_does_not_object() -> None:
+    case = Claimed()
+    case.lie("fetch")
+    case.subscriber.connect(case.here, clean=True)
+    case.ring.cluster.run(OBJECT_S + 2)
+    assert case.subscriber.inside
+    assert case.subscriber.presents[-1] is False
+    assert "s" not in case.ring.cluster.sites[case.liar].broker.sessions
+    assert not any(case.broker.unfinished.values())
+
+
 def test_while_a_session_may_still_go_whoever_asks_for_older_ones_is_to_ask_again() -> None:
     """Else it would believe that there are none, and take what it has had once more when the session comes."""
     case = Claimed()

@@ -3,7 +3,8 @@
 In a ring each token has a secret in it (`session.proofs`), which whoever asks for a session shows. A broker that lies
 has none. But a client may have lost its token, and its old connection here may be dead without anybody's noticing. The
 two look alike, so the connection is ended: a client that is there comes back with its token, and one that is elsewhere
-does not. Clients that show no tokens are not concerned: they have nothing by which they could be told from a lie.
+does not. Clients that show no tokens are not concerned: they have nothing by which they could be told from a lie. Nor
+is one that comes back without its token.
 """
 
 from __future__ import annotations
@@ -77,6 +78,15 @@ class Objections:
             registry.rest(session)
         return True
 
+    def knocks(self, opening: Opening) -> None:
+        """The client whose session is claimed comes. One that does not show what only it can know does not object: what
+        is claimed follows before it is let in, and not while it is. It may have started clean at who claims it, and
+        would say here what it wants in a session that ends."""
+        session = self.moves.registry.sessions.get(opening.client)
+        if session is None or not is_proven(session.carried, proof_of(opening.token)):
+            for claim in [one for one in self.contested[opening.client] if not one.refused]:
+                self._decide(opening.client, claim)
+
     def against(self, session: Session, opening: Opening) -> list[Contested]:
         """What is claimed of a session whose client comes and shows what only it can know, unless it has done so."""
         if not is_proven(session.carried, proof_of(opening.token)):
@@ -103,7 +113,9 @@ class Objections:
         self.moves.switch.ledger.put_session(session)
 
     def _decide(self, client: str, claim: Contested) -> None:
-        claims = self.contested[client]
+        claims = self.contested.get(client, [])
+        if claim not in claims:
+            return  # its client has come, and did not object
         claims.remove(claim)
         if not claims:
             del self.contested[client]
