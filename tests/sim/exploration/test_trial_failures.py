@@ -389,6 +389,9 @@ CURED = {
     "ring-let-in-while-its-session-is-claimed": "A client started clean at another broker and came back with no token."
     " Its old broker had heard of that, and still let it into the older session, in which it subscribed: that was ended"
     " three seconds later, and nothing was subscribed to in the newer one.",
+    "sites-ring-met-a-broker-of-another-site": "A session crossed to another site. Its gateway named the broker there to"
+    " one of its own ring, as the one to which the session had gone. That took it for a broker of the ring, and kept for"
+    " ever what it had to tell it.",
 }
 
 

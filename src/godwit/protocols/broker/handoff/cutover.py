@@ -70,7 +70,8 @@ class Turning:
     def make_turn(self, by: NodeId, turn: Turn, *, told: bool = True) -> None:
         """From this moment on. Nobody is told where nobody waits for it."""
         shadows = self.registry.shadows.get(turn.client, {}).values()
-        passed_to = next((one.standing.moved_to for one in shadows if one.standing.moved_to != by), "")
+        inside = (one.standing.moved_to for one in shadows if not one.standing.abroad)
+        passed_to = next((to for to in inside if to != by), "")
         if by != self.name and not turn.copy and self._may_have(turn.client):
             passed_to = self.name  # a copy does not ask for older ones
         turned = Turned(turn.client, turn.epoch, by if turn.copy else "", turn.lines, passed_to)
