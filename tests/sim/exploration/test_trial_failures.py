@@ -153,6 +153,9 @@ CURED = {
     " which took it for theirs: to the next broker that lost its disk nobody told it.",
     "lost-disk-shadow": "What a session had left behind waited for brokers to turn that had lost their disks.",
     "lost-disk-turn": "A session waited for the turn of a broker that had lost its disk, and its rows stayed.",
+    "lost-disk-two-copies": "A client was let into a copy, and went on to where another copy of its session was. The"
+    " source lost its disk: what was in the other was kept back for the source's word, and the same loss confirmed the"
+    " one, which forgot that it keeps something back.",
     "lost-disk-waited-for": "A broker lost its disk, and who waited for its turn or its session waited for ever.",
     "old-token-old-copy": "A client showed an old token where an outdated copy was, and the newer session went into"
     " that, with packet identifiers that the client knew.",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from typing import cast
+
 import pytest
 from tests.protocols.broker.resting import copies, nothing_is_left, places, resting_world, talk
 
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.interest.stated import LINGER_S
 from godwit.protocols.broker.messages import Fetch
+from godwit.protocols.host import NodeId
 from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.world import Even, World
 
 
@@ -248,6 +254,143 @@ def test_a_broker_that_is_given_up_holds_up_no_copy(lost: str, after_s: float) -
     world.run(20)
     assert subscriber.payloads == [b"1", b"2"]
     nothing_is_left(world)
+
+
+def _give_up_at(world: World, at: NodeId, broker: NodeId) -> None:
+    """Before others do."""
+    site = world.sites[at]
+    site.known.discard(broker)
+    site.heard.pop(broker)
+    site.wire.on_change()
+    world.run()
+
+
+def _is_unfinished(world: World) -> bool:
+    return any(any(site.broker.unfinished.values()) for site in world.sites.values() if site.up)
+
+
+@pytest.mark.parametrize("retained", [False, True])
+@pytest.mark.parametrize("first", ["b2", "b3"])
+def test_what_a_client_had_out_of_one_copy_does_not_come_again_out_of_another(first: str, retained: bool) -> None:
+    """It moved on to where the other is, and the broker that had made both is given up: there at once, or only when the
+    session counts as confirmed."""
+    world = Even(3, handoff="proactive")
+    subscriber, publisher = Client(world, "s").connect("b1"), Client(world, "p").connect("b2")
+    subscriber.keeps_token = subscriber.holding = True
+    if not retained:
+        subscriber.subscribe("a/#", qos=2)
+        world.run()
+    publisher.publish("a/x", b"1", qos=2, retain=retained)
+    world.run()
+    if retained:
+        subscriber.subscribe("a/#", qos=2)
+        world.run()
+    subscriber.drop().holding = False
+    world.run()
+    world.sites["b1"].crash()
+    subscriber.connect("b2")
+    world.run(1)
+    subscriber.drop().connect("b3")
+    world.run()
+    assert places(world) == list(copies(world)) == ["b3"]
+    for at in sorted(("b2", "b3"), key=first.__ne__):
+        _give_up_at(world, at, "b1")
+    publisher.publish("a/x", b"2", qos=2)
+    world.run()
+    assert subscriber.payloads == [b"1", b"2"]
+    assert not _is_unfinished(world)
+
+
+def _copied_to_b3(count: int) -> tuple[World, Client, Client]:
+    """As a resting world in which only b1 makes copies, and b3 alone has one. Something waits in it."""
+    likely = {f"b{at}": ("b3",) if at == 1 else () for at in range(1, count + 1)}
+    world = Even(count, handoff="proactive", session_wait_s=2.0, likely=likely)
+    subscriber, publisher = Client(world, "s").connect("b1").subscribe("a/#", qos=2), Client(world, "p").connect("b2")
+    subscriber.keeps_token = True
+    world.run()
+    subscriber.drop()
+    world.run()
+    publisher.publish("a/x", b"1", qos=2)
+    world.run()
+    return world, subscriber, publisher
+
+
+def test_a_session_that_waits_for_a_broker_gets_what_is_in_the_copy_of_that() -> None:
+    """It began elsewhere, and came to where the copy is."""
+    world, subscriber, publisher = _copied_to_b3(3)
+    world.sites["b1"].crash()
+    subscriber.connect("b2")
+    world.run(3)
+    subscriber.subscribe("a/#", qos=2)
+    publisher.publish("a/x", b"2", qos=2)
+    world.run()
+    subscriber.drop().connect("b3")
+    world.run()
+    assert subscriber.payloads == [b"2"]
+    world.give_up("b1")
+    world.run()
+    assert subscriber.payloads == [b"2", b"1"]
+    assert not _is_unfinished(world)
+
+
+def test_a_copy_of_a_session_that_has_left_its_broker_since_brings_nothing() -> None:
+    """Its client had there what is in the copy, and waits for that broker."""
+    world, subscriber, _ = _copied_to_b3(5)
+    world.cut("b1", "b3")
+    subscriber.connect("b4")
+    world.run(3)
+    for name in ("b1", "b4"):
+        world.sites[name].crash()
+    subscriber.connect("b5")
+    world.run(3)
+    subscriber.subscribe("a/#", qos=2)
+    world.run(1)
+    subscriber.drop().connect("b3")
+    world.run()
+    assert places(world) == list(copies(world)) == ["b3"]
+    world.give_up("b1")
+    world.run()
+    world.sites["b4"].start()
+    world.run(30)
+    assert subscriber.payloads == [b"1"]
+    assert not _is_unfinished(world)
+
+
+def test_a_copy_of_a_session_that_has_ended_brings_nothing() -> None:
+    """Its broker lost its disk before that was told, and had made a copy of the next session."""
+    names = ("b1", "b2", "b3")
+    cluster = Cluster(names, combinations(names, 2), 0, StationOptions(foresight="everybody"))
+    cluster.run(5)
+    world = cast(World, cluster)
+    subscriber, publisher = Client(world, "s").connect("b3").subscribe("a/#", qos=2), Client(world, "p").connect("b2")
+    subscriber.keeps_token = True
+    cluster.run(5)
+    subscriber.drop()
+    publisher.publish("a/x", b"1", qos=2)
+    cluster.run(5)
+    cluster.cut("b1", "b2")
+    cluster.cut("b1", "b3")
+    subscriber.connect("b3")
+    cluster.run(5)
+    subscriber.drop(expiry_s=0.0).connect("b3").subscribe("a/#", qos=2)
+    cluster.run(5)
+    subscriber.drop()
+    cluster.run(5)
+    cluster.crash("b3")
+    cluster.heal("b1", "b2")
+    cluster.heal("b1", "b3")
+    cluster.cut("b2", "b3")  # so that b1 hears first that b3 has lost its disk
+    cluster.run(5)
+    subscriber.connect("b2")
+    cluster.run(1)
+    subscriber.drop().connect("b1")
+    cluster.run(5)
+    assert set(copies(world)) == {"b1"}
+    cluster.start("b3", keep_disk=False)
+    cluster.run(30)
+    assert subscriber.presents == [False, True, False, True, True]
+    assert subscriber.payloads == [b"1"]
+    assert not _is_unfinished(world)
 
 
 def test_a_session_never_goes_on_under_the_epoch_of_copies_that_were_made_of_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import cast
 
 import pytest
 from tests.protocols.broker.resting import SlowWorld
@@ -15,6 +16,8 @@ from godwit.protocols.broker.registry import INHERITED_S
 from godwit.protocols.broker.session.lifecycle import State
 from godwit.sim.brokers.apart import Apart
 from godwit.sim.brokers.client import Client
+from godwit.sim.brokers.cluster import Cluster
+from godwit.sim.brokers.options import StationOptions
 from godwit.sim.brokers.world import Even, Homed, World
 
 
@@ -472,3 +475,34 @@ def test_a_broker_of_which_only_a_client_has_told_is_not_waited_for_longer_than_
     stranger.world.run(UNMET_S)
     assert stranger.subscriber.payloads == [b"1", b"2", b"1"]
     assert not stranger.is_waiting
+
+
+def test_what_was_kept_back_is_not_forgotten_with_the_loss_of_the_disk_for_whose_word_it_waits() -> None:
+    """A client was let into an outdated copy by an old token, and went to where a newer one is. Their source has lost
+    its disk: what is in the newer is kept back until all have answered, and the older counts as confirmed."""
+    cluster = Cluster(("b1", "b2", "b3"), (("b1", "b2"), ("b1", "b3")), 0, StationOptions(foresight="everybody"))
+    cluster.run(5)
+    world = cast(World, cluster)
+    subscriber, publisher = Client(world, "s").connect("b3").subscribe("a/#", qos=2), Client(world, "p").connect("b1")
+    cluster.run(5)
+    token = subscriber.token
+    subscriber.drop()
+    cluster.run(5)
+    cluster.cut("b1", "b2")
+    subscriber.connect("b3", token=f"?{token}")
+    cluster.run(1)
+    subscriber.drop()
+    publisher.publish("a/x", b"1", qos=2)
+    cluster.run(5)
+    cluster.crash("b3")
+    cluster.heal("b1", "b2")
+    cluster.run(5)
+    subscriber.connect("b2", token=token)
+    cluster.run(1)
+    subscriber.drop().connect("b1", token=subscriber.token)
+    cluster.run(5)
+    cluster.start("b3", keep_disk=False)
+    cluster.run(30)
+    assert subscriber.presents == [False, True, True, True]
+    assert subscriber.payloads == [b"1"]
+    assert not [one.broker.unfinished for one in world.sites.values() if any(one.broker.unfinished.values())]

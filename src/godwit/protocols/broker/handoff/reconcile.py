@@ -123,8 +123,8 @@ class Reunion:
         memory = session.carried.memory
         if memory is None or memory.source != source or memory.original is None:
             return
-        if memory.stays:
-            # Somebody else may have a newer one, or an older one is on its way into this.
+        if memory.stays or _keeps_back(session):
+            # Somebody else may have a newer one, or an older one is on its way into this, or has been kept back.
             memory.lines |= memory.continued
             memory.original, memory.stays = None, False
         else:
@@ -273,7 +273,7 @@ class Reunion:
     def settle(self, session: Session) -> None:
         """Forget, where no older session can turn up any more."""
         memory, others = session.carried.memory, self.fabric.sources(ANYTHING)
-        waits = session.inflow.upstreams or any(born_of(key) is not None for key in session.inflow.held)
+        waits = session.inflow.upstreams or _keeps_back(session)
         if memory is None or waits or not others <= memory.answered or not self.is_settled(session.client):
             return
         if session.standing.state is State.SHADOW:
@@ -346,6 +346,11 @@ class Reunion:
 
     def _write(self, session: Session) -> None:
         self.switch.ledger.put_session(session)
+
+
+def _keeps_back(session: Session) -> bool:
+    """Whether something that an older session kept waits for somebody who may have had it."""
+    return any(born_of(key) is not None for key in session.inflow.held)
 
 
 def _keys(session: Session) -> set[str]:

@@ -26,7 +26,7 @@ from godwit.protocols.broker.messages import (
 )
 from godwit.protocols.broker.registry import TIMER_MAX_S, Registry
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
-from godwit.protocols.broker.session.memory import born_of_session, lines_of, note
+from godwit.protocols.broker.session.memory import born_of_session, lines_of, note, still_awaits
 from godwit.protocols.broker.session.parse import filters_of, remembered
 from godwit.protocols.broker.session.rows import item_of, items_of, kept_of
 from godwit.protocols.broker.session.state import Copy, Gate, Item, Session, Upstream, copy_owner
@@ -223,14 +223,14 @@ class Holding:
                 self.turning.met(session, brokers)
 
     def given_up(self, broker: NodeId) -> None:
-        """It says no longer what becomes of its copies. Where the client has begun anew here meanwhile, it gets what is
-        in the one that was asked for."""
+        """It says no longer what becomes of its copies. A session of the client that is here gets what is in one, if it
+        still waits for what this is a copy of."""
         for copy in [one for one in self.registry.copies.values() if one.source == broker]:
             kept = [kept_of(item) for item in items_of(copy.session) if not item.received]
             present = self.registry.sessions.get(copy.session.client)
             self.forget(copy)
             born = born_of_session(copy.session.carried)
-            if present is None:
+            if present is None or not still_awaits(present.carried, copy):
                 continue
             for one in kept:
                 self.turning.pass_older(present, born, item_of(one, under_way=False))

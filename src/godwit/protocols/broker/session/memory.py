@@ -14,7 +14,7 @@ from godwit.protocols.broker.api import Subscription
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Memory, Name, Stamp
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.proofs import BEFORE
-from godwit.protocols.broker.session.state import Item, Session, Sub
+from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.broker.topics import matches
 
 HAD_MAX = 20_000
@@ -79,6 +79,17 @@ def ages_of(carried: Carried) -> set[Line]:
     memory = carried.memory
     original = {memory.original} if memory is not None and memory.original is not None else set[Line]()
     return {*tokens_of(carried), *original}
+
+
+def still_awaits(carried: Carried, copy: Copy) -> bool:
+    """Whether a session waits for what this is a copy of, and may lack what is in it. Not where it is that session, has
+    begun as a copy of it, or has got it already: what its client has had of that here nobody knows later. Nor where the
+    client was in another session since, which may have had it."""
+    memory = carried.memory
+    if memory is None or copy.session.carried.age in ages_of(carried):
+        return False
+    since = memory.awaited.get(copy.source)
+    return since is not None and since <= copy.epoch and copy.source not in memory.answered
 
 
 def is_forsaken(memory: Memory | None, other: Carried) -> bool:
