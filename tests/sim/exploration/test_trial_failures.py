@@ -153,6 +153,8 @@ CURED = {
     " which took it for theirs: to the next broker that lost its disk nobody told it.",
     "lost-disk-shadow": "What a session had left behind waited for brokers to turn that had lost their disks.",
     "lost-disk-turn": "A session waited for the turn of a broker that had lost its disk, and its rows stayed.",
+    "lost-disk-into-two-copies": "A client was let into two copies, and the one went into the other. Their source lost"
+    " its disk and was asked to turn from the one only. The other waited for a turn of its own, and took none of it.",
     "lost-disk-two-copies": "A client was let into a copy, and went on to where another copy of its session was. The"
     " source lost its disk: what was in the other was kept back for the source's word, and the same loss confirmed the"
     " one, which forgot that it keeps something back.",

@@ -380,7 +380,8 @@ class Turning:
         gate, ways = session.inflow.gates.get(broker), session.inflow.upstreams
         again = [way for way in ways if broker in way.origins]
         if gate is not None:
-            gate.begun, gate.number = not again, 0
+            # It is asked to turn to this session on the way by which that came; on others from older ones.
+            gate.begun, gate.number = not any(way.main for way in again), 0
         for way in again:
             self._asked.get((session.client, way.epoch, way.source), set()).discard(broker)
             self._ask(session, way)
