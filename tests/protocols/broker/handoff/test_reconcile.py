@@ -12,8 +12,11 @@ from tests.seeds import few
 
 from godwit.protocols.broker.handoff.coordinator import UNMET_S
 from godwit.protocols.broker.handoff.copies import Handoff
+from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.registry import INHERITED_S
 from godwit.protocols.broker.session.lifecycle import State
+from godwit.protocols.broker.session.rows import items_of
+from godwit.protocols.broker.session.state import Item, Upstream
 from godwit.sim.brokers.apart import Apart
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.cluster import Cluster
@@ -506,3 +509,15 @@ def test_what_was_kept_back_is_not_forgotten_with_the_loss_of_the_disk_for_whose
     assert subscriber.presents == [False, True, True, True]
     assert subscriber.payloads == [b"1"]
     assert not [one.broker.unfinished for one in world.sites.values() if any(one.broker.unfinished.values())]
+
+
+def test_of_a_copy_whose_original_is_here_nothing_is_news_but_what_was_dealt_to_it() -> None:
+    away = Away(0)
+    broker = away.world.sites["b1"].broker
+    away.subscriber.drop()
+    away.world.run(1)
+    session, way = broker.sessions["s"], Upstream(1, "b2", (), {"b2"}, main=False, forsaken=True)
+    said = [Publication("p", number, "a/x", b"", qos=2, time=broker.steady()) for number in range(2)]
+    for group, one in zip((None, ("g", "a/#", "")), said, strict=True):
+        broker._moves.turning.pass_to(session, way, Item(one, 2, group=group))
+    assert [item.publication for item in items_of(session)] == said[1:]

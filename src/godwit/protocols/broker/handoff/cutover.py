@@ -212,7 +212,7 @@ class Turning:
             self.switch.counts.late_duplicates += 1
         elif way.main:
             self.switch.take(session, item)
-        elif way.forsaken or (item.stamp is not None and item.stamp[0] in way.had):
+        elif (way.forsaken and item.group is None) or (item.stamp is not None and item.stamp[0] in way.had):
             self.switch.counts.late_duplicates += 1
         else:
             self.pass_older(session, way.born, item)

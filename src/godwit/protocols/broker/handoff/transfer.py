@@ -347,7 +347,7 @@ class Arriving:
                 self._yield_to_original(session, memory)
             if memory.original in tokens_of(moved.carried):
                 memory.original = None  # it is here, and the client may know of it
-            way.forsaken = older is not None and not older.known and is_forsaken(older, session.carried)
+            way.forsaken = is_forsaken(older, session.carried)
             merge(memory, moved.carried)
             self.moves.recognize(session)
             self._redirect(session)

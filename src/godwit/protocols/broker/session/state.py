@@ -232,7 +232,8 @@ class Upstream(msgspec.Struct):
     lines: tuple[Line, ...] = (FIRST,)
     """Whose places brokers turn from."""
     forsaken: bool = False
-    """A copy comes this way whose client has never heard of it, and its original is here: nothing of it is news."""
+    """A copy comes this way, and its original is here, into which the client was let in since: nothing of it is news.
+    But what was dealt to it as a member of a group came to nobody else."""
 
 
 class Packed(deque["Item"]):
