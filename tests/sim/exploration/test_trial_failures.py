@@ -400,6 +400,9 @@ CURED = {
     "dht-known-copy-into-its-original": "A client was let into a copy, and with the same token into its original, to"
     " which it came back with the token of that. The original began anew when the copy was claimed, and the copy went"
     " into it: what the client had had in the original since came again.",
+    "dht-clean-start-by-a-calendar-that-was-behind": "A client started clean at a broker that was cut off, and whose"
+    " calendar was behind, so that its older session counted as the newer. The two met, neither remembered anything,"
+    " and what waited in both came twice.",
 }
 
 

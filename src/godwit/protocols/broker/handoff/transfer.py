@@ -337,12 +337,12 @@ class Arriving:
         session.carried.started = max(session.carried.started, moved.carried.started)
         unite(session.carried, moved.carried)
         way.born = born_of_session(moved.carried)
-        memory = session.carried.memory
-        if session.standing.arriving and memory is None and moved.carried.memory is not None:
-            self._become(session, moved.carried.memory, moved.carried.age)
-        elif memory is not None or moved.carried.memory is not None:
+        older = moved.carried.memory
+        if session.standing.arriving and session.carried.memory is None:
+            if older is not None:
+                self._become(session, older, moved.carried.age)
+        else:
             memory = self.registry.reunion.remember(session)
-            older = moved.carried.memory
             if is_forsaken(memory, moved.carried):
                 self._yield_to_original(session, memory)
             if memory.original in tokens_of(moved.carried):
