@@ -394,9 +394,9 @@ CURED = {
     "ring-let-in-while-its-session-is-claimed": "A client started clean at another broker and came back with no token."
     " Its old broker had heard of that, and still let it into the older session, in which it subscribed: that was ended"
     " three seconds later, and nothing was subscribed to in the newer one.",
-    "sites-ring-met-a-broker-of-another-site": "A session crossed to another site. Its gateway named the broker there to"
-    " one of its own ring, as the one to which the session had gone. That took it for a broker of the ring, and kept for"
-    " ever what it had to tell it.",
+    "sites-ring-met-a-broker-of-another-site": "A session crossed to another site. Its gateway named the broker there"
+    " to one of its own ring, as the one to which the session had gone. That took it for a broker of the ring, and kept"
+    " for ever what it had to tell it.",
     "dht-known-copy-into-its-original": "A client was let into a copy, and with the same token into its original, to"
     " which it came back with the token of that. The original began anew when the copy was claimed, and the copy went"
     " into it: what the client had had in the original since came again.",
