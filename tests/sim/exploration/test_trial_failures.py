@@ -159,6 +159,9 @@ CURED = {
     " source lost its disk: what was in the other was kept back for the source's word, and the same loss confirmed the"
     " one, which forgot that it keeps something back.",
     "lost-disk-waited-for": "A broker lost its disk, and who waited for its turn or its session waited for ever.",
+    "view-of-a-copy-never-heard-of": "A client was let into a copy, did not hear so, and was let into another. Both"
+    " went on with the same view, and had other changes under the same numbers. When the two met, the client was sent"
+    " those of the first under numbers that it had from the second.",
     "old-token-old-copy": "A client showed an old token where an outdated copy was, and the newer session went into"
     " that, with packet identifiers that the client knew.",
     "publisher-in-two-sessions": "A client published under the same packet identifier in two sessions that met, and"

@@ -414,6 +414,33 @@ def test_a_client_that_was_told_something_elsewhere_is_told_all_anew() -> None:
     assert len({dict(one.publication.properties.user)["lasting-view"] for one in asking.got}) == 2
 
 
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_a_client_never_heard_of_a_view_is_not_told_once_it_was_elsewhere(qos: int) -> None:
+    """It was let in, did not hear so and went on to another copy of its session: that goes on with the same view, and
+    may tell it something else under the same number."""
+    world = World()
+    publisher = Client(world, "p").connect("b1")
+    put(publisher, "vans/1", IN)
+    asking = watcher(world, qos=qos)
+    world.run()
+    asking.drop()
+    unheard = Client(world, "s")
+    unheard.holding = True
+    unheard.connect("b1", token=asking.token)
+    put(publisher, "vans/2", IN)
+    world.run()
+    (second,) = unheard.got
+    assert dict(second.publication.properties.user)["lasting-number"] == "2"
+    unheard.drop()
+    asking.token = "1.1.elsewhere"
+    asking.connect("b1")
+    world.run()
+    assert told(asking) == ["+ vans/1", "+ vans/1", "+ vans/2"]
+    assert picture_of(asking).number == 2
+    assert not asking.session.queue.flying
+    assert world.sites["b1"].broker.counts.waiting == 0
+
+
 def test_a_fence_around_a_thing_that_fell_silent_waits_for_it() -> None:
     world = World()
     publisher = Client(world, "p").connect("b1")

@@ -202,6 +202,7 @@ class Views:
         this session was with it: nobody knows what it was told there."""
         if anew:
             session.carried.views.clear()
+            self.flows.end_views(session)
         for sub in session.subscriptions.values():
             if sub.wanted.lasting and sub not in self._watches:
                 if not sub.wanted.qos:

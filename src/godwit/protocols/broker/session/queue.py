@@ -535,6 +535,14 @@ class Deliveries:
             self.counts.late_duplicates += 1
             self._finish(session, item)
 
+    def end_views(self, session: Session) -> None:
+        """Its client begins with other views: what is under way of those before is not for it, since it may have been
+        told something else under the same numbers. Packet identifiers stay in use until the client has released them.
+        Changes of views are under way or nowhere: none of them waits."""
+        for item in [item for item in session.queue.flying.values() if item.view and not item.received]:
+            self.counts.drop("ended")
+            self._finish(session, item)
+
     def _forget(self, session: Session, item: Item) -> None:
         del session.queue.flying[item.number]
         self.counts.waiting -= 1
