@@ -135,9 +135,11 @@ def test_what_is_told_between_brokers_is_told_by_the_clock_of_who_hears_it() -> 
     assert retimed(Forwarded("c", 1, kept), 50.0) == Forwarded("c", 1, Kept(moved, 1, since=950.0))
     assert retimed(Forwarded("c", 1, Kept(lasting, 1)), 50.0) == Forwarded("c", 1, Kept(lasting, 1))
     for kind in (Session, Copy):
-        said = retimed(kind("c", 1, Along(), (), (), (kept,), ()), 50.0)
+        said = retimed(kind("c", 1, Along(asks_since=900.0), (), (), (kept,), ()), 50.0)
         assert isinstance(said, Session | Copy)
         assert said.kept == (Kept(moved, 1, since=950.0),)
+        assert said.carried == Along(asks_since=950.0)
+        assert retimed(kind("c", 1, Along(), (), (), (), ()), 50.0) == kind("c", 1, Along(), (), (), (), ())
 
 
 def test_a_peer_with_an_absurd_clock_makes_no_absurd_times() -> None:

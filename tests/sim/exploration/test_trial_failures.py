@@ -406,6 +406,9 @@ CURED = {
     "dht-clean-start-by-a-calendar-that-was-behind": "A client started clean at a broker that was cut off, and whose"
     " calendar was behind, so that its older session counted as the newer. The two met, neither remembered anything,"
     " and what waited in both came twice.",
+    "dht-moved-while-its-client-subscribed": "A client that was told that its session is new had asked for the first of"
+    " its topics when that went to another broker. That did not know that the client was still asking: what the older"
+    " session wanted beside was wanted no longer when it went into the newer one.",
 }
 
 

@@ -267,6 +267,9 @@ class Carried(msgspec.Struct, array_like=True):
     not heard of it, and takes it for another."""
     hasty: bool = False
     """What its client said elsewhere before may come later than what it says now: somebody was not waited for."""
+    asks_since: Time = 0.0
+    """When its client began to subscribe in it, by the steady clock of the broker that says so; long ago where that is
+    not known. It may not have asked for all that it wants yet."""
 
 
 class Matchers(msgspec.Struct, frozen=True, array_like=True):
@@ -929,7 +932,7 @@ def retimed(content: Content, offset_s: float) -> Content:
             return msgspec.structs.replace(content, kept=_retimed_kept(content.kept, offset_s))
         case Session() | Copy():
             kept = tuple(_retimed_kept(one, offset_s) for one in content.kept)
-            return msgspec.structs.replace(content, kept=kept)
+            return msgspec.structs.replace(content, kept=kept, carried=_retimed_carried(content.carried, offset_s))
     return content
 
 
@@ -942,6 +945,12 @@ def _retimed(publication: Publication, offset_s: float) -> Publication:
 def _retimed_kept(kept: Kept, offset_s: float) -> Kept:
     since = _bounded(kept.since + offset_s) if kept.since else 0.0
     return msgspec.structs.replace(kept, publication=_retimed(kept.publication, offset_s), since=since)
+
+
+def _retimed_carried(carried: Carried, offset_s: float) -> Carried:
+    if not carried.asks_since:
+        return carried
+    return msgspec.structs.replace(carried, asks_since=_bounded(carried.asks_since + offset_s))
 
 
 def _bounded(time_s: float) -> float:

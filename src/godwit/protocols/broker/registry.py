@@ -426,7 +426,7 @@ class Registry:
         """These were granted to an older session of the client, which has gone into this one. A client that has heard
         that its session is new asks for them again, one after the other, and must miss nothing meanwhile. One that has
         not heard takes this session for the old one, and so must we."""
-        if session.subscriptions and self.switch.steady() > session.subscribed_s + INHERITED_S:
+        if session.subscriptions and not self._still_asks(session):
             return
         for wanted in granted:
             sub = remembered(session, wanted, 0) if wanted.key not in session.subscriptions else None
@@ -437,6 +437,17 @@ class Registry:
                 self._set(session, wanted, sub.condition, None)
                 session.subscriptions[wanted.key].inherited = True
                 self.switch.replays.start(session.subscriptions[wanted.key])
+        if self._still_asks(session):
+            self._disinherit_in_time(session)
+
+    def _still_asks(self, session: Session) -> bool:
+        """Whether its client may have begun to subscribe, here or where the session was, and not be done with it."""
+        return abs(self.switch.steady() - session.carried.asks_since) <= INHERITED_S
+
+    def _disinherit_in_time(self, session: Session) -> None:
+        if any(sub.inherited for sub in session.subscriptions.values()):
+            left_s = session.carried.asks_since + INHERITED_S - self.switch.steady()
+            self.switch.host.after(max(0.0, left_s), partial(self._disinherit, session))
 
     def _disinherit(self, session: Session) -> None:
         """The client has asked for all that it wants."""
@@ -445,11 +456,12 @@ class Registry:
                 self.unsubscribe(session, key)
 
     def _begin_to_ask(self, session: Session) -> None:
-        now_s = self.switch.steady()
-        if session.subscribed_s + INHERITED_S < now_s:
-            session.subscribed_s = now_s
-            if session.carried.memory is not None or any(sub.inherited for sub in session.subscriptions.values()):
-                self.switch.host.after(INHERITED_S, partial(self._disinherit, session))
+        if self._still_asks(session):
+            return
+        session.carried.asks_since = self.switch.steady()
+        self._disinherit_in_time(session)
+        if session.carried.memory is not None:
+            self.switch.ledger.put_session(session)
 
     def unsubscribe(self, session: Session, key: str) -> Reason:
         sub = session.subscriptions.pop(key, None)

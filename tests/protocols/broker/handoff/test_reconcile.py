@@ -154,6 +154,48 @@ def test_a_client_that_subscribed_long_ago_does_not_get_back_what_it_has_not_ask
     assert set(away.world.sites["b3"].broker.sessions["s"].subscriptions) == {"a/#"}
 
 
+def _asking_while_it_moves() -> Away:
+    """The client has asked for the first of its topics in its new session at b3, which then goes to b2."""
+    away = Away(0)
+    away.leave()
+    away.subscriber.connect("b3")
+    away.world.run(4)
+    away.subscriber.subscribe("a/#", qos=2)
+    away.world.run(1)
+    away.subscriber.drop()
+    away.subscriber.connect("b2")
+    away.world.run(1)
+    return away
+
+
+def test_a_session_that_moves_takes_along_that_its_client_has_just_begun_to_subscribe() -> None:
+    away = _asking_while_it_moves()
+    away.world.sites["b1"].start()
+    away.world.run(5)
+    sessions = away.world.sites["b2"].broker.sessions
+    assert set(sessions["s"].subscriptions) == {"a/#", "b/#"}
+    away.world.run(INHERITED_S)
+    assert set(sessions["s"].subscriptions) == {"a/#"}
+
+
+def test_so_does_one_whose_broker_crashes() -> None:
+    away = _asking_while_it_moves()
+    away.world.sites["b2"].crash()
+    away.world.run(1)
+    away.world.sites["b2"].start()
+    away.world.run(1)
+    away.world.sites["b1"].start()
+    away.world.run(5)
+    assert set(away.world.sites["b2"].broker.sessions["s"].subscriptions) == {"a/#", "b/#"}
+
+
+def test_one_that_moves_long_after_its_client_has_subscribed_does_not_get_back_what_that_has_not_asked_for() -> None:
+    away = _asking_while_it_moves()
+    away.world.run(INHERITED_S)
+    away.come_back()
+    assert set(away.world.sites["b2"].broker.sessions["s"].subscriptions) == {"a/#"}
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_what_both_sessions_were_owed_comes_once_and_nothing_is_lost(seed: int) -> None:
     away = Away(seed)

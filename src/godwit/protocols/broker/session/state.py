@@ -516,7 +516,6 @@ class Session:
         "row",
         "sequence",
         "standing",
-        "subscribed_s",
         "subscriptions",
         "will_timer",
     )
@@ -546,8 +545,6 @@ class Session:
         self.inflight_max = NUMBER_MAX
         self.sequence = 0
         self.subscriptions: dict[str, Sub] = VACANT
-        self.subscribed_s = -inf
-        """When its client asked for something first; long ago where this is not known."""
         self.row = 0
         self.kept_back: tuple[tuple[Publication, int], ...] = ()
         """What the client says while others have not heard all that it said elsewhere; it is not acknowledged."""
