@@ -409,6 +409,11 @@ CURED = {
     "dht-moved-while-its-client-subscribed": "A client that was told that its session is new had asked for the first of"
     " its topics when that went to another broker. That did not know that the client was still asking: what the older"
     " session wanted beside was wanted no longer when it went into the newer one.",
+    "sites-dht-matched-while-its-session-cannot-leave-the-gateway": "A client had an event and crossed to a gateway,"
+    " which had brought it there before: its matching broker was down. So the session could not leave the gateway yet,"
+    " and the client got a new one elsewhere, which took the event when it was matched.",
+    "sites-dht-brought-before-the-session-and-matched-after-it": "The same with the gateway cut off from the matching"
+    " broker. The new session had to leave for the other site as soon as the older had gone into it.",
 }
 
 

@@ -9,7 +9,7 @@ from godwit.filters.filters import Filter
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.dealing import Dealing
 from godwit.protocols.broker.fabric.base import ANYTHING, Fabric
-from godwit.protocols.broker.fabric.border import in_all_sites
+from godwit.protocols.broker.fabric.border import in_all_sites, site_in
 from godwit.protocols.broker.fabric.passages import Passage
 from godwit.protocols.broker.interest.shares import Shares, key_of
 from godwit.protocols.broker.interest.stated import Lingering
@@ -35,6 +35,8 @@ IN_VAIN = "/in vain"
 """Under which what stays of a copy that gave way keeps what it has; no broker can be named so."""
 ABROAD = "/abroad"
 """Under which is kept back what comes to a session that is crossing between sites; no broker can be named so."""
+BROUGHT = "/brought"
+"""Under which is kept back what a gateway has brought that is waited for itself; no broker can be named so."""
 
 TOGETHER_MIN = 4
 """So many that came together for a session and cannot leave yet wait as one."""
@@ -88,6 +90,8 @@ class Switch:
         self.on_published: Callable[[Publication], None] | None = None
         self.site = ""
         """Where this broker is, if there are several sites."""
+        self.gateway: NodeId = ""
+        """The broker by which alone something comes here from other sites; empty where that is this one, or not one."""
         self.archives_matched = False
         """Whether an archive is kept of what this broker matches, and not of what its clients publish: in a ring. What
         is in the archive is then what is in the stream of its broker, here too."""
@@ -401,8 +405,14 @@ class Switch:
         if (carried.passages or carried.stays) and group is None and self._was_had(session, origin, publication):
             self.counts.late_duplicates += 1
             return
-        if publication.passage is not None and group is None and not self._passes(session, origin, publication):
-            return
+        if publication.passage is not None and group is None:
+            if self._waits_for_gateway(session, origin, publication):
+                if qos and self._takes(session, origin, publication) and is_own(session, self.stamp, publication):
+                    item = self._item(publication, qos, retain, identifiers, body, group, pace)
+                    self._keep_brought(session, item)
+                return  # at QoS 0 it may be lost, and must not come twice
+            if not self._passes(session, origin, publication):
+                return
         if session.plain:
             if pace:
                 self.paces.take(session, self._item(publication, qos, retain, identifiers, body, group, pace))
@@ -423,6 +433,40 @@ class Switch:
                 self.flows.pass_on_once(
                     session, publication, retain, identifiers, self._is_repeated(origin, publication)
                 )
+
+    def _waits_for_gateway(self, session: Session, origin: NodeId, publication: Publication) -> bool:
+        """Whether this may have been had in another site. An older session of the client is at the gateway that alone
+        brings such things, and what that had brought for it in a ring may be matched late. That comes by no
+        stream in which the gateway could say where the older one ends; its word that it has none stands behind it."""
+        memory, gateway = session.carried.memory, self.gateway
+        if memory is None or not gateway or origin == gateway or session.standing.state is State.SHADOW:
+            return False
+        if gateway not in memory.awaited or gateway in memory.answered or memory.original is not None:
+            return False
+        return self.fabric.is_known(gateway) and publication.passage is not None and bool(site_in(publication.passage))
+
+    def _keep_brought(self, session: Session, item: Item) -> None:
+        session.inflow.hold(BROUGHT, item)
+        if session.durable:
+            self.ledger.put_item(session, item, BROUGHT)
+
+    def release_brought(self, session: Session) -> None:
+        """What the gateway had brought, if that has said that it has no older session. If one has come from there it
+        knows what it has had."""
+        for item in session.inflow.held.pop(BROUGHT, ()):
+            origin, passage = item.stamp[0] if item.stamp is not None else self.name, item.label.passage
+            moves = session.standing.state is State.SHADOW
+            had = self._was_had(session, origin, item.label)
+            if not (had or moves) and self._waits_for_gateway(session, origin, item.label):
+                session.inflow.hold(BROUGHT, item)
+                continue
+            self.ledger.delete_item(session, item)
+            if had or not (moves or passage is None or session.passes(passage)):
+                self.counts.late_duplicates += 1
+            elif moves:
+                self.forward(session, item, session.line)
+            else:
+                self._give_moving(session, origin, item)
 
     def _item(
         self,

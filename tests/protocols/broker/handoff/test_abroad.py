@@ -240,6 +240,41 @@ def test_what_is_subscribed_to_while_the_session_arrives_comes_from_its_old_site
     nothing_is_under_way(land)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 3])
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_what_the_session_at_the_gateway_has_had_does_not_come_to_a_newer_one(seed: int, fabric: str) -> None:
+    land = Land("a1-a2 a1-b1 b1-b2", seed, fabric)
+    land.client("t", "b1", "#")  # so that it is wanted in that site
+    client, speaker = land.client(f"s{seed}", "a2", "#"), land.client("p", "a1")
+
+    def say() -> None:
+        for at in range(8):
+            speaker.speak(f"x{at}/y", {}, 2)
+
+    for to in ("b2", "a2"):
+        client.come(to)
+        land.run(3.0)
+    land.cluster.cut("b1", "b2")
+    say()
+    land.run(0.2)
+    assert sorted(client.order) == [*land.said], "it has had them in its site"
+    client.come("b1")
+    land.run(3.0)
+    assert client.admissions[-1].at == "b1"
+    say()
+    client.come("b2")
+    land.run(15.0)
+    assert client.admissions[-1].at == "b2"
+    assert not client.admissions[-1].present
+    land.cluster.heal("b1", "b2")
+    land.run(20.0)
+    say()
+    land.run(20.0)
+    assert client.inside
+    assert sorted(client.order) == [*land.said]
+    nothing_is_under_way(land)
+
+
 def test_where_nobody_has_the_session_the_client_gets_a_new_one() -> None:
     land = Land("a1-a2 a1-b1 b1-b2")
     client = land.client("s", "a2", "x/#")

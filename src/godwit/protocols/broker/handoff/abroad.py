@@ -122,6 +122,8 @@ class Abroad:
         self.site = self.site or next((one.site for one in self.seats.values()), "")
         self.own_name = known_as(self.site, self.name) if self.site else self.name
         self.switch.site = self.site
+        alone = len(self.seats) == 1 and self.gateway is None
+        self.switch.gateway = next(iter(self.seats)) if alone else ""
 
     @property
     def unfinished(self) -> int:

@@ -248,6 +248,7 @@ class Turning:
 
     def go_on(self, session: Session) -> None:
         """Somebody for whom what older sessions kept had to wait has come, or does not come any more."""
+        self.switch.release_brought(session)
         kept = [(born, key) for key in session.inflow.held if (born := born_of(key)) is not None]
         for born, key in sorted(kept, reverse=True):
             items, free = session.inflow.held.pop(key), []
