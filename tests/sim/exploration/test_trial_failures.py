@@ -414,6 +414,8 @@ CURED = {
     " and the client got a new one elsewhere, which took the event when it was matched.",
     "sites-dht-brought-before-the-session-and-matched-after-it": "The same with the gateway cut off from the matching"
     " broker. The new session had to leave for the other site as soon as the older had gone into it.",
+    "sites-dht-gateway-unknown-to-a-lost-disk": "A broker lost its disk, and its gateway did not tell it again that it"
+    " is one. What its clients wanted was not told to the other site, and did not come from there.",
 }
 
 

@@ -275,6 +275,24 @@ def test_what_the_session_at_the_gateway_has_had_does_not_come_to_a_newer_one(se
     nothing_is_under_way(land)
 
 
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_a_broker_that_has_lost_its_disk_hears_of_its_gateway_again(fabric: str) -> None:
+    land = Land("a1-a2 a1-b1 b1-b2 b1-b3 b2-b3", fabric=fabric)
+    client, speaker = land.client("s", "a2", "x/#"), land.client("p", "a1")
+    land.cluster.crash("b2")
+    land.run(1.0)
+    land.cluster.start("b2", keep_disk=False)
+    land.run(10.0)
+    client.come("b2")
+    land.run(2 * LINGER_S)
+    assert client.admissions[-1].present
+    assert sessions_of(land, "s") == ["b2"]
+    speaker.speak("x/y", {}, 2)
+    land.run(10.0)
+    everything_came_once(land, client)
+    nothing_is_under_way(land)
+
+
 def test_where_nobody_has_the_session_the_client_gets_a_new_one() -> None:
     land = Land("a1-a2 a1-b1 b1-b2")
     client = land.client("s", "a2", "x/#")

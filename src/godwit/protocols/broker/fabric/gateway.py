@@ -146,6 +146,8 @@ class Gateway:
         self._seat = Seated(options.site)
         """What this one says of itself."""
         self._seated_to: dict[NodeId, Seated] = {}
+        """What brokers of the site were told last, on the disks that they have."""
+        self._told_disks: dict[NodeId, int] = {}
         self._cycles: dict[NodeId, Path] = {}
         self._held: dict[NodeId, tuple[Filters, Filters]] = {}
         """By neighbor: what it offers and wants, as the router knows it."""
@@ -406,6 +408,12 @@ class Gateway:
         if seated != self._seat:
             self._seat = seated = msgspec.structs.replace(seated, number=self._seat_numbers.next())
         for broker in sorted(self.brokers):
+            disk = self.base.disk_of(broker)
+            if self._told_disks.get(broker, 0) not in (0, disk):
+                # It has lost what it was told.
+                self._seated_to.pop(broker, None)
+                self._offered_to.pop(broker, None)
+            self._told_disks[broker] = disk
             is_fellow = broker in self.options.gateways or broker in self._seated
             told = self._seated_to.get(broker)
             if told is None or told.crosses != seated.crosses or (is_fellow and told != seated):
