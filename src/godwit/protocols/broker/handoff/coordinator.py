@@ -633,6 +633,7 @@ class Moves:
         elif session is not None and is_reserved and self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, fetch.epoch, origin)
         elif session is not None and fetch.copy == session.standing.copied and origin in session.standing.copies:
+            self._leave_former(fetch.client)
             self.leaving.give(session, origin, fetch.epoch if fetch.held else 0)
         elif session is not None and fetch.held:
             # The client was let in there and is here again, though it does not know of there: that was in vain.
@@ -643,6 +644,7 @@ class Moves:
         elif session is not None:
             then = partial(self.on_fetch, origin, fetch)
             if not self._hears_client(session, Contested(origin, "Fetch", fetch.epoch, then, fetch.proof)):
+                self._leave_former(fetch.client)
                 self.leaving.transfer(session, origin)
         elif waiting is not None and waiting.source != origin and not fetch.held:
             waiting.wanted_by = max(waiting.wanted_by or (0, ""), (fetch.epoch, origin))
@@ -650,6 +652,14 @@ class Moves:
             lead = self._lead(fetch.client) if waiting is None else ("", 0)
             self.reserving.renounce(fetch.client, origin)
             self.fabric.send((origin,), Nothing(fetch.client, fetch.epoch, *lead))
+
+    def _leave_former(self, client: str) -> None:
+        """The session goes to a broker where the client has appeared since. Who waits here beside it, for the one in
+        which it was last, is taken over as if it had been let in. Else it would ask for the session again, and two
+        connections of a client, one of which is dead, would take it from each other without end."""
+        waiting = self.waiting.get(client)
+        if waiting is not None and waiting.former and waiting.wanted_by is None:
+            self._refuse_waiting(self.stop_waiting(client))
 
     def _hears_client(self, session: Session, claim: Contested) -> bool:
         """Whether the client, which is connected here, is heard before another broker gets its session. In a tree
