@@ -772,7 +772,9 @@ def test_sessions_are_bounded_and_those_that_are_there_come_back() -> None:
     world = World()
     broker = world.sites["b1"].broker
     broker.capacity = Capacity(sessions_max=2)
-    Client(world, "a").connect("b1").drop()
+    first = Client(world, "a").connect("b1")
+    world.run(1)
+    first.drop()
     Client(world, "b").connect("b1")
     late = Client(world, "c").connect("b1")
     assert late.closed == [Reason.QUOTA_EXCEEDED]

@@ -416,9 +416,9 @@ CURED = {
     " broker. The new session had to leave for the other site as soon as the older had gone into it.",
     "sites-dht-gateway-unknown-to-a-lost-disk": "A broker lost its disk, and its gateway did not tell it again that it"
     " is one. What its clients wanted was not told to the other site, and did not come from there.",
-    "sites-ring-met-a-broker-of-another-site": "A session crossed to another site. Its gateway named the broker there to"
-    " one of its own ring, as the one to which the session had gone. That took it for a broker of the ring, and kept for"
-    " ever what it had to tell it.",
+    "dht-told-nothing-before-it-went": "A client came without a token to a broker whose disk was full, and went before"
+    " it could be told that its session is new. It came once more without a token, was told that its session is"
+    " present, and subscribed to nothing.",
     "taken-from-each-other-without-end": "A client knocked at two brokers, of which one had not noticed that its"
     " connection was over, and showed each a token by which it was last at the other. Each of the two waited for the"
     " other's session and asked for it whenever it had gone there: it went to and fro without end.",

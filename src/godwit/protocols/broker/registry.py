@@ -115,7 +115,7 @@ class Registry:
         strange = carried.strange or (strayed and self.moves.is_of_another(session, opening))
         carried.strange = strange and (not opening.token or opening.token != carried.token)
         carried.unshown = carried.unshown and (strayed or not opening.token)
-        if present and carried.strange:
+        if present and (carried.strange or (session.untold and not session.subscriptions)):
             present = False
             self._forget_incoming(session)
         session.become(Cause.ADMITTED)
@@ -142,12 +142,22 @@ class Registry:
         if session.is_proven:
             self.moves.objections.attached(session)
         outlet.opened(session, present)
+        if session.durable and not present:
+            session.untold = True
+            self.switch.store.settled(partial(self._told, session, outlet))
         self.switch.views.wake(session, anew=not present or strayed)
         if session.carried.replays:
             self.switch.replays.wake(session)
         if self.switch.paces.subs:
             self.switch.paces.wake(session)
         self.switch.flows.attached(session)
+
+    @staticmethod
+    def _told(session: Session, outlet: Outlet) -> None:
+        """The disk has it, and the answer leaves; unless the client has gone meanwhile. Where nothing is wanted yet that
+        is told so once more: else it would take this session for one in which it has subscribed."""
+        if session.outlet is outlet:
+            session.untold = False
 
     def _forget_incoming(self, session: Session) -> None:
         """A client that is told that its session is new begins its packet identifiers anew: what it says under one of

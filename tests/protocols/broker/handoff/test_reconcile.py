@@ -154,6 +154,17 @@ def test_a_client_that_subscribed_long_ago_does_not_get_back_what_it_has_not_ask
     assert set(away.world.sites["b3"].broker.sessions["s"].subscriptions) == {"a/#"}
 
 
+def test_a_client_that_goes_before_the_disk_has_its_session_is_told_once_more_that_it_is_new() -> None:
+    world = World(1, disk_s=2.0)
+    client = Client(world, "s").connect("b1")
+    world.run(1)
+    client.drop().connect("b1")
+    world.run(5)
+    client.drop().connect("b1")
+    world.run(1)
+    assert client.presents == [False, False, True]
+
+
 def _asking_while_it_moves() -> Away:
     """The client has asked for the first of its topics in its new session at b3, which then goes to b2."""
     away = Away(0)

@@ -517,6 +517,7 @@ class Session:
         "sequence",
         "standing",
         "subscriptions",
+        "untold",
         "will_timer",
     )
 
@@ -545,6 +546,8 @@ class Session:
         self.inflight_max = NUMBER_MAX
         self.sequence = 0
         self.subscriptions: dict[str, Sub] = VACANT
+        self.untold = False
+        """The answer that its session is new has not left: it waits for the disk, or its client went before that."""
         self.row = 0
         self.kept_back: tuple[tuple[Publication, int], ...] = ()
         """What the client says while others have not heard all that it said elsewhere; it is not acknowledged."""
