@@ -154,7 +154,7 @@ class Registry:
 
     @staticmethod
     def _told(session: Session, outlet: Outlet) -> None:
-        """The disk has it, and the answer leaves; unless the client has gone meanwhile. Where nothing is wanted yet that
+        """The disk has it, and the answer leaves; unless the client has gone meanwhile. Where nothing is wanted yet it
         is told so once more: else it would take this session for one in which it has subscribed."""
         if session.outlet is outlet:
             session.untold = False
