@@ -9,6 +9,7 @@ from tests.seeds import few
 
 from godwit.protocols.broker import messages
 from godwit.protocols.broker.api import Opening, Reason, Will
+from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.publication import Publication
 from godwit.sim.brokers.chaos import Chaos, Wild
 from godwit.sim.brokers.client import Client
@@ -350,6 +351,31 @@ def test_no_copy_becomes_the_session_while_an_older_one_waits_for_a_broker_to_tu
     world.run(20)
     assert subscriber.presents == [False, False, True]
     _know(world, {b2: "b1 b2 b3 b4", b3: "b1 b2 b3 b4", b4: "b1 b2 b3 b4"})
+    world.run(20)
+    nothing_is_left(world)
+
+
+@pytest.mark.parametrize("handoff", ["reactive", "proactive"])
+def test_a_dead_connection_does_not_take_the_session_from_its_client_without_end(handoff: Handoff) -> None:
+    """Each of the two shows a token by which the client was last at the other's broker."""
+    world = World(2, handoff=handoff)
+    client = Client(world, "s").connect("b1").subscribe("a/#", qos=1)
+    first = client.session.carried.token
+    world.run()
+    client.drop().connect("b2", token=first)
+    world.run()
+    second = client.session.carried.token
+    dead = Client(world, "s").connect("b1", token=second)
+    client.connect("b2", token=f"?{second}")
+    world.run(0.01)
+    client.drop(notice_s=None)
+    for _ in range(5):
+        if client.connection is None:  # it was taken over, and is alive
+            client.connect("b2", token=first)
+        world.run(1)
+    assert dead.closed == [Reason.SESSION_TAKEN_OVER]
+    assert client.inside
+    client.drop()
     world.run(20)
     nothing_is_left(world)
 
