@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from godwit.commands.demo.findings import busy, disordered, missing, slow, told_of
+from godwit.commands.demo.findings import busy, disordered, missing, repeated, slow, told_of
 from godwit.commands.demo.ledger import Ledger
 from godwit.filters.text import parse
 from godwit.net.ops.report import ClientRow, Report
@@ -61,3 +61,15 @@ def test_what_came_behind_something_newer_is_told_with_where_its_subscriber_had_
         "ann got 2 of p behind newer ones, first at 5.0 s, after market to station to harbour"
     ]
     assert disordered(kept.facts[:6], named) == []
+
+
+def test_what_came_once_more_is_told_with_where_its_subscriber_had_been() -> None:
+    kept = Ledger()
+    for time_s, place in ((0.0, "h:1"), (2.0, "h:2")):
+        kept.arrived(time_s, "ann", place)
+        kept.delivered(time_s + 1.0, "ann", "p", 7)
+        kept.delivered(time_s + 1.0, "bob", "p", 7 + int(time_s))
+    assert repeated(kept.facts, {"h:1": "harbour", "h:2": "market"}) == [
+        "ann got 1 of p once more, first at 3.0 s, after harbour to market"
+    ]
+    assert repeated(kept.facts[:3], {}) == []

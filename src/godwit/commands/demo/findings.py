@@ -49,6 +49,7 @@ async def findings(play: Play) -> list[str]:
         lines.append(f"{name}, {state}, misses {len(events):,}: {some}{', ...' if len(events) > 3 else ''}")
     if len(found) > SHOWN:
         lines.append(f"and {len(found) - SHOWN} others miss something")
+    lines += repeated(play.ledger.facts, named)
     lines += disordered(play.ledger.facts, named)
     lines += (told_of(broker.name, report) for broker, report in zip(play.brokers, reports, strict=True))
     return [*lines, *busy(max(play.late_s.values(), default=0.0))]
@@ -57,22 +58,51 @@ async def findings(play: Play) -> list[str]:
 def disordered(facts: Iterable[Fact], named: Mapping[str, str]) -> list[str]:
     """By subscriber and publisher what came behind something newer, and where the subscriber had been before that."""
     newest: dict[tuple[str, str], int] = {}
+    found = Strange("behind newer ones")
+    for time_s, client, (publisher, sequence), way in _deliveries(facts, named):
+        if sequence < newest.get((client, publisher), -1):
+            found.note(time_s, client, publisher, way)
+        newest[client, publisher] = max(sequence, newest.get((client, publisher), -1))
+    return found.lines()
+
+
+def repeated(facts: Iterable[Fact], named: Mapping[str, str]) -> list[str]:
+    """By subscriber and publisher what came once more, and where the subscriber had been before that."""
+    had: set[tuple[str, EventId]] = set()
+    found = Strange("once more")
+    for time_s, client, event, way in _deliveries(facts, named):
+        if (client, event) in had:
+            found.note(time_s, client, event[0], way)
+        had.add((client, event))
+    return found.lines()
+
+
+class Strange:
+    """Deliveries that ought not to be as they are, by subscriber and publisher."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+        self._found: dict[tuple[str, str], tuple[float, int, list[str]]] = {}
+
+    def note(self, time_s: float, client: str, publisher: str, way: list[str]) -> None:
+        first_s, many, first_way = self._found.get((client, publisher), (time_s, 0, way[-3:]))
+        self._found[client, publisher] = first_s, many + 1, first_way
+
+    def lines(self) -> list[str]:
+        return [
+            f"{client} got {many:,} of {publisher} {self.how}, first at {first_s:.1f} s, after {' to '.join(way)}"
+            for (client, publisher), (first_s, many, way) in list(self._found.items())[:SHOWN]
+        ]
+
+
+def _deliveries(facts: Iterable[Fact], named: Mapping[str, str]) -> Iterator[tuple[float, str, EventId, list[str]]]:
+    """When who got what, and where that one had been by then."""
     places: dict[str, list[str]] = {}
-    found: dict[tuple[str, str], tuple[float, int, list[str]]] = {}
     for time_s, _, record in facts:
         if record.kind == "attached":
             places.setdefault(record.client, []).append(named.get(record.peer, record.peer))
         elif record.kind == "delivered" and record.event is not None:
-            publisher, sequence = record.event
-            pair = record.client, publisher
-            if sequence < newest.get(pair, -1):
-                first_s, many, way = found.get(pair, (time_s, 0, places.get(record.client, [])[-3:]))
-                found[pair] = first_s, many + 1, way
-            newest[pair] = max(sequence, newest.get(pair, -1))
-    return [
-        f"{client} got {many:,} of {publisher} behind newer ones, first at {first_s:.1f} s, after {' to '.join(way)}"
-        for (client, publisher), (first_s, many, way) in list(found.items())[:SHOWN]
-    ]
+            yield time_s, record.client, record.event, places.get(record.client, [])
 
 
 async def _report(broker: BrokerProcess) -> Report | None:
