@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 from random import Random, SystemRandom
+from time import perf_counter
 from typing import Protocol
 
 from godwit.protocols.host import Core, LocalError, Message, NodeId, Record, RemoteError, Timer
@@ -35,6 +36,60 @@ def boot_of_machine() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
+
+
+class Behind(Protocol):
+    """Something that has come over it has not been looked at."""
+
+    def go_on(self) -> None: ...
+
+
+class Turns:
+    """Lets one turn of the loop last `most_s`, about: who has said more than fits waits, and says the rest later.
+
+    The loop reads from whoever sends fast until nothing is left, megabytes at a time, and lets nothing leave meanwhile;
+    nor does it look at clocks. On a busy machine that is long enough to be taken for dead.
+    """
+
+    def __init__(self, most_s: float) -> None:
+        self.most_s = most_s
+        self._behind: deque[Behind] = deque()
+        self._is_due = False
+        self._end_s: float | None = None
+
+    def is_over(self) -> bool:
+        """Whether this turn has lasted long enough; the first to ask begins it."""
+        now_s = perf_counter()
+        if self._end_s is None:
+            self._end_s = now_s + self.most_s
+            asyncio.get_running_loop().call_soon(self._begin)
+        return now_s > self._end_s
+
+    def wait(self, one: Behind) -> None:
+        """Let it go on in a later turn."""
+        self._behind.append(one)
+        self._next_soon()
+
+    def _begin(self) -> None:
+        self._end_s = None
+
+    def _next(self) -> None:
+        """Round and round among those who have said much. What came meanwhile from anybody else, clients and brokers,
+        was looked at before this, and will be before the next."""
+        self._is_due = False
+        self._end_s = end_s = perf_counter() + self.most_s
+        for _ in range(len(self._behind)):
+            self._behind.popleft().go_on()
+            if perf_counter() > end_s:
+                break
+        self._end_s = None
+        if self._behind:
+            self._next_soon()
+
+    def _next_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._next)
 
 
 class AsyncHost:

@@ -83,8 +83,9 @@ class Work:
 @pytest.fixture(autouse=True)
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     clock = Work()
-    for name in ("connection.perf_counter", "connection.thread_time", "front.perf_counter", "subscribe.perf_counter"):
+    for name in ("connection.perf_counter", "connection.thread_time", "subscribe.perf_counter"):
         monkeypatch.setattr(f"godwit.net.mqtt.{name}", clock)
+    monkeypatch.setattr("godwit.net.host.perf_counter", clock)
     return clock
 
 

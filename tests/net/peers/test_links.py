@@ -66,6 +66,40 @@ def test_large_messages_pass_and_too_large_ones_are_counted() -> None:
     played(scene)
 
 
+def test_who_says_much_at_once_is_heard_bit_by_bit() -> None:
+    """A process that has little of a processor must not hear one peer for seconds: nothing leaves meanwhile, so that
+    the others take it for dead."""
+
+    async def scene() -> None:
+        a, b = Station("a"), Station("b")
+        b.dialler.dial(await a.listen())
+        await until(lambda: a.peers and b.peers)
+        hear, turns = b.links.on_message, 0
+
+        def slowly(peer: str, message: Message) -> None:
+            time.sleep(0.001)
+            hear(peer, message)
+
+        async def count() -> None:
+            nonlocal turns
+            while len(b.heard) < 1_000:
+                turns += 1
+                await asyncio.sleep(0)
+
+        b.links.on_message = slowly
+        for number in range(1_000):
+            a.links.send("b", beat(number))
+        await count()
+        assert turns > 20
+        assert b.heard == [("a", beat(number)) for number in range(1_000)]
+        a.links.send("b", beat(1_000))
+        await until(lambda: len(b.heard) == 1_001)
+        await a.stop()
+        await b.stop()
+
+    played(scene)
+
+
 def test_a_large_message_may_come_together_with_the_proof() -> None:
     """A broker says what it wants as soon as it is linked, which may be much: nobody must be refused for that."""
 

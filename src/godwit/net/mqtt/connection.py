@@ -515,7 +515,7 @@ class Connection(Requests):
         self._came_b = 0
         if self.state is State.OPEN and not self._is_behind:
             self.stop_reading(Hold.TURN)
-            self.front.take_turns(self)
+            self.front.turns.wait(self)
 
     def eof_received(self) -> bool:
         """The client says no more. What it has said counts, a goodbye above all, and may be waiting for its turn; the
@@ -554,7 +554,7 @@ class Connection(Requests):
             self.front.flush_read(more=self._gathers and self._unread is not None)
         if self._unread is not None or self._asked is not None:
             self.stop_reading(Hold.TURN)
-            self.front.take_turns(self)
+            self.front.turns.wait(self)
         took_s = clock() - began
         most_s = GATHERED_S if self._gathers else SHARE_S
         if took_s > most_s or (self._unread is not None and took_s < AIMED * most_s):
@@ -567,7 +567,7 @@ class Connection(Requests):
         if self._asked is not None:
             self._go_on_subscribing()
             if self._asked is not None:
-                self.front.take_turns(self)
+                self.front.turns.wait(self)
                 return
         unread, self._unread = self._unread, None
         if unread:

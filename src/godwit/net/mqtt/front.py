@@ -6,14 +6,13 @@ import asyncio
 import errno
 import logging
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from godwit.net.host import Turns
 from godwit.net.mqtt.encode import Forms
 from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
 from godwit.net.mqtt.routes import FEW, Routes
@@ -95,8 +94,8 @@ class Front:
         self.output_share_bytes = self.options.output_bytes_max
         """What may wait for a client that does not read, as many as there are of them now."""
         self._slow = 0
-        self._busy: deque[Connection] = deque()
-        self._turning = False
+        self.turns = Turns(TURN_S)
+        """Of who has more to be looked at than fits into its share: others first, then it again."""
         self.routes = Routes(broker, self.connections)
         self.reading = False
         """What a client said is looked at: answers and deliveries need not wait for another turn of the loop."""
@@ -224,27 +223,6 @@ class Front:
         options = self.options
         share = options.backlog_bytes_max // max(self._slow, 1)
         self.output_share_bytes = min(options.output_bytes_max, share)
-
-    def take_turns(self, connection: Connection) -> None:
-        """It has more to be looked at than fits into its share: others first, then it again, in a later turn."""
-        self._busy.append(connection)
-        self._turn_soon()
-
-    def _turn_soon(self) -> None:
-        if self._busy and not self._turning:
-            self._turning = True
-            self.loop.call_soon(self._next_turn)
-
-    def _next_turn(self) -> None:
-        """Round and round among those who have said much. What came meanwhile from anybody else, clients and brokers,
-        was looked at before this, and will be before the next."""
-        end = perf_counter() + TURN_S
-        for _ in range(len(self._busy)):
-            self._busy.popleft().go_on()
-            if perf_counter() > end:
-                break
-        self._turning = False
-        self._turn_soon()
 
     def _look_around(self) -> None:
         self.tick += 1

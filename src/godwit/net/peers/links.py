@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from godwit.net.address import is_loopback
+from godwit.net.host import Turns
 from godwit.net.identity import Identity
 from godwit.net.peers.frames import (
     Control,
@@ -46,6 +47,8 @@ MIB = 1024 * 1024
 HIGH_WATER_B = MIB
 LINGER_S = 2.0
 """How long a closed link may take to say its last words."""
+TURN_S = 0.02
+"""What all peers together may cost in one turn of the loop. Meanwhile nothing leaves, and no client is heard."""
 
 
 class LinkOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +91,8 @@ class Link(asyncio.Protocol):
         self._queue_b = 0
         self._paused = False
         self._later: asyncio.TimerHandle | None = None
+        self.is_behind = False
+        """The peer has said more than fits into a turn of the loop."""
         self._name: NodeId = ""
         self._pace: Pace | None = None
         """Of its peer, once that is admitted."""
@@ -140,9 +145,20 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.heard_s = self.loop.time()
         self.traffic.wire_in += len(data)
+        self._hear(data)
+
+    def go_on(self) -> None:
+        """With what came before its turn was over."""
+        self.is_behind = False
+        self._hear(b"")
+        if not self.is_behind and (transport := self._open()) is not None:
+            transport.resume_reading()
+
+    def _hear(self, data: bytes) -> None:
+        """As much of it as fits into this turn; nothing is read while the rest waits."""
         try:
             for kind, body in self._reader.feed(data):
-                if self._transport is None or self._transport.is_closing():
+                if self._open() is None:
                     return
                 if self.handshake.opens:
                     body = self.handshake.opened(kind, body)
@@ -152,6 +168,9 @@ class Link(asyncio.Protocol):
                     self._take_message(self._unpacked(body))
                 else:
                     self._take_control(body)
+                if self.links.turns.is_over() and self.handshake.state is State.ADMITTED:
+                    self._wait()
+                    break
         except RemoteError as error:
             if self.handshake.state is State.ADMITTED:
                 self.links.dropped["malformed"] += 1
@@ -164,6 +183,15 @@ class Link(asyncio.Protocol):
             else:
                 self.refuse(error)
         self.links.on_read()
+
+    def _open(self) -> asyncio.Transport | None:
+        return None if self._transport is None or self._transport.is_closing() else self._transport
+
+    def _wait(self) -> None:
+        if not self.is_behind and (transport := self._open()) is not None:
+            self.is_behind = True
+            transport.pause_reading()
+            self.links.turns.wait(self)
 
     def _take_message(self, body: bytes) -> None:
         if self.handshake.state is not State.ADMITTED:
@@ -237,7 +265,7 @@ class Link(asyncio.Protocol):
         self._queue_b += len(frame)
 
     def _flush(self) -> None:
-        if self._paused or self._transport is None or self._transport.is_closing():
+        if self._paused or self._open() is None:
             return
         pace = self._pace
         data = b"".join(self._queue) if pace is None else self._due(pace)
@@ -249,10 +277,10 @@ class Link(asyncio.Protocol):
 
     def _let_go(self, data: bytes) -> None:
         """What is said to a connection that has ended is lost with it."""
-        if self._transport is not None and not self._transport.is_closing():
+        if (transport := self._open()) is not None:
             self.said_s = self.loop.time()
             self.traffic.wire_out += len(data)
-            self._transport.write(data)
+            transport.write(data)
 
     def _due(self, pace: Pace) -> bytes:
         """What may leave now, byte by byte, so that the other end hears something all the time; the rest follows."""
@@ -305,9 +333,9 @@ class Link(asyncio.Protocol):
             self.admitted.exception()
 
     def hang_up(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.close()
-            self.loop.call_later(LINGER_S, self._transport.abort)
+        if (transport := self._open()) is not None:
+            transport.close()
+            self.loop.call_later(LINGER_S, transport.abort)
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -369,6 +397,7 @@ class Links:
         self.encode = encode
         self.decode = decode
         self.loop = asyncio.get_running_loop()
+        self.turns = Turns(TURN_S)
         self.up: dict[NodeId, Link] = {}
         self.address = ""
         """Where others can dial us, as told to them."""
@@ -552,7 +581,7 @@ class Links:
         deaf_s, self._due_s = now - self._due_s, now + options.heartbeat_s / 2
         self._beat = self.loop.call_at(self._due_s, self._tick)
         for name, link in list(self.up.items()):
-            link.heard_s = min(link.heard_s + deaf_s, now)
+            link.heard_s = now if link.is_behind else min(link.heard_s + deaf_s, now)
             if now - link.heard_s > options.idle_s:
                 log.warning("%s has been silent for %.1f s", name, now - link.heard_s)
                 link.abort()
