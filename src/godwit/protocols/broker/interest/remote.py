@@ -36,6 +36,8 @@ class Others(Generic[T]):
         self._ask = ask
         self._forget = forget
         self._wishes: dict[T, dict[Filter, _Wish[T]]] = {}
+        self._said: dict[T, tuple[Filter, ...]] = {}
+        """As it was said last: most have not said anything else when one has."""
         self._filed: dict[Hashable, dict[_Wish[T], None]] = {}
 
     def follow(self, interests: Mapping[T, tuple[Filter, ...]]) -> None:
@@ -67,6 +69,8 @@ class Others(Generic[T]):
             yield from filed.get(key, ())
 
     def _follow(self, broker: T, filters: tuple[Filter, ...]) -> None:
+        if self._said.get(broker, ()) is filters:
+            return
         known, wanted = self._wishes.get(broker, {}), dict.fromkeys(filters)
         for one in [one for one in known if one not in wanted]:
             self._remove(known.pop(one))
@@ -74,9 +78,10 @@ class Others(Generic[T]):
             if one not in known:
                 known[one] = self._added(broker, one)
         if known:
-            self._wishes[broker] = known
+            self._wishes[broker], self._said[broker] = known, filters
         else:
             self._wishes.pop(broker, None)
+            self._said.pop(broker, None)
 
     def _added(self, broker: T, one: Filter) -> _Wish[T]:
         levels = Filter(tuple(own for own in one if _is_decided_by_topic(own)))
