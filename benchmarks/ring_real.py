@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import sys
 import tempfile
 import time
@@ -180,10 +181,12 @@ def main() -> int:
     parser.add_argument("--hops", type=float, default=20.0, help="of all clients in a second; 20")
     parser.add_argument("--events", type=float, default=40.0, help="published in a second; 40")
     parser.add_argument("--minutes", type=float, default=15.0, help="give up after so long")
+    parser.add_argument("--keep", type=Path, help="leave disks and logs of all brokers in this folder")
     told, steps = parser.parse_args(), Steps()
-    with tempfile.TemporaryDirectory(prefix="godwit-ring-") as folder:
+    with contextlib.ExitStack() as stack:
+        folder = told.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="godwit-ring-")))
         try:
-            limited = asyncio.wait_for(performed(told, Path(folder), steps), 60 * told.minutes)
+            limited = asyncio.wait_for(performed(told, folder, steps), 60 * told.minutes)
             return 0 if asyncio.run(limited) else 1
         except TimeoutError:
             steps.tell(f"given up after {told.minutes:g} minutes, while: {steps.last}")
