@@ -422,6 +422,9 @@ CURED = {
     "taken-from-each-other-without-end": "A client knocked at two brokers, of which one had not noticed that its"
     " connection was over, and showed each a token by which it was last at the other. Each of the two waited for the"
     " other's session and asked for it whenever it had gone there: it went to and fro without end.",
+    "ring-replica-forgotten-while-another-stood-in": "A broker sent its book to a holder that took nothing from it,"
+    " since another stood in for one of its cells. What the holder had was of that cell only, and was forgotten. It"
+    " said nothing of this, and the broker waited for its word for ever: nothing was granted there any more.",
 }
 
 

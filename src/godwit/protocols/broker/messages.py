@@ -823,13 +823,13 @@ class Amended(msgspec.Struct, frozen=True, tag="amended", array_like=True):
 
 
 class Watched(msgspec.Struct, frozen=True, tag="watched", array_like=True):
-    """I keep a replica of your book, of this version: are you there?"""
+    """I keep a replica of your book, of this version (0: none): are you there?"""
 
     version: Count
 
 
 class Awake(msgspec.Struct, frozen=True, tag="awake", array_like=True):
-    """I am, again: say which version of my book you keep. `lost`: my disk is not, so send me what you keep of it, or
+    """I am: say which version of my book you keep. `lost`: my disk is not, so send me what you keep of it, or
     what is retained for my cells and wanted at your broker."""
 
     lost: bool = False

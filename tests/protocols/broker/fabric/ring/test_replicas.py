@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.protocols.broker.fabric.ring.worlds import Ring
 
+from godwit.protocols.broker.fabric.ring.replicas import LOOKS_MAX
 from godwit.protocols.broker.fabric.ring.standins import WATCHES_MAX
 from godwit.protocols.broker.messages import Amended, Awake, Ceded, Dividing, Enter, Noted, Region, Replica, Watched
 from godwit.protocols.host import NodeId
@@ -91,6 +92,39 @@ def test_a_holder_that_took_nothing_for_a_while_is_told_all_however_much_else_is
     chat()
     ring.cluster.run(5)
     assert ring.fabric(first).standins.held[matching].version == ring.fabric(matching).replicas.version
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_holder_that_has_had_all_and_keeps_nothing_is_asked_and_told_all(changes: bool) -> None:
+    """Also while the book changes all the time: who keeps nothing takes no changes."""
+    ring = Ring(5)
+    matching = ring.owner("t")
+    first, second = ring.fabric(matching).replicas.holders
+    replicas, standins = ring.fabric(matching).replicas, ring.fabric(first).standins
+    standins.held[matching].fenced_by = second  # which stands in for the matching broker
+    subscriber = ring.client("s", ring.others(matching, first, second)[0])
+    subscriber.subscribe("t/#", qos=2)
+    ring.cluster.run(1)
+    standins._drop(matching)  # what it keeps is of a cell that has gone since
+
+    def change() -> None:
+        replicas.amend(next(iter(ring.fabric(matching).membership.entries(None))))
+        ring.cluster.engine.after(0.5, change)
+
+    if changes:
+        change()
+    ring.cluster.run(2 * LOOKS_MAX * RING.watch_s)
+    assert set(standins.books[matching]) == set(ring.fabric(second).standins.books[matching])
+    assert standins.held[matching].version >= replicas.version - 1
+
+
+def test_holders_that_keep_the_book_are_not_asked() -> None:
+    ring = Ring(5)
+    subscriber = ring.client("s", "b1")
+    subscriber.subscribe("t/#", qos=2)
+    ring.heard.clear()
+    ring.cluster.run(4 * LOOKS_MAX * RING.watch_s)
+    assert ring.said(Awake) == []
 
 
 def test_a_lost_disk_gets_its_book_and_its_retained_publications_back_before_anything_is_matched() -> None:

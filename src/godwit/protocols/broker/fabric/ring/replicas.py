@@ -28,6 +28,8 @@ HOLDERS = 2
 SEEK_S = 10.0
 AMENDING_S = 1.0
 """For so long a holder may not have heard of the last change: it need not be sent all."""
+LOOKS_MAX = 8
+"""A holder that has not said for so many looks what it keeps is asked. Who keeps something says so in half of that."""
 
 
 class Appointed(msgspec.Struct, frozen=True, array_like=True):
@@ -58,6 +60,8 @@ class Replicas:
         self._confirmed: dict[NodeId, int] = {}
         self._told: dict[NodeId, int] = {}
         """By holder: the stream number under which it was told of the book last."""
+        self._said_s: dict[NodeId, float] = {}
+        """By holder: when it said last what it keeps, or was asked for that."""
         self._pending: deque[tuple[int, Callable[[], None]]] = deque()
         self._asked: set[NodeId] = set()
         self._returned: set[NodeId] = set()
@@ -220,16 +224,31 @@ class Replicas:
         self._row = Appointed(version, holders, regions, self.former if holders else ())
         self.fabric.store.put(TABLE, REPLICAS, 0, msgspec.msgpack.encode(self._row))
 
+    def ask(self) -> None:
+        """A holder that took nothing while another stood in may have forgotten since what it had: all of that was of a
+        cell that has gone. It has had all, keeps nothing and says nothing. Call it now and then."""
+        now_s, wait_s = self.host.now(), LOOKS_MAX * self.fabric.options.watch_s
+        for name in self.holders if self.atlas.own and not self.restoring else ():
+            is_open = self._confirmed.get(name, 0) != self.version
+            if is_open and self.fabric.hears(name) and now_s - self._said_s.setdefault(name, now_s) >= wait_s:
+                self._said_s[name] = now_s
+                self.fabric.send((name,), Awake(), durable=False)
+
     def on_watched(self, origin: NodeId, watched: Watched) -> None:
+        self._said_s[origin] = self.host.now()
         if self.restoring:
             self.fabric.send((origin,), Awake(lost=True), durable=False)
         elif origin not in self.holders:
             self._dismiss((origin,) if self.atlas.own else ())
-        elif watched.version == self.version or self._is_amending or not self._has_had_all(origin):
+        elif watched.version == self.version or not self._may_lack(origin, watched.version):
             self._confirm(origin, watched.version)
         else:
             # It has had all and taken less: another stood in then, or tried to.
             self._tell((origin,), self._whole())
+
+    def _may_lack(self, holder: NodeId, version: int) -> bool:
+        """Whether it may need all again, and not the last changes only. Who keeps nothing (0) takes no changes."""
+        return self._has_had_all(holder) and not (version and self._is_amending)
 
     @property
     def _is_amending(self) -> bool:

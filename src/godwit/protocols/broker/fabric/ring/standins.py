@@ -185,6 +185,7 @@ class Standins:
                 self._say_version(held.owner, held.version)
             if self._is_due(held):
                 self._begin(held)
+        fabric.replicas.ask()
         for holder in fabric.replicas.holders:
             others = [name for name in fabric.replicas.holders if name != holder]
             if self.silent_s(holder) > fabric.options.replace_s and all(self.silent_s(one) < 5 for one in others):
@@ -305,13 +306,13 @@ class Standins:
         return book
 
     def on_awake(self, origin: NodeId, awake: Awake) -> None:
-        """The owner has restarted, and does not know who keeps what of its book. If it has lost its disk it gets that
-        back."""
+        """The owner has restarted, or does not know for another reason what is kept of its book. If it has lost its
+        disk it gets that back."""
         held = self.held.get(origin)
         if awake.lost:
             self._return(origin, held)
-        elif held is not None:
-            self._answer(origin, held.version)
+        else:
+            self._answer(origin, 0 if held is None else held.version)
 
     def _return(self, owner: NodeId, held: Held | None) -> None:
         """All holders may have lost their disks, too. Whoever wants something keeps what is retained of it as well."""
