@@ -425,6 +425,9 @@ CURED = {
     "ring-replica-forgotten-while-another-stood-in": "A broker sent its book to a holder that took nothing from it,"
     " since another stood in for one of its cells. What the holder had was of that cell only, and was forgotten. It"
     " said nothing of this, and the broker waited for its word for ever: nothing was granted there any more.",
+    "dht-newer-session-at-who-is-about-to-be-the-home": "A client started clean at a broker that had just come back. An"
+    " older session of it was registered there, since the cell of its home was on its way to that broker, which did not"
+    " know so yet. It passed the word on to whose the cell had been, and nobody told the older one of the newer.",
 }
 
 

@@ -204,6 +204,27 @@ def test_a_home_to_which_an_older_place_is_handed_on_tells_the_broker_there() ->
     assert told == [(other, newer)]
 
 
+@pytest.mark.parametrize("handed", [False, True])
+def test_who_has_a_newer_session_says_so_though_it_takes_another_for_the_home(handed: bool) -> None:
+    """It may have become the only one, and not know so yet; the other passes nothing on to it."""
+    world, _, _ = settled(4)
+    name = held(world)[0]
+    home, other = [one for one in world.names if one != name][:2]
+    mislead(world, name, home=home)
+    newer = world.sites[name].broker.sessions["s"].standing.epoch
+    older, told = Place("s", newer - 1, clean=True), placed_by(world, name)
+    directory = world.sites[name].broker._moves.directory
+    if handed:
+        directory.handed_on(Placed(other, older))
+        assert told == [(other, At(newer, name))]
+    else:
+        directory.registered(other, older)
+        assert told == [(other, At(newer, name)), (home, At(newer - 1, other))]
+    told.clear()
+    directory.registered(other, Place("s", newer + 1))
+    assert told == [(home, At(newer + 1, other))], "only to whoever has an older one"
+
+
 def test_homes_that_hear_of_a_clean_start_by_somebody_else_tell_who_has_the_old_session() -> None:
     world, subscriber, _ = settled(12)
     first, second = strangers(world, subscriber)[:2]

@@ -286,13 +286,20 @@ class CareOf:
 
     def _hand_on(self, origin: NodeId, place: Place, homes: Sequence[NodeId]) -> None:
         """This broker was taken for a home; these are. It may have become one since."""
-        if self.host.name in homes:
-            self.weigh(origin, place)
+        self._compare(origin, place, homes)
         self._say_placed(homes, Placed(origin, place))
 
     def handed_on(self, message: Placed) -> None:
-        if self.host.name in self.homes.homes(message.place.client):
-            self.weigh(message.broker, message.place)
+        self._compare(message.broker, message.place, self.homes.homes(message.place.client))
+
+    def _compare(self, broker: NodeId, place: Place, homes: Sequence[NodeId]) -> None:
+        """Who is no home says so too where it knows of a newer place: those whom it takes for homes may be none any
+        more, and it may be about to become the only one."""
+        known = self._known(place.client)
+        if self.host.name in homes:
+            self.weigh(broker, place)
+        elif known is not None and not place.gone and At(place.epoch, broker) < known:
+            self._say_placed((broker,), Placed(known.broker, Place(place.client, known.epoch)))
 
     def is_news(self, message: Placed) -> bool:
         """Whether what a home says has not been said by another."""
