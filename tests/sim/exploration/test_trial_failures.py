@@ -428,6 +428,9 @@ CURED = {
     "dht-newer-session-at-who-is-about-to-be-the-home": "A client started clean at a broker that had just come back. An"
     " older session of it was registered there, since the cell of its home was on its way to that broker, which did not"
     " know so yet. It passed the word on to whose the cell had been, and nobody told the older one of the newer.",
+    "dht-clean-start-that-ended-by-a-calendar": "A client without a token started clean at a broker that could not"
+    " write, and then at one whose calendar was behind, where it subscribed. That ended as the older. The client came"
+    " to the other, was told that its session is present, and subscribed to nothing.",
 }
 
 

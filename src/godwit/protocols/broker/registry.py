@@ -27,7 +27,7 @@ from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.fabric.border import in_all_sites
 from godwit.protocols.broker.fabric.gateway import ring_of
 from godwit.protocols.broker.lasting.words import MATCHES, VIEW
-from godwit.protocols.broker.messages import Replay
+from godwit.protocols.broker.messages import Carried, Replay
 from godwit.protocols.broker.publication import Publication
 from godwit.protocols.broker.session.lifecycle import OURS, Cause, State
 from godwit.protocols.broker.session.parse import filters_of, interval_of, remembered, understood, wanted_filters
@@ -115,7 +115,8 @@ class Registry:
         strange = carried.strange or (strayed and self.moves.is_of_another(session, opening))
         carried.strange = strange and (not opening.token or opening.token != carried.token)
         carried.unshown = carried.unshown and (strayed or not opening.token)
-        if present and (carried.strange or (session.untold and not session.subscriptions)):
+        is_untold = session.untold and not session.subscriptions and (strayed or not opening.token)
+        if present and (carried.strange or is_untold):
             present = False
             self._forget_incoming(session)
         session.become(Cause.ADMITTED)
@@ -436,7 +437,7 @@ class Registry:
         """These were granted to an older session of the client, which has gone into this one. A client that has heard
         that its session is new asks for them again, one after the other, and must miss nothing meanwhile. One that has
         not heard takes this session for the old one, and so must we."""
-        if session.subscriptions and not self._still_asks(session):
+        if session.subscriptions and not self.still_asks(session.carried):
             return
         for wanted in granted:
             sub = remembered(session, wanted, 0) if wanted.key not in session.subscriptions else None
@@ -447,12 +448,12 @@ class Registry:
                 self._set(session, wanted, sub.condition, None)
                 session.subscriptions[wanted.key].inherited = True
                 self.switch.replays.start(session.subscriptions[wanted.key])
-        if self._still_asks(session):
+        if self.still_asks(session.carried):
             self._disinherit_in_time(session)
 
-    def _still_asks(self, session: Session) -> bool:
-        """Whether its client may have begun to subscribe, here or where the session was, and not be done with it."""
-        return abs(self.switch.steady() - session.carried.asks_since) <= INHERITED_S
+    def still_asks(self, carried: Carried) -> bool:
+        """Whether the client may have begun to subscribe in this session, here or where it was, and not be done."""
+        return abs(self.switch.steady() - carried.asks_since) <= INHERITED_S
 
     def _disinherit_in_time(self, session: Session) -> None:
         if any(sub.inherited for sub in session.subscriptions.values()):
@@ -466,7 +467,7 @@ class Registry:
                 self.unsubscribe(session, key)
 
     def _begin_to_ask(self, session: Session) -> None:
-        if self._still_asks(session):
+        if self.still_asks(session.carried):
             return
         session.carried.asks_since = self.switch.steady()
         self._disinherit_in_time(session)

@@ -351,6 +351,46 @@ def test_a_clean_start_ends_the_session_wherever_it_is() -> None:
     assert "s" not in world.sites[before].broker.sessions
 
 
+@pytest.mark.parametrize("goes_along", [False, True])
+@pytest.mark.parametrize(
+    ("after_s", "asks", "shows", "presents"),
+    [
+        (1.0, False, False, [False, False, True]),
+        (40.0, False, False, [False, True, True]),
+        (1.0, True, False, [False, True, True]),
+        (1.0, False, True, [False, True, True]),
+    ],
+)
+def test_who_subscribed_in_a_clean_start_that_ended_for_another_is_told_once_more_that_its_session_is_new(
+    after_s: float, asks: bool, shows: bool, presents: list[bool], goes_along: bool
+) -> None:
+    """Which of the two was the last only calendars say. But not where that was long ago, nor a client that asks for
+    something in the other or shows that it has heard of it. Where a home says only where the newer one is, the older
+    one goes there."""
+    world = Homed(8, 0, handoff="reactive")
+    world.run()
+    one, other = world.names[:2]
+    first = Client(world, "s").connect(one, clean=True)
+    world.run()
+    first.subscribe("a/#", qos=2)
+    world.run(after_s)
+    second, moves = Client(world, "s"), world.sites[other].broker._moves
+    second.keeps_token, announce = shows, moves.announce
+    if goes_along:
+        moves.announce = lambda session, *, clean=False: announce(session)  # type: ignore[method-assign]
+    second.connect(other, clean=True)
+    world.run()
+    if asks:
+        second.subscribe("a/#", qos=2)
+    assert held(world) == [other]
+    for _ in range(2):
+        second.drop()
+        world.run()
+        second.connect(other)
+        world.run()
+    assert second.presents == presents
+
+
 def test_a_session_that_ends_is_forgotten_by_its_homes() -> None:
     world, subscriber, _ = settled(10)
     subscriber.drop(expiry_s=0.0)

@@ -837,18 +837,34 @@ class Moves:
             return
         if session is None or at < At(session.standing.epoch, self.name):
             if session is not None and place.clean and place.epoch != session.carried.started:
-                # The client has started clean there, of which nobody knew here: it may have been there last.
-                session.carried.strange = True
-                self.switch.ledger.put_session(session)
+                self._was_elsewhere(session, place)
             return
         if not (place.gone or place.clean or session.standing.announced) and session.inflow.is_unconfirmed:
             return  # whether it was rightly taken up here is for the source of the copy to say
         if place.gone or place.clean or session.ends_with_connection:
+            self._tell_of_clean_start(session, origin, place)
             self._end_elsewhere(session)
         elif self.reserving.holder(session) not in ("", origin):
             self.reserving.recall(session, place.epoch, origin)
         else:
             self.leaving.transfer(session, origin)
+
+    def _was_elsewhere(self, session: Session, place: Place) -> None:
+        """The client has started clean there, of which nobody knew here: it may have been there last. Where that has
+        ended for this one, it is told once more that its session is new, unless it has asked for something here."""
+        if place.gone:
+            session.untold = True
+        else:
+            session.carried.strange = True
+            self.switch.ledger.put_session(session)
+
+    def _tell_of_clean_start(self, session: Session, to: NodeId, place: Place) -> None:
+        """This one began clean a moment ago, and ends for another one that did: calendars alone say that this is the
+        older. The client may have been here last, and takes the other for the one in which it has subscribed. Where
+        all brokers are told of all places that one knows."""
+        began, both_clean = session.carried.started, place.clean and not place.gone and session.carried.started > 0
+        if both_clean and not self.directory.complete and self.registry.still_asks(session.carried):
+            self.fabric.send((to,), Place(session.client, began, clean=True, gone=True))
 
     def _end_elsewhere(self, session: Session) -> None:
         """Its client has another one elsewhere, which is none of this one's."""

@@ -320,6 +320,8 @@ class Arriving:
         self.moves.copying.drop(session)
         together = session.carried.started == moved.carried.started
         if not together and is_outdated(session.carried, moved.carried.age):
+            if moved.carried.started and self.registry.still_asks(moved.carried):
+                session.untold = True  # calendars alone say which of two clean starts is the older
             session.inflow.upstreams += (way,)
             self.switch.ledger.put_session(session)
             self.moves.turning.turn_all(session, way)
