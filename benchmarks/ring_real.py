@@ -23,7 +23,7 @@ from pathlib import Path
 from random import Random
 
 from godwit.client.errors import ClientError
-from godwit.commands.demo.findings import findings
+from godwit.commands.demo.findings import findings, renewed
 from godwit.commands.demo.play import Plan, Play
 from godwit.net.processes import BrokerProcess, rested, ring
 
@@ -137,7 +137,7 @@ async def performed(told: argparse.Namespace, folder: Path, steps: Steps) -> boo
         reports = [await broker.report() for broker in every]
         links = [sum(peer.linked for peer in report.peers) for report in reports]
         memory_mb = [broker.memory_b() / 2**20 for broker in every]
-        found = [] if play.verdict().is_clean else await findings(play)
+        found = renewed(play.renewed()) if play.verdict().is_clean else await findings(play)
     except asyncio.CancelledError:
         steps.tell(f"so far: {account(play)}")
         raise

@@ -178,6 +178,7 @@ def test_a_publisher_without_a_name_is_let_in_at_once_when_its_broker_dies(tmp_p
             async with asyncio.timeout(60):
                 await client.publish({"n": 2})
             assert str(client.broker) == at(b)
+            assert client.renewed == 0  # it asked for that
 
     played(scene)
 
@@ -306,6 +307,7 @@ def test_a_publisher_with_a_name_and_nothing_to_keep_is_let_in_at_once_when_its_
             async with asyncio.timeout(60):
                 await client.publish({"n": 2})
             assert str(client.broker) == at(b)
+            assert client.renewed == 0  # it asked for that
 
     played(scene)
 
@@ -467,6 +469,7 @@ def test_what_a_broker_has_noted_is_not_published_again_in_a_new_session() -> No
         async with broker.at() as address, asyncio.timeout(60), connect(address, client="van") as client:
             await client.publish({"n": 1})
             await client.publish({"n": 2})
+            assert client.renewed == 1
 
     asyncio.run(scene())
     assert broker.heard(mqtt5.PublishPacket) == [0, 1]
@@ -497,6 +500,7 @@ def test_a_subscription_that_a_new_session_did_not_get_is_made_in_the_next_conne
             await client.publish({"n": 1}, qos=0)
             await until(lambda: broker.connections > 2)
             await client.connected()
+            assert client.renewed == 1
 
     asyncio.run(scene())
     assert broker.heard(mqtt5.SubscribePacket) == [0, 1, 2]

@@ -112,6 +112,9 @@ class Client:
         self.brokers = brokers
         self.broker: Address | None = None
         """Where it is connected, or was last."""
+        self.renewed = 0
+        """How often a broker has given us a new session instead of ours, which it could not have in time. What was
+        subscribed to is subscribed to again; what was in the old session may come twice, and behind newer events."""
         self.taken_over = 0
         """How often in a row another program has taken its session over."""
         self._next = 0
@@ -142,6 +145,8 @@ class Client:
         self._handoff_wait_s = inf
         """So long brokers keep that order: what one of them has not passed on by then may come after what is newer."""
         self._life = 0
+        self._clean = False
+        """We have asked for a new session ourselves."""
         self._anew = False
         """The session is new, and does not have all our subscriptions yet."""
         self._number = 0
@@ -535,12 +540,12 @@ class Client:
         self._next = self.brokers.index(target)
 
     def _hello(self) -> mqtt5.ConnectPacket:
-        options = self.options
+        options, self._clean = self.options, self._starts_anew()
         return mqtt5.ConnectPacket(
             client_id=options.client,
             username=options.user,
             password=None if options.password is None else options.password.encode(),
-            clean_start=self._starts_anew(),
+            clean_start=self._clean,
             session_expiry_interval=min(int(options.keep_s), 0xFFFFFFFF),
             keep_alive=options.keep_alive_s,
             receive_max=options.inflight_max,
@@ -578,6 +583,7 @@ class Client:
         if not self._life and answer.session_present:
             self._inherited = True
         if not answer.session_present:
+            self.renewed += not self._clean and bool(self._life or self._inherited)
             self._let_go_of_noted()
             self._inherited, self._said_s = False, -inf
             self._life += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from godwit.commands.demo.findings import busy, disordered, missing, repeated, slow, told_of
+from godwit.commands.demo.findings import busy, disordered, missing, renewed, repeated, slow, told_of
 from godwit.commands.demo.ledger import Ledger
 from godwit.filters.text import parse
 from godwit.net.ops.report import ClientRow, Report
@@ -73,3 +73,9 @@ def test_what_came_once_more_is_told_with_where_its_subscriber_had_been() -> Non
         "ann got 1 of p once more, first at 3.0 s, after harbour to market"
     ]
     assert repeated(kept.facts[:3], {}) == []
+
+
+def test_who_was_given_a_new_session_is_named() -> None:
+    assert renewed([]) == []
+    assert renewed(["ann", "bob"]) == ["2 could not have their session in time, and were given a new one: ann, bob"]
+    assert renewed([*"abcdefg"])[0].endswith(": a, b, c, d, e, ...")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -51,6 +51,7 @@ async def findings(play: Play) -> list[str]:
         lines.append(f"and {len(found) - SHOWN} others miss something")
     lines += repeated(play.ledger.facts, named)
     lines += disordered(play.ledger.facts, named)
+    lines += renewed(play.renewed())
     lines += (told_of(broker.name, report) for broker, report in zip(play.brokers, reports, strict=True))
     return [*lines, *busy(max(play.late_s.values(), default=0.0))]
 
@@ -75,6 +76,12 @@ def repeated(facts: Iterable[Fact], named: Mapping[str, str]) -> list[str]:
             found.note(time_s, client, event[0], way)
         had.add((client, event))
     return found.lines()
+
+
+def renewed(names: Sequence[str]) -> list[str]:
+    """What waits in their old sessions comes when those are found, twice perhaps and behind what is newer."""
+    some = ", ".join(names[:SHOWN]) + ", ..." * (len(names) > SHOWN)
+    return [f"{len(names)} could not have their session in time, and were given a new one: {some}"] if names else []
 
 
 class Strange:

@@ -101,6 +101,10 @@ class Play:
     def verdict(self) -> Verdict:
         return judged(self.ledger.facts, self.ledger.contents, self.wishes)
 
+    def renewed(self) -> list[str]:
+        """Those who were given a new session instead of their own."""
+        return [walker.person.name for walker in self.walkers if walker.client.renewed]
+
     async def _enter(self, name: str, number: int) -> Client:
         first = number % len(self.brokers)
         addresses = [broker.address for broker in (*self.brokers[first:], *self.brokers[:first])]
