@@ -32,7 +32,7 @@ class Registry(Everywhere):
         self.host = host
         super().__init__(fabric)
 
-    def ask(self, client: str, then: Then, is_open: Callable[[], bool]) -> None:
+    def ask(self, client: str, then: Then, is_open: Callable[[], bool], *, patient: bool = False) -> None:
         self.asked.setdefault(client, set()).add(self.host.name)
         self.host.after(ANSWER_S, lambda: then(self.book.get(client), True))
 

@@ -91,6 +91,8 @@ class OldMap:
     def is_sure(self, client: str) -> bool:
         return True
 
+    def correct(self, client: str, broker: NodeId) -> None: ...
+
 
 def mislead(world: Homed, name: NodeId, home: NodeId) -> None:
     directory = world.sites[name].broker._moves.directory
@@ -260,6 +262,40 @@ def test_a_home_that_is_down_delays_a_new_client_and_an_old_one_not_at_all() -> 
     assert not fresh.inside
     world.run(ANSWER_S)
     assert fresh.presents == [False]
+
+
+class TwoHomes(OldMap):
+    """Takes these for the homes of everybody."""
+
+    def __init__(self, *homes: NodeId) -> None:
+        super().__init__(homes[0])
+        self.all = [*homes]
+
+    def homes(self, client: str) -> list[NodeId]:
+        return self.all
+
+    def find_homes(self, client: str, then: Callable[[Sequence[NodeId]], None]) -> None:
+        then(self.all)
+
+
+@pytest.mark.parametrize("patient", [False, True])
+def test_where_there_ought_to_be_a_session_a_home_that_is_silent_is_waited_for(patient: bool) -> None:
+    """The other one has become a home a moment ago, and has not been told of anybody yet."""
+    world, subscriber, _ = settled(12)
+    knows = homes_of(world)[0]
+    knows_nothing, asks = strangers(world, subscriber)[:2]
+    mislead(world, knows_nothing, home=knows_nothing)
+    directory = world.sites[asks].broker._moves.directory
+    assert isinstance(directory, CareOf)
+    directory.homes = TwoHomes(knows_nothing, knows)
+    world.sites[knows].crash()
+    answers: list[At | None] = []
+    directory.ask("s", lambda at, sure: answers.append(at), lambda: not answers, patient=patient)
+    world.run(3 * ANSWER_S)
+    assert answers == ([] if patient else [None])
+    world.sites[knows].start()
+    world.run(3 * ANSWER_S)
+    assert [at and at.broker for at in answers] == (held(world) if patient else [None])
 
 
 def linked(count: int) -> tuple[Cluster, Client, NodeId]:

@@ -125,7 +125,10 @@ class Moves:
             self.taking.open(copy, self.new_epoch(opening), opening, outlet)
             return True
         waiting = self._wait(opening, outlet, NOWHERE)
-        self.directory.ask(opening.client, partial(self._answered, waiting), partial(self._seeks, waiting))
+        # Where the client shows who had it, and nobody here has met that one, only homes can say where it is.
+        patient = self._unmet(opening) is not None
+        then, is_open = partial(self._answered, waiting), partial(self._seeks, waiting)
+        self.directory.ask(opening.client, then, is_open, patient=patient)
         return True
 
     def _open_at_place(self, opening: Opening, outlet: Outlet) -> bool:

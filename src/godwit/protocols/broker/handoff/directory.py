@@ -35,10 +35,11 @@ class Directory(Protocol):
     complete: bool
     """Whether what has been said here is all that anybody could say, so that nobody need be asked."""
 
-    def ask(self, client: str, then: Then, is_open: Callable[[], bool]) -> None:
+    def ask(self, client: str, then: Then, is_open: Callable[[], bool], *, patient: bool = False) -> None:
         """`then(at, is_sure)` follows once, now or later, with what others know of this client; None where nobody knows
         more than was said here. That is sure where whoever might have a session has been able to say so. Whoever asks
-        waits no longer than for a session. While nobody has answered and the question is open, it is asked again."""
+        waits no longer than for a session. While nobody has answered and the question is open, it is asked again;
+        who is `patient`, since there ought to be a session, asks until all have answered and none is unsure."""
 
     def tell(self, place: Place) -> None:
         """A session is at this broker, or is no more. Besides those who can be asked, whoever had the session before
@@ -88,7 +89,7 @@ class Everywhere:
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
 
-    def ask(self, client: str, then: Then, is_open: Callable[[], bool]) -> None:
+    def ask(self, client: str, then: Then, is_open: Callable[[], bool], *, patient: bool = False) -> None:
         then(None, True)
 
     def tell(self, place: Place) -> None:

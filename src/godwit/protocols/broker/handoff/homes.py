@@ -55,6 +55,9 @@ class Homes(Protocol):
     def is_sure(self, client: str) -> bool:
         """Whether this broker, where it is a home of the client, would know if there were a session."""
 
+    def correct(self, client: str, broker: NodeId) -> None:
+        """Tell another one, who takes this broker for a home, who the homes are."""
+
 
 class Hashed:
     """Homes by the highest hash of client and broker: who knows of the same brokers finds the same homes, and of a
@@ -75,6 +78,9 @@ class Hashed:
     def is_sure(self, client: str) -> bool:
         return True
 
+    def correct(self, client: str, broker: NodeId) -> None:
+        """It knows of the same brokers, or soon will."""
+
 
 def _weight(client: str, broker: NodeId) -> bytes:
     return blake2b(f"{client}\0{broker}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -88,11 +94,15 @@ class Question(msgspec.Struct):
     is_open: Callable[[], bool]
     """Whether anybody waits for the answer."""
     hops: int = 0
+    patient: bool = False
+    """Whoever is silent is waited for, though others have said that they know nothing."""
     silent: set[NodeId] = msgspec.field(default_factory=set)
     """The homes that were asked last and have not answered since."""
     timer: Timer | None = None
     sure: bool = False
     """Somebody who would know of a session has said that there is none."""
+    doubted: bool = False
+    """Somebody has said that there is none as far as he knows."""
 
 
 class CareOf:
@@ -132,9 +142,9 @@ class CareOf:
 
     # A broker that looks for a session, or has one
 
-    def ask(self, client: str, then: Then, is_open: Callable[[], bool]) -> None:
+    def ask(self, client: str, then: Then, is_open: Callable[[], bool], *, patient: bool = False) -> None:
         self._placed.pop(client, None)
-        self._ask(Question(client, then, is_open))
+        self._ask(Question(client, then, is_open, patient=patient))
 
     def _ask(self, question: Question) -> None:
         self._serial += 1
@@ -151,7 +161,9 @@ class CareOf:
         client, homes = question.client, set(names)
         known = self._known(client)
         question.sure = self.host.name in homes and self.homes.is_sure(client)
-        if homes == {self.host.name} or (self.host.name in homes and known is not None):
+        question.doubted = self.host.name in homes and not question.sure
+        is_alone = homes == {self.host.name} and not (question.patient and question.doubted)
+        if is_alone or (self.host.name in homes and known is not None):
             self._answer(serial, known, question.sure)
             return
         question.silent = homes - {self.host.name}
@@ -174,16 +186,19 @@ class CareOf:
             return
         question.silent.discard(origin)
         question.sure = question.sure or not message.unsure
+        question.doubted = question.doubted or message.unsure
         if message.broker not in ("", self.host.name):
             self._answer(message.serial, At(message.epoch, message.broker), True)
-        elif not question.silent:
+        elif not question.silent and not (question.patient and question.doubted):
             self._answer(message.serial, None, question.sure)
 
     def _is_late(self, serial: int) -> None:
         """Those who have answered know nothing. Where nobody has, all are asked again: a home that was killed has lost
-        the question, and another one may stand in for it now."""
+        the question, and another one may stand in for it now. So they are where there ought to be a session: who has
+        answered may have become a home a moment ago, and the silent one may know of it."""
         question = self._questions[serial]
-        if len(question.silent) < len(set(self.homes.homes(question.client)) - {self.host.name}):
+        others = set(self.homes.homes(question.client)) - {self.host.name}
+        if len(question.silent) < len(others) and not question.patient:
             self._answer(serial, None, question.sure)
         elif question.is_open():
             self._ask_homes(serial, question)
@@ -248,6 +263,7 @@ class CareOf:
             self._remember(client, origin)
             self._say_found(origin, message, None, self.homes.is_sure(client))
         else:
+            self.homes.correct(client, origin)
             until_s = self.host.now() + RELAYED_S
             then = partial(self._say_found, origin, message)
             self._ask(Question(client, then, lambda: self.host.now() < until_s, message.hops + 1))
@@ -265,6 +281,8 @@ class CareOf:
             older = known if known is not None and known.broker != origin else NOWHERE
             self.fabric.send((origin,), Found(place.client, 0, older.epoch, older.broker))
         if self.host.name not in self.homes.homes(place.client):
+            if origin != self.host.name:
+                self.homes.correct(place.client, origin)
             self.homes.find_homes(place.client, partial(self._hand_on, origin, place))
         else:
             self.weigh(origin, place)

@@ -40,7 +40,8 @@ class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
     """About how much travels in one frame."""
     retry_s: float = 1.0
     """How long a receiver may be silent before it is asked; twice as long each time it does not answer."""
-    retry_max_s: float = 30.0
+    retry_max_s: float = 4.0
+    """Shorter than clients wait for their sessions: whoever has them is asked as soon as it is back."""
     confirm_s: float = 0.002
     """How long confirmations gather."""
     outbox_bytes_max: int = 256 * 1024 * 1024

@@ -14,7 +14,9 @@ from godwit.filters.clauses import AttributeFilter
 from godwit.filters.filters import Filter
 from godwit.filters.predicates import Kind, Text, TextOp
 from godwit.protocols.broker.api import Lasting, Reason, Subscription
+from godwit.protocols.broker.fabric.ring.targets import homes_of
 from godwit.protocols.broker.handoff.directory import At
+from godwit.protocols.broker.handoff.homes import HOMES
 from godwit.protocols.broker.messages import (
     Amended,
     BookEntry,
@@ -118,6 +120,24 @@ def test_a_place_that_is_about_to_own_a_cell_counts_as_one_that_matches_there() 
     ring.fabric(matching).send((old,), Undivided(7, ""))
     ring.cluster.run(1)
     assert ring.fabric(old).origins(wanted, places) == {matching}
+
+
+def test_homes_hear_of_a_session_whose_broker_has_a_map_that_is_many_cuts_old() -> None:
+    """Who is no home any more passes on what it is told, but not what has been passed on to it. It tells whose map is
+    old, and that one tells the homes."""
+    ring = Ring(12)
+    here, fabric = ring.names[-1], ring.fabric(ring.names[-1])
+    (own,) = fabric.regions
+    fabric.atlas.clear()
+    fabric.atlas.put(Region(Cell(), ring.names[0], 0))
+    fabric.atlas.put(own, stood_in=True)
+    names = [f"s{at}" for at in range(20)]
+    for name in names:
+        ring.client(name, here)
+    ring.cluster.run(5)
+    homes = {name: {ring.owner_of(key) for key in homes_of(name, HOMES)} - {here} for name in names}
+    known = {one: ring.cluster.sites[one].broker._moves.places.known for one in ring.others(here)}
+    assert [(name, one) for name in names for one in homes[name] if name not in known[one]] == []
 
 
 def test_the_holders_of_an_owners_book_count_as_sources_of_what_leaves_it() -> None:

@@ -10,7 +10,7 @@ import msgspec
 from godwit.protocols.broker.fabric.ring.fabric import RingFabric
 from godwit.protocols.broker.fabric.ring.targets import of_level
 from godwit.protocols.broker.streams.frames import Parcels, decode_items
-from godwit.protocols.gathering.areas import meets
+from godwit.protocols.gathering.areas import Keyed, meets
 from godwit.protocols.host import Message, NodeId
 from godwit.sim.brokers.client import Client
 from godwit.sim.brokers.cluster import Cluster
@@ -66,6 +66,10 @@ class Ring:
         """Of the brokers that are up."""
         up = [name for name in self.names if self.cluster.sites[name].up]
         return [name for name in up if any(meets(one.cell, of_level(level)) for one in self.fabric(name).regions)]
+
+    def owner_of(self, key: Keyed) -> NodeId:
+        (owner,) = [name for name in self.names if any(meets(one.cell, key) for one in self.fabric(name).regions)]
+        return owner
 
     def owner(self, level: str) -> NodeId:
         owners = self.owners(level)

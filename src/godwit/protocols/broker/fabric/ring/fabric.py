@@ -418,6 +418,8 @@ class RingFabric:
             self.meet((region.owner,))
             if whole is not None and (whole.prefix == region.prefix or stood_in):
                 self._passed(whole, region, behind)
+            elif whole is not None:
+                self.on_rehome(region.cell)  # who had all of it passes homes on once, and so not over two cuts
             self.routes.wait_for(region)
         if news:
             self.statements.review()  # at once: a session that leaves in this turn must count whoever has a cell now
@@ -565,6 +567,13 @@ class RingFabric:
         if not owned or not all(any(meets(one.cell, key) for one in assumed) for key in owned):
             return True
         return not self.statements.has_late and not any(map(self.is_silent, self.sources(ANYTHING)))
+
+    def correct(self, client: str, broker: NodeId) -> None:
+        """Its map of cells is older than this one."""
+        found = [self.atlas.owner(key) for key in homes_of(client, HOMES)]
+        regions = {one.prefix: one for one in found if one is not None and one.owner not in (self.host.name, broker)}
+        if regions:
+            self.send((broker,), Owned(0, tuple(regions.values())), durable=False)
 
     def owns(self, key: Keyed) -> bool:
         region = self.atlas.owner(key)
