@@ -66,6 +66,8 @@ class Place(msgspec.Struct, frozen=True, tag="place", array_like=True):
     claims: tuple[Claim, ...] = ()
     source: NodeId = ""
     """The broker that has given it to me, and need not be told."""
+    aside: bool = False
+    """For you to know: I do not take you for a home of this client."""
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch", array_like=True):

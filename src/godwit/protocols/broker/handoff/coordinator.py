@@ -677,7 +677,7 @@ class Moves:
         if epoch >= session.standing.epoch:
             session.standing.epoch, session.standing.announced = epoch + 1, False
             self.announce(session)
-        self.fabric.send((by,), self._place(session))
+        self.fabric.send((by,), self._place(session, aside=True))
 
     # A session arrives, or nothing does
 
@@ -911,7 +911,7 @@ class Moves:
         """About older sessions, and to turn to all that it wants: one that is to get a cell may not have been known
         where it was before. Who is asked must know of this one by then: homes tell it later, or not at all."""
         if session.carried.memory is not None and not self.directory.complete:
-            self.fabric.send(sorted(to), self._place(session))
+            self.fabric.send(sorted(to), self._place(session, aside=True))
         self.registry.reunion.ask(session, to, session.subscriptions)
 
     def rehome(self, is_home: Callable[[str], bool]) -> None:
@@ -927,8 +927,8 @@ class Moves:
                 self.registry.reunion.ask_sources(session)
 
     @staticmethod
-    def _place(session: Session) -> Place:
-        return Place(session.client, session.standing.epoch, claims=session.carried.claims)
+    def _place(session: Session, *, aside: bool = False) -> Place:
+        return Place(session.client, session.standing.epoch, claims=session.carried.claims, aside=aside)
 
     def given_up(self, broker: NodeId) -> None:
         """It counts as turned, and what it would have passed on as passed on."""

@@ -276,11 +276,14 @@ class CareOf:
     def registered(self, origin: NodeId, place: Place) -> None:
         """Call it before the place is noted: whoever had the session before, or has asked for it, is told; or the
         origin, where the session is elsewhere since."""
-        known = self._noted(place.client)
+        known, homes = self._noted(place.client), self.homes.homes(place.client)
+        if place.aside and self.host.name not in homes:
+            self._compare(origin, place, homes)
+            return
         if origin != self.host.name and not place.gone:
             older = known if known is not None and known.broker != origin else NOWHERE
             self.fabric.send((origin,), Found(place.client, 0, older.epoch, older.broker))
-        if self.host.name not in self.homes.homes(place.client):
+        if self.host.name not in homes:
             if origin != self.host.name:
                 self.homes.correct(place.client, origin)
             self.homes.find_homes(place.client, partial(self._hand_on, origin, place))

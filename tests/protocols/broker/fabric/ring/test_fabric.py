@@ -25,6 +25,8 @@ from godwit.protocols.broker.messages import (
     Dividing,
     Enter,
     Owned,
+    Place,
+    Placed,
     Region,
     Replica,
     Routed,
@@ -138,6 +140,24 @@ def test_homes_hear_of_a_session_whose_broker_has_a_map_that_is_many_cuts_old() 
     homes = {name: {ring.owner_of(key) for key in homes_of(name, HOMES)} - {here} for name in names}
     known = {one: ring.cluster.sites[one].broker._moves.places.known for one in ring.others(here)}
     assert [(name, one) for name in names for one in homes[name] if name not in known[one]] == []
+
+
+def test_who_is_told_of_a_session_and_is_no_home_passes_that_on_to_nobody() -> None:
+    """A session that begins while the last one is out of reach asks all brokers about that one: of ten that were killed
+    each client would be told of by everybody to everybody."""
+    ring = Ring(12)
+    homes = {ring.owner_of(key) for key in homes_of("s", HOMES)}
+    old, new = [name for name in ring.names if name not in homes][:2]
+    subscriber = ring.client("s", old)
+    subscriber.subscribe("t/#", qos=2)
+    ring.cluster.run(3)
+    ring.cluster.crash(old)
+    ring.heard.clear()
+    subscriber.drop().connect(new)
+    ring.cluster.run(20)
+    assert subscriber.presents == [False, False]
+    assert {to for origin, to in ring.said(Place) if origin == new} >= {*ring.others(old, new)}
+    assert {origin for origin, _ in ring.said(Placed)} <= homes
 
 
 def test_the_holders_of_an_owners_book_count_as_sources_of_what_leaves_it() -> None:
