@@ -419,6 +419,9 @@ CURED = {
     "dht-told-nothing-before-it-went": "A client came without a token to a broker whose disk was full, and went before"
     " it could be told that its session is new. It came once more without a token, was told that its session is"
     " present, and subscribed to nothing.",
+    "copied-as-its-original-came": "A client was let into a copy, and with the same token into its original. When that"
+    " came to where the copy is, the broker ended the client's connection there, and copied the session before what"
+    " the original has had was out of it. The client was let into such a copy, and got that again.",
     "taken-from-each-other-without-end": "A client knocked at two brokers, of which one had not noticed that its"
     " connection was over, and showed each a token by which it was last at the other. Each of the two waited for the"
     " other's session and asked for it whenever it had gone there: it went to and fro without end.",

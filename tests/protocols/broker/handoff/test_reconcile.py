@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from random import Random
 from typing import cast
 
@@ -10,6 +11,7 @@ import pytest
 from tests.protocols.broker.resting import SlowWorld
 from tests.seeds import few
 
+from godwit.protocols.broker.api import Will
 from godwit.protocols.broker.handoff.coordinator import UNMET_S
 from godwit.protocols.broker.handoff.copies import Handoff
 from godwit.protocols.broker.publication import Publication
@@ -574,3 +576,39 @@ def test_of_a_copy_whose_original_is_here_nothing_is_news_but_what_was_dealt_to_
     for group, one in zip((None, ("g", "a/#", "")), said, strict=True):
         broker._moves.turning.pass_to(session, way, Item(one, 2, group=group))
     assert [item.publication for item in items_of(session)] == said[1:]
+
+
+def test_a_copy_that_yields_to_its_original_is_not_copied_before_and_says_its_will_after_that() -> None:
+    """A client was let into a copy, and with the same token into its original. Its connection to the copy, which nobody
+    knew to be dead, ends when the two meet: where it comes next there may be a copy already."""
+    cluster = _chain(3)
+    world = cast(World, cluster)
+    subscriber, publisher = Client(world, "s").connect("b1").subscribe("a/#", qos=2), Client(world, "p").connect("b1")
+    cluster.run(5)
+    token = subscriber.token
+    subscriber.drop()
+    publisher.publish("a/x", b"1", qos=2)
+    cluster.run(5)
+    cluster.cut("b2", "b3")
+    last = Will(Publication("s", 1, "a/w", b"will", qos=2, time=1.0))
+    subscriber.connect("b3", token=token, will=last)
+    cluster.run(3)
+    subscriber.drop(notice_s=None).connect("b1", token=token)
+    cluster.run(3)
+    publisher.publish("a/x", b"2", qos=2)
+    cluster.run(1)
+    subscriber.drop(notice_s=None)
+    cluster.heal("b2", "b3")
+    cluster.run(10)
+    subscriber.connect("b1", token=subscriber.token)
+    cluster.run(30)
+    assert subscriber.presents == [False, True, True, False]
+    assert subscriber.payloads == [b"1", b"1", b"2", b"will"]  # 1 twice, since it has shown an old token
+
+
+def _chain(length: int) -> Cluster:
+    names = [f"b{number}" for number in range(1, length + 1)]
+    options = StationOptions(foresight="everybody", session_wait_s=1.0)
+    cluster = Cluster(names, list(pairwise(names)), 0, options)
+    cluster.run(5)
+    return cluster

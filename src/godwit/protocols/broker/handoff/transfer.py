@@ -339,6 +339,7 @@ class Arriving:
         session.carried.started = max(session.carried.started, moved.carried.started)
         unite(session.carried, moved.carried)
         way.born = born_of_session(moved.carried)
+        session.inflow.upstreams += (way,)  # from now on: it is not copied before all has come on it
         older = moved.carried.memory
         if session.standing.arriving and session.carried.memory is None:
             if older is not None:
@@ -356,7 +357,6 @@ class Arriving:
             self.switch.flows.take_back(session, older.had if older is not None else {})
         session.standing.epoch = max(session.standing.epoch, moved.epoch)
         session.standing.announced = False
-        session.inflow.upstreams += (way,)
         self.switch.ledger.put_session(session)
         self.moves.turning.turn_all(session, way)
         self.moves.announce(session)
@@ -373,7 +373,9 @@ class Arriving:
         memory.had = had_without(memory, session.queue.names()) if knows else {}
         if knows:
             session.carried.strange, session.carried.token = True, ""
-        if knows and session.outlet is not None and not session.ends_with_connection:
+        leaves = knows and session.outlet is not None and not session.ends_with_connection
+        if leaves:
             self.registry.hang_up(session, Reason.SESSION_TAKEN_OVER, "the client was in two sessions at once")
-            self.registry.rest(session)
         self.switch.empty(session)
+        if leaves:
+            self.registry.rest(session)  # its will may be for itself
