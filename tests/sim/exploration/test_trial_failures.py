@@ -422,6 +422,11 @@ CURED = {
     "copied-as-its-original-came": "A client was let into a copy, and with the same token into its original. When that"
     " came to where the copy is, the broker ended the client's connection there, and copied the session before what"
     " the original has had was out of it. The client was let into such a copy, and got that again.",
+    "gave-out-what-was-under-way-to-a-copy": "A client was let into a copy, and with the same token into its original,"
+    " which gave out an event and came to where the copy is. The event was still under way to there from the broker"
+    " that took it, for the copy, and came again.",
+    "passed-on-to-a-copy-that-had-yielded": "The same where the copy had moved before its original came: what stayed"
+    " of it passed on the event.",
     "taken-from-each-other-without-end": "A client knocked at two brokers, of which one had not noticed that its"
     " connection was over, and showed each a token by which it was last at the other. Each of the two waited for the"
     " other's session and asked for it whenever it had gone there: it went to and fro without end.",

@@ -606,6 +606,66 @@ def test_a_copy_that_yields_to_its_original_is_not_copied_before_and_says_its_wi
     assert subscriber.payloads == [b"1", b"1", b"2", b"will"]  # 1 twice, since it has shown an old token
 
 
+def test_what_is_under_way_to_a_copy_when_its_original_comes_there_comes_once() -> None:
+    """A client was let into a copy, and with the same token into its original, where it got an event that could not
+    reach the copy yet. The original moves on, to where it hears of the copy, and goes there before the event does."""
+    cluster = _chain(3)
+    world = cast(World, cluster)
+    subscriber, publisher = Client(world, "s").connect("b1").subscribe("a/#", qos=2), Client(world, "p").connect("b1")
+    cluster.run(5)
+    token = subscriber.token
+    subscriber.drop()
+    cluster.run(5)
+    cluster.cut("b2", "b3")
+    subscriber.connect("b3", token=token)
+    cluster.run(5)
+    subscriber.drop().connect("b1", token=token)
+    cluster.run(1)
+    subscriber.drop().connect("b1", token=subscriber.token)
+    cluster.run(1)
+    publisher.publish("a/x", b"1", qos=2)
+    cluster.run(1)
+    subscriber.drop().connect("b2", token=subscriber.token)
+    cluster.run(3)
+    subscriber.drop()
+    cluster.heal("b2", "b3")
+    cluster.run(10)
+    subscriber.connect("b2", token=subscriber.token)
+    cluster.run(30)
+    publisher.publish("a/x", b"2", qos=2)
+    cluster.run(5)
+    assert subscriber.payloads == [b"1", b"2"]
+    assert not [one.broker.unfinished for one in world.sites.values() if any(one.broker.unfinished.values())]
+
+
+def test_of_what_comes_to_a_copy_that_has_yielded_only_that_is_news_which_does_not_come_to_its_original() -> None:
+    away = Away(0)
+    broker = away.world.sites["b1"].broker
+    away.subscriber.drop()
+    away.world.run(1)
+    session, reunion = broker.sessions["s"], broker._moves.registry.reunion
+    reunion.remember(session)
+    way = Upstream(1, "b4", (), {"b2", "b3"}, main=True)
+    session.inflow.upstreams = (way,)
+    said = [
+        Item(Publication("p", number, topic, b"", qos=2, time=broker.steady()), 2, group=group, stamp=("b2", number))
+        for number, (topic, group) in enumerate((("a/x", None), ("b/x", None), ("a/x", ("g", "a/#", ""))), 1)
+    ]
+    session.inflow.close_gate("b2")
+    for item in said:
+        session.inflow.hold("b2", item)
+    reunion.yielded(session, [session.subscriptions["a/#"].wanted], {"b2"})
+    assert session.inflow.held == {"b2": said[1:]}
+    session.inflow.held = {}
+    del session.inflow.gates["b2"]
+    for item in said:
+        broker._moves.turning.pass_to(session, way, item)
+    assert list(items_of(session)) == said[1:]
+    other = Item(Publication("p", 4, "a/x", b"", qos=2, time=broker.steady()), 2, stamp=("b3", 4))
+    broker._moves.turning.pass_to(session, way, other)
+    assert list(items_of(session)) == [*said[1:], other]
+
+
 def _chain(length: int) -> Cluster:
     names = [f"b{number}" for number in range(1, length + 1)]
     options = StationOptions(foresight="everybody", session_wait_s=1.0)

@@ -10,7 +10,7 @@ from godwit.protocols.broker.handoff.reconcile import born_of, key_of
 from godwit.protocols.broker.messages import Forwarded, Line, Through, Turn, Turned
 from godwit.protocols.broker.registry import Registry
 from godwit.protocols.broker.session.lifecycle import State
-from godwit.protocols.broker.session.memory import is_outdated
+from godwit.protocols.broker.session.memory import is_outdated, is_own
 from godwit.protocols.broker.session.rows import item_of
 from godwit.protocols.broker.session.state import Item, Session, Upstream
 from godwit.protocols.host import NodeId
@@ -208,7 +208,7 @@ class Turning:
 
     def pass_to(self, session: Session, way: Upstream, item: Item) -> None:
         """What came on this way."""
-        if way.main and (_comes_itself(session, item) or not self._is_news(session, item)):
+        if way.main and (_comes_otherwise(session, way, item) or not self._is_news(session, item)):
             self.switch.counts.late_duplicates += 1
         elif way.main:
             self.switch.take(session, item)
@@ -426,11 +426,14 @@ def _ends(shadow: Session, turned: Turned) -> bool:
     return turned.epoch >= shadow.standing.next_epoch and (shadow.standing.left_under or shadow.line) in turned.lines
 
 
-def _comes_itself(session: Session, item: Item) -> bool:
+def _comes_otherwise(session: Session, way: Upstream, item: Item) -> bool:
     """Whether its broker had turned to this place before: then it is sent here too, and whoever passes it on had not
-    heard of the turn, as the source of a copy that was taken up without its word."""
+    heard of the turn, as the source of a copy that was taken up without its word. Or whether a copy got it which has
+    yielded here to its original: that has had it, or passes it on itself."""
     if item.stamp is None or item.group is not None:
         return False
+    if way.forsaken and not is_own(session, item.stamp, item.publication):
+        return True
     origin, number = item.stamp
     gate = session.inflow.gates.get(origin)
     return gate is not None and 0 < gate.number < number

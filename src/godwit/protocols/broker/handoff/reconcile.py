@@ -18,7 +18,7 @@ from godwit.protocols.broker.fabric.base import ANYTHING
 from godwit.protocols.broker.handoff.directory import At
 from godwit.protocols.broker.messages import FIRST, Carried, Line, Mark, Memory, Name, Turn, Turned
 from godwit.protocols.broker.session.lifecycle import OURS, State
-from godwit.protocols.broker.session.memory import born_of_session, had_without, is_same, lines_of, note
+from godwit.protocols.broker.session.memory import born_of_session, had_without, is_own, is_same, lines_of, note
 from godwit.protocols.broker.session.parse import filters_of
 from godwit.protocols.broker.session.state import Copy, Item, Session, Sub
 from godwit.protocols.host import NodeId
@@ -155,6 +155,28 @@ class Reunion:
             for mark in memory.marks.values():
                 mark.keys.discard(wanted.key)
             self._write(session)
+
+    def yielded(self, session: Session, granted: Iterable[Subscription], origins: Iterable[NodeId]) -> None:
+        """To its original, which gets the same by these, and passes on what these brokers send until they have turned
+        from it. None of that is this session's by itself. To be announced next, so that all are asked."""
+        memory, inflow = session.carried.memory, session.inflow
+        for wanted in granted:
+            sub = session.subscriptions.get(wanted.key)
+            if memory is None or sub is None or not is_same(sub.wanted, wanted):
+                continue
+            for origin in origins:
+                memory.firsts.get(origin, {}).pop(wanted.key, None)
+            for mark in memory.marks.values():
+                mark.keys.discard(wanted.key)
+        for way in inflow.upstreams:
+            way.forsaken = way.forsaken or way.main
+        for origin in sorted(inflow.held.keys() & inflow.gates.keys()):
+            for item in inflow.held.pop(origin):
+                if item.group is not None or is_own(session, item.stamp, item.publication):
+                    inflow.hold(origin, item)
+                else:
+                    self.switch.ledger.delete_item(session, item)
+                    self.switch.counts.late_duplicates += 1
 
     def ask(self, session: Session, to: Iterable[NodeId], keys: Iterable[str] = ()) -> None:
         """Ask these brokers to turn to these subscriptions, and whether they have older sessions."""

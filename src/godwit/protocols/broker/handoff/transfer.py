@@ -348,6 +348,7 @@ class Arriving:
             memory = self.registry.reunion.remember(session)
             if is_forsaken(memory, moved.carried):
                 self._yield_to_original(session, memory)
+                self.registry.reunion.yielded(session, moved.subscriptions, way.origins)
             if memory.original in tokens_of(moved.carried):
                 memory.original = None  # it is here, and the client may know of it
             way.forsaken = is_forsaken(older, session.carried)

@@ -233,7 +233,8 @@ class Upstream(msgspec.Struct):
     """Whose places brokers turn from."""
     forsaken: bool = False
     """A copy comes this way, and its original is here, into which the client was let in since: nothing of it is news.
-    But what was dealt to it as a member of a group came to nobody else."""
+    But what was dealt to it as a member of a group came to nobody else. Of a main one: the copy is here, and has
+    yielded to its original; what comes this way is news only where the session would take it by itself."""
 
 
 class Packed(deque["Item"]):
