@@ -427,6 +427,9 @@ CURED = {
     " that took it, for the copy, and came again.",
     "passed-on-to-a-copy-that-had-yielded": "The same where the copy had moved before its original came: what stayed"
     " of it passed on the event.",
+    "let-in-while-the-holder-of-a-copy-is-asked": "A client was let into a copy and came back to where that was made,"
+    " which was to hear first what the holder of the copy had to say. Meanwhile an older session came there: the client"
+    " was let in at once, and got again what it had had in the copy.",
     "taken-from-each-other-without-end": "A client knocked at two brokers, of which one had not noticed that its"
     " connection was over, and showed each a token by which it was last at the other. Each of the two waited for the"
     " other's session and asked for it whenever it had gone there: it went to and fro without end.",

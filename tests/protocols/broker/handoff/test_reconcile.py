@@ -666,6 +666,22 @@ def test_of_what_comes_to_a_copy_that_has_yielded_only_that_is_news_which_does_n
     assert list(items_of(session)) == [*said[1:], other]
 
 
+def test_who_waits_for_a_session_goes_on_when_another_goes_into_the_one_that_is_here() -> None:
+    away = Away(0)
+    broker, subscriber = away.world.sites["b1"].broker, away.subscriber
+    subscriber.drop()
+    away.world.run(1)
+    session, moves = broker.sessions["s"], broker._moves
+    moves.registry.reunion.remember(session)
+    subscriber.connect("b1", token="1.1.b3")
+    moves.united(session, "b2")
+    assert "s" in moves.waiting
+    assert not subscriber.inside
+    away.world.run(5)
+    assert subscriber.inside
+    assert not moves.waiting
+
+
 def _chain(length: int) -> Cluster:
     names = [f"b{number}" for number in range(1, length + 1)]
     options = StationOptions(foresight="everybody", session_wait_s=1.0)

@@ -395,6 +395,17 @@ class Moves:
         if session is not None and waiting is not None and waiting.former and not self._awaits_former(client):
             self.go_on_with(session)
 
+    def united(self, session: Session, origin: NodeId) -> None:
+        """Another one has come from this broker and gone into it. Whoever waits here for a third goes on: for that in
+        which the client was last, or for the word of the holder of a copy, who may have let it in."""
+        waiting, holder = self.waiting.get(session.client), self.reserving.holder(session)
+        if waiting is None or (holder not in ("", origin) and waiting.source == holder):
+            return
+        if not self._awaits_former(session.client):
+            self.stop_waiting(session.client)
+            if not waiting.is_deserted:
+                self.let_in(session, waiting, present=True)
+
     def _give_way_to_former(self, client: str) -> None:
         """Where the session that the client shows does not come in time, this one goes there, and the client gets a new
         one: what it had there is known when both have come into that."""

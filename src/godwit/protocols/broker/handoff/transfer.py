@@ -234,10 +234,11 @@ class Arriving:
         way.lines = tuple(sorted(lines_of(moved.carried.memory)))
         way.had = self.moves.taking.void(origin, moved.client)
         if present is not None:
-            self.moves.stop_waiting(moved.client)
+            self.moves.waiting.pop(moved.client, None)  # it hears of nothing before the two are one
             self._add_to(present, moved, way)
-            if waiting is not None and (waiting.outlet is not None or waiting.wanted_by is not None):
-                self.moves.let_in(present, waiting, present=True)
+            if waiting is not None:
+                self.moves.waiting[moved.client] = waiting
+                self.moves.united(present, origin)
             return
         session = self.installed(moved, way)
         if older is not None:
