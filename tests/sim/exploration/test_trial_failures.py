@@ -430,6 +430,9 @@ CURED = {
     "let-in-while-the-holder-of-a-copy-is-asked": "A client was let into a copy and came back to where that was made,"
     " which was to hear first what the holder of the copy had to say. Meanwhile an older session came there: the client"
     " was let in at once, and got again what it had had in the copy.",
+    "sites-under-way-to-an-older-session-that-came-back": "A client crossed to another site, and its session came back"
+    " for a newer one, which had begun at the gateway meanwhile. An event of a broker that was cut off was under way to"
+    " there: it was sent before the newer one began, and nobody had asked that broker to turn from the older.",
     "taken-from-each-other-without-end": "A client knocked at two brokers, of which one had not noticed that its"
     " connection was over, and showed each a token by which it was last at the other. Each of the two waited for the"
     " other's session and asked for it whenever it had gone there: it went to and fro without end.",

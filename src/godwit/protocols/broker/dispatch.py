@@ -18,11 +18,11 @@ from godwit.protocols.broker.lasting.pace import Paces
 from godwit.protocols.broker.lasting.past import Recollection
 from godwit.protocols.broker.lasting.replay import Replays
 from godwit.protocols.broker.lasting.views import Views
-from godwit.protocols.broker.messages import Forwarded, Line, Share
+from godwit.protocols.broker.messages import FIRST, Forwarded, Line, Share
 from godwit.protocols.broker.publication import Publication, wants_topic
 from godwit.protocols.broker.session.counts import Counts
 from godwit.protocols.broker.session.lifecycle import State
-from godwit.protocols.broker.session.memory import is_first, is_own
+from godwit.protocols.broker.session.memory import is_first, is_own, wants
 from godwit.protocols.broker.session.queue import Deliveries
 from godwit.protocols.broker.session.retained import Retained
 from godwit.protocols.broker.session.rows import Ledger, kept_of
@@ -76,6 +76,8 @@ class Switch:
         self.replays = Replays(host, fabric, self.flows, self.ledger, self.counts, steady, self.recollection, self)
         self.dealing = Dealing(self)
         self.flows.on_room = self._on_room
+        self.on_older: Callable[[Session, Line, Item], None] = lambda session, born, item: None
+        """Told of what comes here for an older session which has gone into this one."""
         self.paces = Paces(host, self.flows, self.ledger, steady)
         self.stamp: tuple[NodeId, int] | None = None
         """The broker from whose stream comes what is being spread, and its number there. What is published here has a
@@ -405,6 +407,11 @@ class Switch:
         if (carried.passages or carried.stays) and group is None and self._was_had(session, origin, publication):
             self.counts.late_duplicates += 1
             return
+        if session.standing.joined and group is None and self._is_joined(session, origin, publication):
+            if qos:
+                item = self._item(publication, qos, retain, identifiers, body, group, pace)
+                self._give_joined(session, item)
+            return
         if publication.passage is not None and group is None:
             if self._waits_for_gateway(session, origin, publication):
                 if qos and self._takes(session, origin, publication) and is_own(session, self.stamp, publication):
@@ -433,6 +440,32 @@ class Switch:
                 self.flows.pass_on_once(
                     session, publication, retain, identifiers, self._is_repeated(origin, publication)
                 )
+
+    def _is_joined(self, session: Session, origin: NodeId, publication: Publication) -> bool:
+        """Whether it is for an older session, which came here from another site: as if it were here by itself, that
+        takes all that comes."""
+        standing = session.standing
+        has_left = standing.state is State.SHADOW and origin not in standing.open_origins
+        if has_left or not self.may_have(session) or is_own(session, self.stamp, publication):
+            return False
+        return any(key in standing.joined and wants(sub, publication) for key, sub in session.subscriptions.items())
+
+    def _give_joined(self, session: Session, item: Item) -> None:
+        if session.standing.arriving:
+            session.inflow.hold(ABROAD, item)  # what the other site passes on goes first
+            if session.durable:
+                self.ledger.put_item(session, item, ABROAD)
+        else:
+            self.on_older(session, FIRST, item)
+
+    def release_abroad(self, session: Session) -> None:
+        """What came here while the session was crossing."""
+        for item in session.inflow.held.pop(ABROAD, ()):
+            self.ledger.delete_item(session, item)
+            if item.group is not None or is_own(session, item.stamp, item.publication):
+                self.take(session, item, ABROAD)
+            else:
+                self.on_older(session, FIRST, item)
 
     def _waits_for_gateway(self, session: Session, origin: NodeId, publication: Publication) -> bool:
         """Whether this may have been had in another site. An older session of the client is at the gateway that alone

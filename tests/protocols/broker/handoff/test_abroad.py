@@ -380,3 +380,28 @@ def test_a_broker_that_is_alone_in_its_site_asks_nobody_and_remembers_nothing() 
         land.run(5.0)
     assert client.inside
     nothing_is_under_way(land)
+
+
+@pytest.mark.parametrize("arriving", ["", "b1"])
+def test_what_is_sent_to_an_older_session_that_came_from_another_site_is_taken_by_the_newer(arriving: NodeId) -> None:
+    land = Land("a1-a2 a1-b1")
+    client, speaker = land.client("s", "a1", "x/#", "y/#"), land.client("p", "a2")
+    client.want()
+    land.run(1.0)
+    broker = land.cluster.sites["a1"].broker
+    session, moves = broker.sessions["s"], broker._moves
+    memory = moves.registry.reunion.remember(session)
+    memory.firsts["a2"] = {}  # it has not turned to this one
+    session.standing.joined, session.standing.arriving = frozenset({"x/#"}), arriving
+    for topic in ("x/1", "y/1", "x/2"):
+        speaker.speak(topic, {}, 2)
+    land.run(1.0)
+    assert [len(items) for items in session.inflow.held.values()] == [2]
+    assert client.order == []
+    if arriving:
+        session.standing.arriving = ""
+        broker._switch.release_abroad(session)
+    moves.registry.reunion.ask(session, ("a2",), session.subscriptions)
+    land.run(1.0)
+    assert client.order == [1, 3]
+    assert session.inflow.held == {}

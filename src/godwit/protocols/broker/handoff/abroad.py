@@ -576,6 +576,8 @@ class Abroad:
             session = present
             self.moves.arriving.add_from_abroad(session, moved, way)
             session.standing.fresh = frozenset(session.subscriptions.keys() - {one.key for one in moved.subscriptions})
+            if session.carried.memory is not None:
+                session.standing.joined |= {one.key for one in moved.subscriptions if not (one.group or one.lasting)}
         session.standing.arriving = peer
         self._is_back(client)
         for outside in (False, True):
@@ -613,7 +615,7 @@ class Abroad:
         session.carried.stays = grown(session.carried.stays, self.gateway.uplinks[peer].site, lines)
         self._drop_passed_on(session)
         session.standing.fresh = frozenset()
-        self.moves.turning.release(session, ABROAD)
+        self.switch.release_abroad(session)
         self.switch.ledger.put_session(session)
         self.switch.audiences.changed()
         self.moves.settled(session.client)

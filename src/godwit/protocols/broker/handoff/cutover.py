@@ -31,6 +31,7 @@ class Turning:
         self.fabric = registry.switch.fabric
         self.name = registry.switch.name
         self.places = places
+        self.switch.on_older = self.pass_older
         self._arriving: dict[Session, None] = {}
         """Those to which something may still be passed on, or from which somebody has not turned."""
         self._asked: dict[tuple[str, int, NodeId], set[NodeId]] = {}

@@ -150,6 +150,7 @@ class Reunion:
         """Answers that are still to come are not for what takes its place."""
         memory = session.carried.memory
         if memory is not None:
+            session.standing.joined -= {wanted.key}
             for known in memory.firsts.values():
                 known.pop(wanted.key, None)
             for mark in memory.marks.values():
@@ -313,6 +314,7 @@ class Reunion:
         """Nothing need be remembered any longer. What it has asked of the past it has asked as the session that it is
         known as from now on: what it keeps is not taken for an older one's."""
         session.carried.memory, session.standing.crossings = None, self.fabric.crossings
+        session.standing.joined = frozenset()
         for replay in session.carried.replays.values():
             replay.born = born_of_session(session.carried)
 
@@ -345,6 +347,8 @@ class Reunion:
         if memory is None:
             return False
         awaited = {one for one in memory.awaited if one in memory.unmet or self.fabric.is_known(one)}
+        if session.standing.joined and item.stamp is not None and self.fabric.is_known(item.stamp[0]):
+            awaited.add(item.stamp[0])  # what has come from there by itself another session there may have had
         if awaited - memory.answered:
             return True
         if item.stamp is not None:

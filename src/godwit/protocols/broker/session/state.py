@@ -490,6 +490,9 @@ class Standing(msgspec.Struct):
     remember anything, and then has another."""
     left_under: Line | None = None
     """A shadow's: its line when it moved on, by which brokers turn to the next place."""
+    joined: frozenset[str] = frozenset()
+    """Subscriptions of older sessions that came here from another site and went into it. No broker is asked to turn
+    from those, so that what they want, and is not this one's by itself, is the older ones'."""
 
 
 class Session:
