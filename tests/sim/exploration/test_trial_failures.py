@@ -445,6 +445,9 @@ CURED = {
     "dht-clean-start-that-ended-by-a-calendar": "A client without a token started clean at a broker that could not"
     " write, and then at one whose calendar was behind, where it subscribed. That ended as the older. The client came"
     " to the other, was told that its session is present, and subscribed to nothing.",
+    "dht-said-again-with-an-old-token-to-a-group": "A publisher said something for a group at a broker that was cut"
+    " off, went before it was acknowledged, showed an older token to another one and said it again. Nobody there could"
+    " know of the first, so it was published twice. The judge of groups forgave that for single clients only.",
 }
 
 

@@ -85,7 +85,9 @@ def _plain(trial: Trial) -> list[Roamer]:
 
 
 def shared(trial: Trial) -> Iterator[Finding]:
-    """Of what a group wants each is for one of its members, at whichever brokers they are."""
+    """Of what a group wants each is for one of its members, at whichever brokers they are. What its publisher said
+    again where nobody could know that it had said it before is another publication there, as it is to a single client:
+    another member may get that."""
     for group, members in trial.groups.items():
         wanted = [{said.n for said in due(trial, one)} for one in members]
         missing = [n for n in sorted(set.union(*wanted)) if not any(one.counts[n] for one in members)]
@@ -96,7 +98,9 @@ def shared(trial: Trial) -> Iterator[Finding]:
         again = [
             said.n
             for said in trial.said.values()
-            if said.qos == 2 and counts(trial, said.n) and sum(bool(one.counts[said.n]) for one in members) > 1
+            if said.qos == 2
+            and counts(trial, said.n)
+            and sum(bool(one.counts[said.n]) for one in members) > said.copies(2)
         ]
         if again:
             yield Finding("twice", group, f"more than one member got {shown(again)}")
