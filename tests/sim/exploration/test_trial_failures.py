@@ -448,6 +448,9 @@ CURED = {
     "dht-said-again-with-an-old-token-to-a-group": "A publisher said something for a group at a broker that was cut"
     " off, went before it was acknowledged, showed an older token to another one and said it again. Nobody there could"
     " know of the first, so it was published twice. The judge of groups forgave that for single clients only.",
+    "dht-had-since-a-clean-start-by-another-calendar": "A client started clean and went on to a broker that was cut off"
+    " and whose calendar was behind. What it had there came before the clean start by the calendars: when the two met,"
+    " that was forgotten together with what waited, and came again out of the session that had been started clean.",
 }
 
 

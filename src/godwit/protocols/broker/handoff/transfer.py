@@ -323,9 +323,12 @@ class Arriving:
         if not together and is_outdated(session.carried, moved.carried.age):
             if moved.carried.started and self.registry.still_asks(moved.carried):
                 session.untold = True  # calendars alone say which of two clean starts is the older
+            notes = self._note_had(session, moved.carried.memory)
             session.inflow.upstreams += (way,)
             self.switch.ledger.put_session(session)
             self.moves.turning.turn_all(session, way)
+            if notes:
+                self.moves.announce(session)
             return
         # Which of the two the client was in last only the client knows: packet identifiers that it used in the one may
         # be others' in the other. Unless it shows that it was in this one it is told to begin anew.
@@ -365,6 +368,17 @@ class Arriving:
         for kept in moved.kept:
             if not kept.received:
                 self.moves.turning.pass_to(session, way, item_of(kept, under_way=False))
+
+    def _note_had(self, session: Session, outdated: Memory | None) -> bool:
+        """Which of two began first calendars say where nobody knew of both, and one may be behind: the client may have
+        been in the other since it started this one clean. Nothing that waits there is for it, but what it has had it
+        has. Whether the session remembers that, and must be announced."""
+        if outdated is None or not outdated.had or session.standing.arriving:
+            return False
+        note(self.registry.reunion.remember(session), outdated.had)
+        self.switch.flows.take_back(session, outdated.had)
+        session.standing.announced = False
+        return True
 
     def _yield_to_original(self, session: Session, memory: Memory) -> None:
         """The client was let into this copy, and with the same token into what it was made of: that knows what waits.
