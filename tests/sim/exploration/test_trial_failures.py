@@ -451,6 +451,10 @@ CURED = {
     "dht-had-since-a-clean-start-by-another-calendar": "A client started clean and went on to a broker that was cut off"
     " and whose calendar was behind. What it had there came before the clean start by the calendars: when the two met,"
     " that was forgotten together with what waited, and came again out of the session that had been started clean.",
+    "dht-came-to-one-that-had-answered": "A broker asked for a session that was out of reach, and gave its client a new"
+    " one, which moved on. It told the new place that it has no older session, and got the one that it had asked for"
+    " after that. Whoever had had it said that it has none any more. So the new place had heard all, forgot what it had"
+    " given out, and got the older one then.",
 }
 
 

@@ -97,6 +97,7 @@ class Moves:
         self.directory: Directory = directory if directory is not None else Everywhere(self.fabric)
         self.directory.serve(self._here, self.places.known.get, self.settled)
         registry.reunion.is_settled = self._is_settled
+        registry.reunion.are_missing = self._are_missing
         self.waiting: dict[str, Waiting] = {}
         self.turning = Turning(registry, self.places)
         self.speaking = Speaking(registry, session_wait_s, publish)
@@ -322,12 +323,20 @@ class Moves:
 
     def recognize(self, session: Session) -> None:
         """It has come, or another has gone into it. Whoever gave the client the last token in that need not be met."""
-        memory, tokens = session.carried.memory, tokens_of(session.carried).values()
+        memory = session.carried.memory
         if memory is not None and memory.unmet:
-            places = {self._place_in(token) for token in tokens}
+            places = self._places_of(session)
             met = {one for one in memory.unmet if At(memory.awaited.get(one, 0), one) in places}
             memory.unmet -= {self.name, *met}
             self._hope(session)
+
+    def _are_missing(self, session: Session) -> bool:
+        memory, places = session.carried.memory, self._places_of(session)
+        return memory is not None and any(At(since, broker) not in places for broker, since in memory.awaited.items())
+
+    def _places_of(self, session: Session) -> set[At | None]:
+        """Where it, and each that has gone into it, gave its client the last token."""
+        return {self._place_in(token) for token in tokens_of(session.carried).values()}
 
     def _hope(self, session: Session) -> None:
         """It waits for brokers that are yet to be met, but not for ever: a client may name any."""

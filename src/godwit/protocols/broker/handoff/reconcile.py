@@ -48,6 +48,8 @@ class Reunion:
         self.fabric = switch.fabric
         self.is_settled: Callable[[str], bool] = lambda client: True
         """Whether whoever might know of an older place has been heard."""
+        self.are_missing: Callable[[Session], bool] = lambda session: False
+        """Whether some session that it waits for is known to have been somewhere, and has not come."""
 
     def begin(self, session: Session, source: NodeId, since: int, unmet: At | None = None) -> None:
         """It is new, and the one that `source` had since then may turn up; or the one in which its client was last, at
@@ -305,7 +307,15 @@ class Reunion:
             return
         # Of what is under way from a broker that has not answered for a subscription, an older one has had a part.
         keys, sources = _keys(session), self.fabric.sources(filters_of(session.subscriptions.values()))
-        if all(keys <= memory.firsts.get(broker, {}).keys() for broker in sources):
+        if not all(keys <= memory.firsts.get(broker, {}).keys() for broker in sources):
+            return
+        if others and self.are_missing(session):
+            # Who had it has given it away, perhaps to somebody who had answered before: that one hands it on by now.
+            memory.awaited.clear()
+            for broker in others:
+                self._doubt(memory, broker)
+            self.ask(session, others)
+        else:
             self._forget(session)
             self.switch.audiences.changed()
             self._write(session)
