@@ -329,6 +329,69 @@ def test_a_broker_that_is_met_later_turns_from_what_was_before_a_clean_start() -
     nothing_is_left(world)
 
 
+def test_what_was_had_since_a_clean_start_does_not_come_again_where_a_calendar_was_behind() -> None:
+    """By the calendars the client was there before it started clean. What waits there is not for it, but it has had
+    the rest."""
+    world = World(4)
+    world.sites["b2"].offset_s = -600.0
+    roamer = Client(world, "s").connect("b3").subscribe("a/#", qos=2)
+    publisher = Client(world, "p").connect("b4")
+    world.run()
+    roamer.drop()
+    world.cut("b1", "b2")
+    world.cut("b2", "b3")
+    world.run(1)
+    roamer.connect("b1", clean=True).subscribe("a/#", qos=2)
+    world.run(1)
+    roamer.drop(notice_s=None).connect("b2")
+    world.run(15)
+    roamer.subscribe("a/#", qos=2)
+    world.run(2)
+    publisher.publish("a/x", b"1", qos=2)
+    world.run(2)
+    assert roamer.presents == [False, False, False]
+    assert roamer.payloads == [b"1"]
+    world.heal_all()
+    world.run(20)
+    roamer.keeps_token = True
+    roamer.drop().connect("b2")
+    world.run(20)
+    publisher.publish("a/x", b"2", qos=2)
+    world.run(20)
+    assert roamer.payloads == [b"1", b"2"]
+    nothing_is_left(world)
+
+
+def test_what_a_member_of_a_group_had_not_got_before_a_clean_start_is_for_another_member() -> None:
+    world = World(4)
+    world.sites["b2"].offset_s = -600.0
+    roamer = Client(world, "s").connect("b3").subscribe("a/#", qos=2)
+    publisher = Client(world, "p").connect("b4")
+    world.run()
+    roamer.drop()
+    world.cut("b1", "b2")
+    world.cut("b2", "b3")
+    world.run(1)
+    roamer.connect("b1", clean=True).subscribe("a/#", qos=2)
+    world.run(1)
+    roamer.drop(notice_s=None).connect("b2")
+    world.run(15)
+    roamer.subscribe("a/#", qos=2).subscribe("c/#", qos=1, group="g")
+    world.run(2)
+    publisher.publish("a/x", b"1", qos=2)
+    world.run(2)
+    roamer.drop()
+    publisher.publish("c/x", b"2", qos=2)
+    world.run(2)
+    member = Client(world, "t").connect("b4").subscribe("c/#", qos=1, group="g")
+    world.run(2)
+    assert member.payloads == []
+    world.heal_all()
+    world.run(20)
+    assert (roamer.payloads, member.payloads) == ([b"1"], [b"2"])
+    assert "s" not in world.sites["b2"].broker.sessions
+
+
 def test_no_copy_becomes_the_session_while_an_older_one_waits_for_a_broker_to_turn() -> None:
     """The one that is copied asks for that, and is over at once where nothing is passed on to the copy."""
     world = World(4, handoff="proactive", likely={"b3": ("b2",)})

@@ -864,7 +864,10 @@ class Moves:
             return
         if not (place.gone or place.clean or session.standing.announced) and session.inflow.is_unconfirmed:
             return  # whether it was rightly taken up here is for the source of the copy to say
-        if place.gone or place.clean or session.ends_with_connection:
+        if place.clean and not place.gone and self._has_names(session):
+            self.registry.say_will(session)
+            self.leaving.transfer(session, origin)  # nothing that waits is for the other, but what was had is had
+        elif place.gone or place.clean or session.ends_with_connection:
             self._tell_of_clean_start(session, origin, place)
             self._end_elsewhere(session)
         elif self.reserving.holder(session) not in ("", origin):
@@ -888,6 +891,14 @@ class Moves:
         began, both_clean = session.carried.started, place.clean and not place.gone and session.carried.started > 0
         if both_clean and not self.directory.complete and self.registry.still_asks(session.carried):
             self.fabric.send((to,), Place(session.client, began, clean=True, gone=True))
+
+    @staticmethod
+    def _has_names(session: Session) -> bool:
+        """Whether it knows what its client has had in it, and can leave."""
+        memory, standing = session.carried.memory, session.standing
+        if memory is None or not memory.had or session.ends_with_connection:
+            return False
+        return standing.state is not State.RESERVED and not (standing.arriving or session.inflow.is_unconfirmed)
 
     def _end_elsewhere(self, session: Session) -> None:
         """Its client has another one elsewhere, which is none of this one's."""

@@ -233,7 +233,9 @@ class Turning:
         started clean since."""
         reunion = self.registry.reunion
         if is_outdated(session.carried, born):
-            self.switch.counts.drop("ended")
+            # What was dealt to it as a member of a group is for another one.
+            if item.group is None or not self.switch.dealing.hand_on(item.publication, item.group):
+                self.switch.counts.drop("ended")
         elif self.switch.replays.brings(session, born, item):
             self.switch.counts.late_duplicates += 1
         elif session.standing.state is State.SHADOW and session.carried.memory is not None:

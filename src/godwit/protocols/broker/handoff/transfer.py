@@ -327,6 +327,9 @@ class Arriving:
             session.inflow.upstreams += (way,)
             self.switch.ledger.put_session(session)
             self.moves.turning.turn_all(session, way)
+            for kept in moved.kept:
+                if kept.group is not None and kept.qos == 1:
+                    self.moves.turning.pass_to(session, way, item_of(kept, under_way=False))
             if notes:
                 self.moves.announce(session)
             return
