@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import signal
 import sys
 import tempfile
 import time
@@ -170,7 +171,7 @@ def account(play: RingPlay) -> str:
     return (
         f"{verdict.published} published, {verdict.matched} owed, {verdict.delivered} delivered, {verdict.lost} lost, "
         f"{verdict.duplicated} twice, {verdict.out_of_order} out of order, {verdict.unwanted} unwanted; "
-        f"{len(handoffs)} handoffs, median {1000 * handoffs[len(handoffs) // 2]:.1f} ms"
+        f"{len(handoffs)} handoffs, median {1000 * handoffs[len(handoffs) // 2]:.1f} ms, at most {handoffs[-1]:.1f} s"
     )
 
 
@@ -183,6 +184,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=15.0, help="give up after so long")
     parser.add_argument("--keep", type=Path, help="leave disks and logs of all brokers in this folder")
     told, steps = parser.parse_args(), Steps()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # else its brokers would go on without it
     with contextlib.ExitStack() as stack:
         folder = told.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="godwit-ring-")))
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from math import inf
 from random import Random
 
@@ -77,6 +78,8 @@ class Play:
         self.findings: list[str] = []
         """What was seen where the account is not clean."""
         self._publishing = False
+        self._published = asyncio.Event()
+        """The last taxi has reported: nobody goes anywhere any more."""
 
     def now_s(self) -> float:
         return time.monotonic() - self.started_s
@@ -124,8 +127,9 @@ class Play:
         try:
             await asyncio.gather(*(self._publish(client, number) for number, client in enumerate(clients)))
             self._publishing = False
-            await asyncio.gather(trouble, *walking)
+            self._published.set()
             self.say("the last taxi has reported")
+            await asyncio.gather(trouble, *walking)
             await self._drained()
         finally:
             for task in (*listening, *walking, trouble):
@@ -185,7 +189,8 @@ class Play:
     async def _walk(self, walker: Walker) -> None:
         random = Random(f"{self.plan.seed}/{walker.person.name}")
         while self._publishing:
-            await asyncio.sleep(random.uniform(*self.plan.stay_s))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._published.wait(), random.uniform(*self.plan.stay_s))
             if not self._publishing:
                 return
             here = str(walker.client.broker)
