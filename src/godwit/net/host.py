@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 from random import Random, SystemRandom
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Protocol
 
 from godwit.protocols.host import Core, LocalError, Message, NodeId, Record, RemoteError, Timer
@@ -38,6 +38,10 @@ def boot_of_machine() -> str:
         return ""
 
 
+STRETCHED = 10
+"""So much longer than it may cost a turn of the loop may last, where others have the processor."""
+
+
 class Behind(Protocol):
     """Something that has come over it has not been looked at."""
 
@@ -45,44 +49,50 @@ class Behind(Protocol):
 
 
 class Turns:
-    """Lets one turn of the loop last `most_s`, about: who has said more than fits waits, and says the rest later.
+    """Lets one turn of the loop cost `most_s` of the processor, about: who has said more than fits waits, and says the
+    rest later.
 
     The loop reads from whoever sends fast until nothing is left, megabytes at a time, and lets nothing leave meanwhile;
-    nor does it look at clocks. On a busy machine that is long enough to be taken for dead.
+    nor does it look at clocks. On a busy machine that is long enough to be taken for dead. So there a turn ends when it
+    has lasted `STRETCHED` times as long, however little it had of the processor; not sooner, since what is heard at
+    once is written and passed on at once.
     """
 
     def __init__(self, most_s: float) -> None:
         self.most_s = most_s
         self._behind: deque[Behind] = deque()
         self._is_due = False
-        self._end_s: float | None = None
+        self._begun_s: tuple[float, float] | None = None
 
     def is_over(self) -> bool:
         """Whether this turn has lasted long enough; the first to ask begins it."""
-        now_s = perf_counter()
-        if self._end_s is None:
-            self._end_s = now_s + self.most_s
-            asyncio.get_running_loop().call_soon(self._begin)
-        return now_s > self._end_s
+        if self._begun_s is None:
+            self._begun_s = perf_counter(), thread_time()
+            asyncio.get_running_loop().call_soon(self._end)
+            return False
+        lasted_s = perf_counter() - self._begun_s[0]
+        if lasted_s <= self.most_s:
+            return False
+        return lasted_s > STRETCHED * self.most_s or thread_time() - self._begun_s[1] > self.most_s
 
     def wait(self, one: Behind) -> None:
         """Let it go on in a later turn."""
         self._behind.append(one)
         self._next_soon()
 
-    def _begin(self) -> None:
-        self._end_s = None
+    def _end(self) -> None:
+        self._begun_s = None
 
     def _next(self) -> None:
         """Round and round among those who have said much. What came meanwhile from anybody else, clients and brokers,
         was looked at before this, and will be before the next."""
         self._is_due = False
-        self._end_s = end_s = perf_counter() + self.most_s
+        self._begun_s = perf_counter(), thread_time()
         for _ in range(len(self._behind)):
             self._behind.popleft().go_on()
-            if perf_counter() > end_s:
+            if self.is_over():
                 break
-        self._end_s = None
+        self._end()
         if self._behind:
             self._next_soon()
 

@@ -85,7 +85,8 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     clock = Work()
     for name in ("connection.perf_counter", "connection.thread_time", "subscribe.perf_counter"):
         monkeypatch.setattr(f"godwit.net.mqtt.{name}", clock)
-    monkeypatch.setattr("godwit.net.host.perf_counter", clock)
+    for name in ("perf_counter", "thread_time"):
+        monkeypatch.setattr(f"godwit.net.host.{name}", clock)
     return clock
 
 

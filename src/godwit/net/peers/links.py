@@ -47,7 +47,7 @@ MIB = 1024 * 1024
 HIGH_WATER_B = MIB
 LINGER_S = 2.0
 """How long a closed link may take to say its last words."""
-TURN_S = 0.02
+TURN_S = 0.05
 """What all peers together may cost in one turn of the loop. Meanwhile nothing leaves, and no client is heard."""
 
 
