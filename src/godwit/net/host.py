@@ -48,7 +48,7 @@ class Behind(Protocol):
     def go_on(self) -> None: ...
 
 
-class Turns:
+class LoopTurns:
     """Lets one turn of the loop cost `most_s` of the processor, about: who has said more than fits waits, and says the
     rest later.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from godwit.net.host import Turns
+from godwit.net.host import LoopTurns
 from godwit.net.mqtt.encode import Forms
 from godwit.net.mqtt.options import Authenticate, Counts, Options, admit_all
 from godwit.net.mqtt.routes import FEW, Routes
@@ -94,7 +94,7 @@ class Front:
         self.output_share_bytes = self.options.output_bytes_max
         """What may wait for a client that does not read, as many as there are of them now."""
         self._slow = 0
-        self.turns = Turns(TURN_S)
+        self.turns = LoopTurns(TURN_S)
         """Of who has more to be looked at than fits into its share: others first, then it again."""
         self.routes = Routes(broker, self.connections)
         self.reading = False

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from godwit.net.address import is_loopback
-from godwit.net.host import Turns
+from godwit.net.host import LoopTurns
 from godwit.net.identity import Identity
 from godwit.net.peers.frames import (
     Control,
@@ -397,7 +397,7 @@ class Links:
         self.encode = encode
         self.decode = decode
         self.loop = asyncio.get_running_loop()
-        self.turns = Turns(TURN_S)
+        self.turns = LoopTurns(TURN_S)
         self.up: dict[NodeId, Link] = {}
         self.address = ""
         """Where others can dial us, as told to them."""
