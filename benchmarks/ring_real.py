@@ -8,7 +8,8 @@ links, memory and idle processor time of the brokers. Each step is told as it ha
 is not clean, or where it took more than `--minutes` (then it says what it was waiting for).
 
 All brokers share the cores of this machine, so `--hops` and `--events` say how much happens in a second, however many
-clients there are: two cores carry some twenty hops.
+clients there are. Two cores carry the default; with twice as much they are full, and whoever goes to the broker that
+matches waits for up to a minute.
 """
 
 from __future__ import annotations
@@ -179,8 +180,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for name, value in (("brokers", 64), ("walkers", 500), ("kill", 10), ("add", 10), ("seconds", 60), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--hops", type=float, default=20.0, help="of all clients in a second; 20")
-    parser.add_argument("--events", type=float, default=40.0, help="published in a second; 40")
+    parser.add_argument("--hops", type=float, default=10.0, help="of all clients in a second; 10")
+    parser.add_argument("--events", type=float, default=20.0, help="published in a second; 20")
     parser.add_argument("--minutes", type=float, default=15.0, help="give up after so long")
     parser.add_argument("--keep", type=Path, help="leave disks and logs of all brokers in this folder")
     told, steps = parser.parse_args(), Steps()
