@@ -284,6 +284,20 @@ def test_what_leaves_a_gap_is_kept_back_within_a_bound_and_comes_again_beyond_it
     assert pair.end("b").streams.counts.overflowed > 0
 
 
+@pytest.mark.parametrize("away_s", [6.0, 20.0, 50.0])
+def test_whoever_has_been_away_gets_what_waits_soon_after_it_is_back(away_s: float) -> None:
+    """As brokers are deployed: clients wait at others for sessions that it has. Asked ever more seldom it was back for
+    half a minute before anybody noticed."""
+    pair = Pair(options=StreamOptions(), loss=1.0)
+    pair.run(0.1)
+    pair.send("b")
+    pair.run(away_s)
+    assert pair.given() == []
+    pair.chaos.loss = 0.0
+    pair.run(5.5)
+    assert pair.given() == [1]
+
+
 def test_a_question_that_was_lost_is_asked_again_though_the_receiver_goes_on_reporting_a_gap() -> None:
     """As when a broker on the way is killed: with it go a parcel, and the question after it or its answer."""
     pair = Pair()
