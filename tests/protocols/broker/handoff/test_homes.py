@@ -298,6 +298,48 @@ def test_where_there_ought_to_be_a_session_a_home_that_is_silent_is_waited_for(p
     assert [at and at.broker for at in answers] == (held(world) if patient else [None])
 
 
+class Doubtful(OldMap):
+    """A home that stands in for another, and does not know whether it has been told of all."""
+
+    sure = False
+
+    def is_sure(self, client: str) -> bool:
+        return self.sure
+
+
+@pytest.mark.parametrize("patient", [False, True])
+def test_where_there_ought_to_be_a_session_a_home_that_is_not_sure_is_asked_again(patient: bool) -> None:
+    world, subscriber, _ = settled(12)
+    sure, doubts, asks = strangers(world, subscriber)[:3]
+    mislead(world, sure, home=sure)
+    (doubtful := Doubtful(doubts)).sure = False
+    for name, homes in ((doubts, doubtful), (asks, TwoHomes(sure, doubts))):
+        directory = world.sites[name].broker._moves.directory
+        assert isinstance(directory, CareOf)
+        directory.homes = homes
+    answers: list[tuple[At | None, bool]] = []
+    directory.ask("s", lambda *answer: answers.append(answer), lambda: not answers, patient=patient)
+    world.run(3 * ANSWER_S)
+    assert answers == ([] if patient else [(None, True)])
+    doubtful.sure = True
+    world.run(2 * ANSWER_S)
+    assert answers == [(None, True)]
+
+
+def test_a_client_that_shows_the_token_of_a_broker_not_met_waits_for_a_home_that_is_down() -> None:
+    """One that shows none does not: see above."""
+    world, _, _ = settled(10)
+    down = homes_of(world)[0]
+    world.sites[down].crash()
+    name = next(f"t{at}" for at in range(100) if down in homes_of(world, f"t{at}"))
+    client = Client(world, name).connect(next(one for one in world.names if one != down), token="5.7~proof.elsewhere")
+    world.run(2 * ANSWER_S)
+    assert not client.inside
+    world.sites[down].start()
+    world.run(2 * ANSWER_S)
+    assert client.presents == [False]
+
+
 def linked(count: int) -> tuple[Cluster, Client, NodeId]:
     """Deployed brokers with links between all; a client, and its only home, at which it has not been."""
     names = [f"b{at}" for at in range(1, count + 1)]

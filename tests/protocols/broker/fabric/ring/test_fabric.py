@@ -130,16 +130,37 @@ def test_homes_hear_of_a_session_whose_broker_has_a_map_that_is_many_cuts_old() 
     ring = Ring(12)
     here, fabric = ring.names[-1], ring.fabric(ring.names[-1])
     (own,) = fabric.regions
-    fabric.atlas.clear()
-    fabric.atlas.put(Region(Cell(), ring.names[0], 0))
-    fabric.atlas.put(own, stood_in=True)
-    names = [f"s{at}" for at in range(20)]
+    homes = {f"s{at}": {ring.owner_of(key) for key in homes_of(f"s{at}", HOMES)} - {here} for at in range(40)}
+    names = [name for name, owners in homes.items() if ring.names[0] not in owners]
     for name in names:
+        fabric.atlas.clear()
+        fabric.atlas.put(Region(Cell(), ring.names[0], 0))
+        fabric.atlas.put(own, stood_in=True)
         ring.client(name, here)
     ring.cluster.run(5)
-    homes = {name: {ring.owner_of(key) for key in homes_of(name, HOMES)} - {here} for name in names}
     known = {one: ring.cluster.sites[one].broker._moves.places.known for one in ring.others(here)}
     assert [(name, one) for name in names for one in homes[name] if name not in known[one]] == []
+    told = {(said.client, to) for by, to, said in ring.heard if by == here and isinstance(said, Place)}
+    assert [(name, one) for name in names for one in homes[name] if (name, one) not in told] == [], "by that one itself"
+
+
+def test_homes_hear_of_a_session_when_its_broker_learns_that_a_cell_was_cut() -> None:
+    """Whom it took for the owner of all is a home itself, and does not tell that there are others."""
+    ring = Ring(12)
+    here, all_of_it = ring.names[-1], ring.names[0]
+    fabric = ring.fabric(here)
+    name = next(f"s{at}" for at in range(100) if all_of_it in map(ring.owner_of, homes_of(f"s{at}", HOMES)))
+    others = {ring.owner_of(key) for key in homes_of(name, HOMES)} - {here, all_of_it}
+    (own,) = fabric.regions
+    fabric.atlas.clear()
+    fabric.atlas.put(own)
+    fabric.atlas.put(Region(own.cell.beyond(0), all_of_it, 0))
+    fabric.atlas.put(Region(own.cell.beyond(1), all_of_it, 0))
+    ring.client(name, here)
+    for one in others:
+        fabric.learn(ring.fabric(one).regions, said_by=one)
+    ring.cluster.run(5)
+    assert [one for one in others if name not in ring.cluster.sites[one].broker._moves.places.known] == []
 
 
 def test_who_is_told_of_a_session_and_is_no_home_passes_that_on_to_nobody() -> None:
